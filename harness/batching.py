@@ -1,0 +1,126 @@
+"""Encoded corpora as flat arrays, batches of similar length, and padding by one ragged gather.
+
+A Python list of examples costs a millisecond per batch to collate; flat values with offsets cost a tenth of that. Texts of similar
+length are batched together, so that little of a batch is padding, while the order of the batches and of the texts within a
+neighbourhood stays random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``. ``values`` may have further dimensions."""
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence | np.ndarray], dtype: type = np.int32) -> Ragged:
+        """Rows of numbers, joined."""
+        arrays = [np.asarray(row, dtype=dtype) for row in rows]
+        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+        np.cumsum([len(a) for a in arrays], out=offsets[1:])
+        return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of every row."""
+        return np.diff(self.offsets)
+
+    def pad(self, rows: np.ndarray, fill: float = 0, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as one array (len(rows), longest, ...) with ``fill`` behind the short ones, and their lengths.
+
+        ``least`` is the smallest width, so that a batch of empty rows still has a column.
+        """
+        starts, lengths = self.offsets[rows], self.offsets[np.asarray(rows) + 1] - self.offsets[rows]
+        width = max(int(lengths.max(initial=0)), least)
+        columns = np.arange(width)
+        inside = columns < lengths[:, None]
+        padded = np.full((len(rows), width, *self.values.shape[1:]), fill, dtype=self.values.dtype)
+        padded[inside] = self.values[(starts[:, None] + columns)[inside]]
+        return padded, lengths
+
+
+Columns = dict[str, "Ragged | np.ndarray"]
+
+
+def mask_of(lengths: np.ndarray | Tensor, width: int) -> Tensor:
+    """True at the real positions: (batch, width)."""
+    return torch.arange(width) < torch.as_tensor(lengths)[:, None]
+
+
+NEIGHBOURHOOD = 50
+"""Batches whose texts are sorted by length together: large enough that padding stays below 10 %, small enough to stay random."""
+
+
+def length_buckets(
+    lengths: np.ndarray, batch_size: int, generator: np.random.Generator | None, groups: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Row numbers of each batch. With a generator the order is random, otherwise sorted by length (for prediction).
+
+    ``groups`` (one number per row) keeps rows of one group in one batch: a listwise loss needs a question beside its candidates.
+    The batch is then as many whole groups as fit, at least one.
+    """
+    if groups is not None:
+        return _whole_groups(groups, batch_size, generator)
+    if generator is None:
+        order = np.argsort(lengths, kind="stable")
+        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    order = generator.permutation(len(lengths))
+    span = NEIGHBOURHOOD * batch_size
+    batches = []
+    for start in range(0, len(order), span):
+        near = order[start : start + span]
+        near = near[np.argsort(lengths[near], kind="stable")]
+        batches += [near[i : i + batch_size] for i in range(0, len(near), batch_size)]
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _whole_groups(groups: np.ndarray, batch_size: int, generator: np.random.Generator | None) -> list[np.ndarray]:
+    numbers, inverse = np.unique(groups, return_inverse=True)
+    members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
+    order = range(len(numbers)) if generator is None else generator.permutation(len(numbers))
+    batches: list[list[np.ndarray]] = [[]]
+    for group in order:
+        if batches[-1] and sum(map(len, batches[-1])) + len(members[group]) > batch_size:
+            batches.append([])
+        batches[-1].append(members[group])
+    return [np.concatenate(batch) for batch in batches]
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row numbers.
+
+    Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In distributed training process
+    ``rank`` of ``world`` takes every world-th batch; all processes get equally many, the last ones being left out where they do not divide.
+    """
+
+    def __init__(self, lengths: np.ndarray, batch_size: int, collate, seed: int, groups: np.ndarray | None = None):
+        self.lengths, self.batch_size, self.collate, self.seed, self.groups = lengths, batch_size, collate, seed, groups
+        self.epoch, self.rank, self.world = 0, 0, 1
+
+    def _buckets(self) -> list[np.ndarray]:
+        generator = np.random.default_rng([self.seed, self.epoch])
+        return length_buckets(self.lengths, self.batch_size, generator, self.groups)
+
+    def __len__(self) -> int:
+        return len(self._buckets()) // self.world
+
+    def __iter__(self) -> Iterator:
+        buckets = self._buckets()
+        for rows in buckets[self.rank : len(self) * self.world : self.world]:
+            yield self.collate(rows)

@@ -1,0 +1,456 @@
+"""The ``archbench`` command. Thin: each command imports what it needs when it is called, so that help and listings answer at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from harness import registry
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.grid import Pending, Settings
+    from harness.records import Record
+
+app = typer.Typer(
+    help="Compares NLP architectures on the same tasks under the same protocol.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Results folder.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", envvar="ARCHBENCH_DATA", help="Folder of the official data files (tier local)."),
+]
+Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file of your own; may be repeated.")]
+Architectures = Annotated[str, typer.Option("-a", "--architectures", metavar="PATTERN", help="Shell wildcards, comma-separated.")]
+Tasks = Annotated[str, typer.Option("-t", "--tasks", metavar="PATTERN", help="Shell wildcards, comma-separated.")]
+Mlflow = Annotated[
+    str | None, typer.Option("--mlflow", metavar="URI", help="MLflow tracking URI, or none; by default mlflow.db in the results folder.")
+]
+
+TIERS = ("mini", "local", "hub")
+PRECISIONS = ("32", "64", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of the console script. Exit code 0: all well; 1: a cell or check failed; 2: the command cannot be carried out."""
+    warnings.formatwarning = lambda message, *_, **__: f"archbench: {message}\n"
+    try:
+        app(args=arguments, prog_name="archbench")
+    except Exception as error:
+        if not isinstance(error, _expected()):
+            raise
+        print(f"archbench: {error}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(0)
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Errors whose message is all that a user needs."""
+    from harness.grid import UsageError
+    from harness.records import RecordError
+    from harness.task import DataError
+
+    return registry.RegistryError, UsageError, RecordError, DataError
+
+
+def _add_plugins(files: list[Path] | None) -> None:
+    for file in files or []:
+        registry.add_plugin(file)
+
+
+def _chosen(option: str, value: str, known: Sequence[str]) -> str:
+    """``value`` if it is known; else an error with a near one."""
+    from harness.grid import UsageError
+
+    if value in known:
+        return value
+    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
+    raise UsageError(f"{option} {value}: {'did you mean ' + near[0] + '? ' if near else ''}there are {', '.join(known)}")
+
+
+def _console() -> Console:
+    """Standard output; lines of a table are not cut where it is no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=240, soft_wrap=True)
+
+
+# --- what there is ---
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str | None, typer.Argument(metavar="[architectures|tasks]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    plugin: Plugins = None,
+) -> None:
+    """List the architectures and tasks."""
+    _add_plugins(plugin)
+    sorts: list[Any] = [_chosen("list", what, ("architectures", "tasks"))] if what else ["architectures", "tasks"]
+    found = {sort: registry.entries(sort) for sort in sorts}
+    if as_json:
+        print(json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in found.items()}, indent=1))
+    else:
+        for sort, entries in found.items():
+            _table(sort, entries)
+    for sort in sorts:
+        for error in registry.broken(sort).values():
+            print(f"archbench: left out: {error}", file=sys.stderr)
+
+
+def _described(entry: registry.Entry) -> dict[str, Any]:
+    """What a listing says of an entry."""
+    names = ("name", "kind", "paper", "year", "source", "version")
+    if entry.sort == "tasks":
+        names = ("name", "type", "metrics", "main_metric", "sizes", "protocol", "version")
+    family = {"family": entry.family} if entry.sort == "architectures" else {}
+    return {"id": entry.id} | family | {name: getattr(entry, name) for name in names}
+
+
+def _table(sort: str, entries: dict[str, registry.Entry]) -> None:
+    from rich.table import Table
+
+    columns = ("id", "name", "kind", "paper", "year") if sort == "architectures" else ("id", "name", "type", "main_metric", "sizes")
+    families: dict[str, list[dict[str, Any]]] = {}
+    for row in map(_described, entries.values()):
+        families.setdefault(row.get("family", "tasks"), []).append(row)
+    for family, rows in sorted(families.items()):
+        table = Table(*(column.replace("_", " ") for column in columns), title=f"{family} ({len(rows)})", title_justify="left", box=None)
+        for row in rows:
+            sizes = ", ".join(f"{split} {count}" for split, count in row.get("sizes", {}).items())
+            table.add_row(*(sizes if column == "sizes" else str(row[column]) for column in columns))
+        _console().print(table, "")
+
+
+# --- running the grid ---
+
+
+@app.command()
+def run(
+    architectures: Architectures = "*",
+    tasks: Tasks = "*",
+    tier: Annotated[str, typer.Option(metavar="|".join(TIERS), help="Which data: embedded, official files, or the hub.")] = "mini",
+    data_dir: DataDir = None,
+    protocol: Annotated[str, typer.Option(metavar="smoke|equal|paper", help="Rules of training.")] = "smoke",
+    seeds: Annotated[str, typer.Option(metavar="N,N,...")] = "0",
+    results: Results = Path("results"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time; by default one per GPU or share of cores.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")] = 1,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Where cells run.")] = "local",
+    devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
+    strategy: Annotated[str, typer.Option(help="Lightning's strategy for several devices, such as ddp or fsdp.")] = "auto",
+    precision: Annotated[str, typer.Option(metavar="|".join(PRECISIONS), help="Lightning's precision.")] = "32",
+    timeout: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds of wall clock per cell.")] = None,
+    memory_limit: Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Resident memory per cell.")] = None,
+    max_train: Annotated[int | None, typer.Option(min=1, help="Cap on training examples; makes the record partial.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(min=1, help="Cap on passes over the training examples.")] = None,
+    vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Word vectors, GloVe or word2vec text format.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("-o", "--override", metavar="ID.NAME=VALUE", help="A hyperparameter; may be repeated.")
+    ] = None,
+    plugin: Plugins = None,
+    mlflow: Mlflow = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run cells again that failed before.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
+) -> None:
+    """Run architectures x tasks x seeds. Finished cells are left out, so the same command again resumes."""
+    from harness import grid
+    from harness.protocols import PROTOCOLS
+    from harness.records import Store
+
+    _add_plugins(plugin)
+    _chosen("--tier", tier, TIERS)
+    _chosen("--protocol", protocol, tuple(PROTOCOLS))
+    _chosen("--precision", precision, PRECISIONS)
+    run_cells = _engine(engine)
+    folder = _data_dir(tier, data_dir)
+    numbers = _seeds(seeds)
+    store = Store(results.resolve())
+    if not dry_run:
+        store.check_writable()
+
+    chosen_architectures, errors = grid.loadable(registry.match("architectures", architectures))
+    chosen_tasks, more = grid.loadable(registry.match("tasks", tasks))
+    broken = errors + more
+    for error in broken:
+        print(f"archbench: left out: {error}", file=sys.stderr)
+    planned = grid.plan(
+        chosen_architectures,
+        chosen_tasks,
+        tier=tier,
+        protocol=protocol,
+        seeds=numbers,
+        overrides=override or [],
+        max_train=max_train,
+        max_epochs=max_epochs,
+        vectors=vectors,
+        precision=precision,
+        devices=devices,
+    )
+    pending = grid.pending(planned, store, retry_failed=retry_failed)
+    for error in pending.damaged:
+        print(f"archbench: damaged record, its cell is left out until you move the file away: {error}", file=sys.stderr)
+    if dry_run:
+        return _show(pending)
+
+    settings = grid.Settings(
+        results=store.folder,
+        data_dir=folder,
+        plugins=tuple(registry.plugin_files()),
+        threads=threads,
+        timeout=timeout,
+        memory_limit_mib=memory_limit,
+        work=store.folder / "work",
+        command=shlex.join(["archbench", *sys.argv[1:]]),
+        strategy=strategy,
+        vectors=vectors.resolve() if vectors else None,
+    )
+    for item in pending.skip:
+        store.write(grid.skipped(item, settings.command))
+    records = run_cells(pending, settings, workers, _Mirror(mlflow, store))
+    _summarise(pending, records, store)
+    stopped = len(records) < len(pending.run)
+    if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
+        raise typer.Exit(1)
+
+
+def _seeds(text: str) -> list[int]:
+    from harness.grid import UsageError
+
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(f"--seeds {text}: expected whole numbers from 0, comma-separated, such as 0,1,2")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def _data_dir(tier: str, folder: Path | None) -> Path | None:
+    from harness.grid import UsageError
+
+    if tier != "local":
+        return folder and folder.resolve()
+    if folder is None:
+        raise UsageError("--tier local needs --data-dir DIR (or ARCHBENCH_DATA): the folder that holds sst/, squad/, ...")
+    if not folder.is_dir():
+        raise UsageError(f"--data-dir {folder}: no such folder")
+    return folder.resolve()
+
+
+def _engine(name: str) -> Callable[[Pending, Settings, int | None, Callable[[Record], None]], list[Record]]:
+    """A module of :mod:`harness.engines`, made ready to run what is pending under a display of progress."""
+    import pkgutil
+
+    from harness import engines
+
+    _chosen("--engine", name, [module.name for module in pkgutil.iter_modules(engines.__path__)])
+
+    def run_cells(pending: Pending, settings: Settings, workers: int | None, mirror: Callable[[Record], None]) -> list[Record]:
+        import importlib
+
+        from harness.progress import Display
+
+        if not pending.run:
+            return []
+        engine = importlib.import_module(f"harness.engines.{name}")
+        slots = min(workers or engine.default_workers(settings.threads, pending.run[0].devices), len(pending.run))
+        with Display(len(pending.run), slots, _console()) as display:
+
+            def ended(record: Record) -> None:
+                display.end(record)
+                mirror(record)
+
+            return engine.run(pending.run, settings, workers=slots, started=display.start, ended=ended)
+
+    return run_cells
+
+
+class _Mirror:
+    """Sends records to MLflow until that fails once: the records are safe, and ``archbench sync`` repairs the mirror."""
+
+    def __init__(self, uri: str | None, store: Any):
+        self.uri, self.store = uri, store
+        self.tracker: Any = None
+
+    def __call__(self, record: Record) -> None:
+        if self.uri == "none":
+            return
+        from harness.tracking import Tracker, TrackingError, default_uri
+
+        try:
+            self.tracker = self.tracker or Tracker(self.uri or default_uri(self.store.folder))
+            predictions = self.store.folder / record.predictions["path"] if record.predictions else None
+            log = self.store.folder / "work" / "logs" / f"{record.task}-{record.architecture}-{record.key}.log"
+            self.tracker.log(record, predictions, log if log.is_file() else None)
+        except TrackingError as error:
+            self.uri = "none"
+            print(f"archbench: {error}", file=sys.stderr)
+
+
+def _show(pending: Pending) -> None:
+    """What a run would do, a line per cell."""
+    from harness.progress import name
+
+    for cell in pending.run:
+        print(f"run   {name(cell)} ({cell.key})")
+    for item in pending.skip:
+        print(f"skip  {name(item.cell)}: {item.reason}")
+    print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
+
+
+def _summarise(pending: Pending, records: list[Record], store: Any) -> None:
+    from harness.progress import name, result
+
+    now, before = Counter(r.status for r in records), Counter(r.status for r in pending.finished)
+    left = len(pending.run) - len(records)
+    parts = [f"{count} {status}" for status, count in now.items()] + [f"{left} not started"] * bool(left)
+    print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
+    if pending.finished:
+        print(f"{len(pending.finished)} finished before: {', '.join(f'{count} {status}' for status, count in before.items())}")
+    if pending.skip:
+        print(f"{len(pending.skip)} skipped: they do not fit (--dry-run in a new results folder tells why)")
+    for record in records:
+        if record.status not in ("ok", "interrupted"):
+            print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")
+    if any(r.status not in ("ok", "skipped") for r in pending.finished):
+        print("cells that failed before are kept as they are; --retry-failed runs them again")
+    print(f"records: {store.folder / 'records'}")
+
+
+# --- plugins ---
+
+
+@app.command()
+def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins = None) -> None:
+    """Check that an architecture keeps the contract: shapes, gradients, padding, seeds, saving, overfitting a few examples."""
+    _add_plugins(plugin)
+    entry = registry.entry("architectures", name)
+    from rich.markup import escape
+    from rich.table import Table
+
+    from harness.contract import check as checks
+
+    found = checks(entry)
+    table = Table("check", "", "", box=None, show_header=False)
+    for result in found:
+        table.add_row("[green]passed[/green]" if result.passed else "[red]failed[/red]", result.name, escape(result.message or ""))
+    _console().print(table)
+    if not all(result.passed for result in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture: lower case, digits, underscores.")],
+    kind: Annotated[str, typer.Option("--kind", help="What it reads and returns: text, seq, pair or tag.")] = "text",
+    family: Annotated[str, typer.Option("--family", help="Folder below architectures/.")] = "contributed",
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write both files there instead, as a plugin.")] = None,
+) -> None:
+    """Write a working plugin file and its test, to be changed into your model."""
+    from harness import scaffold
+
+    _chosen("--kind", kind, scaffold.KINDS)
+    plugin, test = scaffold.write(name, kind, family, out)
+    given = f" --plugin {shlex.quote(str(plugin))}" if out else ""
+    print(f"{plugin}\n{test}\nnext:\n  archbench check {name}{given}\n  archbench run -a {name} -t {scaffold.TASKS[kind]}{given}")
+
+
+# --- results ---
+
+
+@app.command()
+def rescore(
+    architectures: Architectures = "*",
+    tasks: Tasks = "*",
+    results: Results = Path("results"),
+    data_dir: DataDir = None,
+    plugin: Plugins = None,
+) -> None:
+    """Score saved predictions again, after a metric was corrected; nothing is trained."""
+    from harness import rescore as scores
+    from harness.records import Store
+
+    _add_plugins(plugin)
+
+    def wanted(record: Record) -> bool:
+        pairs = ((record.architecture, architectures), (record.task, tasks))
+        return all(any(fnmatchcase(id, p.strip()) for p in patterns.split(",")) for id, patterns in pairs)
+
+    changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), wanted)
+    for path, changes in changed:
+        print(path)
+        for metric, (before, now) in changes.items():
+            print(f"  {metric}: {'none' if before is None else f'{before:.6f}'} -> {now:.6f}")
+    print(f"{len(changed)} records changed" + ("; `archbench sync` brings MLflow up to date" if changed else ""))
+
+
+@app.command()
+def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
+    """Rebuild MLflow from the record files."""
+    from harness import tracking
+    from harness.records import Store
+
+    uri = mlflow or tracking.default_uri(results)
+    try:
+        added, kept, replaced = tracking.sync(Store(results.resolve()), uri)
+    except tracking.TrackingError as error:
+        print(f"archbench: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    print(f"{uri}: {added} runs added, {replaced} replaced, {kept} up to date")
+
+
+@app.command()
+def ui(results: Results = Path("results"), port: Annotated[int, typer.Option(min=1, max=65535)] = 5000) -> None:
+    """Show the runs in MLflow's own pages, on this machine only, until Ctrl-C."""
+    from harness import mlflow_ui
+
+    raise typer.Exit(mlflow_ui.serve(results.resolve(), port))
+
+
+@app.command()
+def leaderboard(
+    results: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the pages go.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the pages on 127.0.0.1.")] = False,
+) -> None:
+    """Build the leaderboard pages; the same as `python leaderboard.py`."""
+    import leaderboard as pages
+
+    arguments = ["--results", str(results), *(["--out", str(out)] if out else []), *(["--serve"] if serve else [])]
+    raise typer.Exit(pages.main(arguments))
+
+
+@app.command()
+def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin: Plugins = None) -> None:
+    """Look at what a run needs: versions, threads, memory allocator, data files, GPU, results folder, plugin files."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from harness.doctor import examine
+
+    _add_plugins(plugin)
+    findings = list(examine(results.resolve(), data_dir))
+    table = Table("", "", "", box=None, show_header=False)
+    for finding in findings:
+        table.add_row("[green]ok[/green]" if finding.well else "[red]wrong[/red]", finding.what, escape(finding.found))
+    _console().print(table)
+    if not all(finding.well for finding in findings):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""A task's data as a model's batches: views and targets fitted on train, every split encoded once into flat arrays.
+
+The test split is a method, not an attribute: only the scoring step calls it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from harness.batching import Columns, Ragged
+from harness.targets import Target
+from harness.task import Row, Task, fingerprint
+from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    import datasets
+
+
+class Batch(NamedTuple):
+    """What a model sees: ``inputs`` by field, the ``target``, the row numbers in the split, and how many units (words, ...) they hold."""
+
+    inputs: dict[str, Any]
+    target: Any
+    rows: np.ndarray
+    units: int
+
+
+Fields = dict[str, Callable[[Row], Any]]
+
+
+def fields_of(kind: str, task_type: str, view: View) -> Fields:
+    """How each input field is read from a row."""
+    if task_type in ("match", "rank"):
+        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+    if task_type == "extract" and kind == "generate":
+        return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
+    if task_type == "extract":
+        return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
+    return {"text": lambda row: row[view.column]}
+
+
+@dataclass
+class Split:
+    """One encoded split."""
+
+    rows: datasets.Dataset
+    view: View
+    target: Target
+    inputs: dict[str, Columns]
+    targets: Columns
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Units of each row, all fields together."""
+        return sum(self.view.lengths(columns) for columns in self.inputs.values())
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Question number per row, where rows belong to questions."""
+        return self.targets.get("group")
+
+    def first(self, rows: int) -> Split:
+        """The first rows alone."""
+        rows = min(rows, len(self))
+        inputs = {field: _first(columns, rows) for field, columns in self.inputs.items()}
+        return Split(self.rows.select(range(rows)), self.view, self.target, inputs, _first(self.targets, rows))
+
+    def collate(self, rows: np.ndarray) -> Batch:
+        """The batch of these rows."""
+        if self.view.joins and len(self.inputs) == 2:
+            first, second = self.inputs.values()
+            inputs = {"text": self.view.collate_pair(first, second, rows, cut_second_only="passage" in self.inputs)}
+        else:
+            inputs = {field: self.view.collate(columns, rows) for field, columns in self.inputs.items()}
+        return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
+
+
+def _first(columns: Columns, rows: int) -> Columns:
+    return {n: Ragged(c.values, c.offsets[: rows + 1]) if isinstance(c, Ragged) else c[:rows] for n, c in columns.items()}
+
+
+class Corpus:
+    """All splits of one task as one architecture reads them.
+
+    ``max_train`` keeps that many training rows (whole questions of a ranking task), chosen by a fixed shuffle. ``cache`` is a folder for
+    encoded splits, shared by all architectures that read the same view of the same data.
+    """
+
+    def __init__(
+        self, task: Task, tier: str, folder: Path | None, view: View, target: Target, kind: str, max_train: int | None, cache: Path | None
+    ):
+        self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
+        self.fields = fields_of(kind, task.entry.type, view)
+        rows = limit(task.load("train", tier, folder), max_train)
+        self.fingerprints = {"train": fingerprint(rows)}
+        target.fit(rows)
+        self._fit(rows)
+        self.train = self._encode("train", rows)
+        self.dev = self._load("dev")
+
+    def test(self) -> Split:
+        """The test split: for the scoring step alone."""
+        return self._load("test")
+
+    def _load(self, split: str) -> Split:
+        rows = self.task.load(split, self.tier, self.folder)
+        self.fingerprints[split] = fingerprint(rows)
+        return self._encode(split, rows)
+
+    def _fit(self, rows: Sequence[Row]) -> None:
+        file = self._cached("view.json", self.fingerprints["train"])
+        if file is not None and file.exists():
+            self.view.restore(json.loads(file.read_text()))
+            return
+        self.view.fit([read(row) for row in rows for read in self.fields.values()])
+        if file is not None:
+            _replace(file, lambda path: path.write_text(json.dumps(self.view.state())))
+
+    def _encode(self, split: str, rows: datasets.Dataset) -> Split:
+        inputs = {}
+        for field, read in self.fields.items():
+            file = self._cached(f"{field}.npz", self.fingerprints[split])
+            if file is None or not file.exists():
+                columns = self.view.encode([read(row) for row in rows])
+                if file is not None:
+                    _replace(file, lambda path, columns=columns: _save(path, columns))
+            else:
+                columns = _restore(file)
+            inputs[field] = columns
+        return Split(rows, self.view, self.target, inputs, self.target.encode(rows, self.view))
+
+    def _cached(self, name: str, data: str) -> Path | None:
+        if self.cache is None:
+            return None
+        identity = [self.view.settings(), sorted(self.fields), self.fingerprints["train"], data]
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        return self.cache / digest / name
+
+
+def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
+    """At most ``most`` rows: a fixed random choice, in the file's order; whole questions where rows belong to questions."""
+    if most is None or most >= len(rows):
+        return rows
+    generator = np.random.default_rng(0)
+    if "group" not in rows.column_names:
+        return rows.select(np.sort(generator.permutation(len(rows))[:most]))
+    groups = np.array(rows["group"])
+    names = generator.permutation(np.unique(groups))
+    sizes = np.cumsum([(groups == name).sum() for name in names])
+    return rows.select(np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))])))
+
+
+def _replace(file: Path, write: Callable[[Path], Any]) -> None:
+    """Write through a temporary name, so that another process never reads half a file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f"{file.stem}.{os.getpid()}{file.suffix}")
+    write(temporary)
+    os.replace(temporary, file)
+
+
+def _save(path: Path, columns: Columns) -> None:
+    arrays: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        if isinstance(column, Ragged):
+            arrays[f"{name}.values"], arrays[f"{name}.offsets"] = column.values, column.offsets
+        else:
+            arrays[name] = column
+    np.savez(path, **arrays)
+
+
+def _restore(path: Path) -> Columns:
+    with np.load(path, allow_pickle=False) as arrays:
+        return _columns(arrays.files, arrays.__getitem__)
+
+
+def _columns(names: Iterable[str], read: Callable[[str], np.ndarray]) -> Columns:
+    names = list(names)
+    ragged = {n.removesuffix(".values"): Ragged(read(n), read(n.removesuffix(".values") + ".offsets")) for n in names if n.endswith(".values")}
+    return ragged | {n: read(n) for n in names if not n.endswith((".values", ".offsets"))}

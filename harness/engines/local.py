@@ -1,0 +1,312 @@
+"""Cells on this machine: N at a time, each in a process of its own, forked from a server that has torch and Lightning imported.
+
+Whatever a cell does (raise, hang, die, eat the memory, leave processes behind), it ends in one record and the grid goes on: the
+cell's own process writes it, and where that could not, this one does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import importlib
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import psutil
+
+from harness.grid import Settings
+from harness.records import Cell, Record, RecordError, Store, environment, now
+
+PRELOAD = ["torch", "pytorch_lightning", "datasets", "evaluate", "harness.worker", __name__]
+"""Imported once by the fork server. None of them may start a thread: threads do not survive a fork."""
+
+MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": "268435456",
+    "MALLOC_TRIM_THRESHOLD_": "536870912",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+"""glibc keeps freed tensors instead of handing them back and faulting them in again at every step: 1.5 to 2.5 times as fast."""
+
+GRACE = 5.0  # seconds from TERM to KILL
+POLL = 0.1  # seconds between two looks at the running cells
+MEMORY_POLL = 0.5
+TAIL = 20  # log lines that go into the record of a cell that died
+SERVER_LOST = 255  # what multiprocessing reports when the fork server died and nobody knows how its child ended
+PR_SET_PDEATHSIG = 1
+
+
+def gpus() -> list[str]:
+    """Names of the GPUs that may be used, as CUDA_VISIBLE_DEVICES takes them; asked without importing torch."""
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in visible.split(",") if name not in ("", "-1")]
+    if not shutil.which("nvidia-smi"):
+        return []
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, check=False)
+    return asked.stdout.split() if asked.returncode == 0 else []
+
+
+def default_workers(threads: int, devices: int) -> int:
+    """Cells that run at a time by default: one per share of ``devices`` GPUs, or per share of cores where there are at least 2 GiB."""
+    if found := gpus():
+        return max(1, len(found) // devices)
+    memory = psutil.virtual_memory().total // 2**31
+    return max(1, min(len(os.sched_getaffinity(0)) // (threads * devices), memory))
+
+
+# --- in the cell's process ---
+
+
+def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: str | None) -> None:
+    os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where the fork server dies, the cell is started again
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    faulthandler.enable()
+    if visible is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
+    module, _, name = function.partition(":")
+    record: Record = getattr(importlib.import_module(module), name)(cell, settings)
+    Store(settings.results).write(record)
+
+
+# --- in the parent ---
+
+
+@contextmanager
+def _environment(threads: int) -> Iterator[None]:
+    """What the fork server must find in its environment: malloc and thread pools are set up when a library is loaded."""
+    pools = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    # OpenBLAS and Arrow's jemalloc start threads at import, where the fork server must have none; the models use neither.
+    single = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "TOKENIZERS_PARALLELISM": "false"}
+    fixed = single | {"PYTHONHASHSEED": "0"}
+    path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH"))))
+    before = dict(os.environ)
+    os.environ.update(MALLOC | pools | fixed | {"PYTHONPATH": path})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+class _Running:
+    """One cell in its process, from start to record."""
+
+    def __init__(self, cell: Cell, settings: Settings, function: str, visible: str | None):
+        self.cell, self.settings, self.function, self.visible = cell, settings, function, visible
+        self.store = Store(settings.results)
+        self.log = settings.log(cell)
+        self.verdict: tuple[str, str] | None = None  # status and message, where this process ended the cell before it had a result
+        self.kill_at: float | None = None
+        self.retried = False
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOAD)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.found = self._stamp()
+        self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
+        self.process = context.Process(target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible))
+        try:
+            with _environment(self.settings.threads):
+                self.process.start()
+        except (EOFError, OSError):
+            # The server died before or while it forked; multiprocessing starts a new one at the next try.
+            if self.retried:
+                raise
+            self.retried = True
+            self.start()
+
+    def _stamp(self) -> tuple[int, int] | None:
+        """Tells one version of the record file from another."""
+        try:
+            status = self.store.path(self.cell).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_mtime_ns, status.st_ino
+
+    def written(self) -> bool:
+        """Whether this run of the cell has written its record."""
+        return self._stamp() not in (None, self.found)
+
+    def stop(self, status: str, message: str) -> None:
+        """End the cell: TERM to its process group now, KILL after :data:`GRACE` seconds; its record will say why."""
+        if self.kill_at is None:
+            self.verdict = None if self.written() else (status, message)
+            self.kill_at = time.monotonic() + GRACE
+            self.signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            if self.process.exitcode is None:  # not yet the leader of its own group
+                with suppress(ProcessLookupError):
+                    os.kill(self.process.pid, number)
+
+    def poll(self) -> Record | None:
+        """Hold the cell to its limits; its record once it has ended."""
+        if self.process.exitcode is None:
+            self._limit()
+            return None
+        self.signal(signal.SIGKILL)  # processes that it left behind
+        if self.process.exitcode == SERVER_LOST and not self.retried and self.kill_at is None and not self.written():
+            self.retried = True
+            self.start()
+            return None
+        return self._record()
+
+    def _limit(self) -> None:
+        moment, settings = time.monotonic(), self.settings
+        if self.kill_at is not None:
+            if moment > self.kill_at:
+                self.signal(signal.SIGKILL)
+        elif settings.timeout is not None and moment - self.clock > settings.timeout:
+            self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
+        elif settings.memory_limit_mib is not None and moment > self.memory_due:
+            self.memory_due = moment + MEMORY_POLL
+            if (used := self._resident_mib()) > settings.memory_limit_mib:
+                self.stop("oom", f"used {used} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)")
+
+    def _resident_mib(self) -> int:
+        total = 0
+        try:
+            root = psutil.Process(self.process.pid)
+            for process in (root, *root.children(recursive=True)):
+                try:
+                    total += process.memory_info().rss
+                except psutil.NoSuchProcess:
+                    continue
+        except psutil.NoSuchProcess:
+            pass
+        return total // 2**20
+
+    def _record(self) -> Record:
+        if self.verdict is None and self.written():
+            try:
+                return self.store.read(self.store.path(self.cell))
+            except RecordError as error:
+                return self.failure("failed", "RecordError", str(error))
+        if self.verdict:
+            status, message = self.verdict
+            return self.failure(status, status, message)
+        code = self.process.exitcode
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return self.failure("failed", how, self._tail() or f"ended with {how} and printed nothing")
+
+    def _tail(self) -> str:
+        try:
+            text = self.log.read_bytes()[-65536:].decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-TAIL:])
+
+    def failure(self, status: str, type: str, message: str) -> Record:
+        """Write and return the record that the cell's own process could not write."""
+        seconds = {"total": round(time.monotonic() - self.clock, 3)}
+        return _written(failure(self.cell, self.settings, status, type, message, started=self.began, seconds=seconds), self.store)
+
+
+def failure(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
+    """The record of a cell that did not end ok; its log is named relative to the results folder where it lies inside."""
+    log = settings.log(cell)
+    name = str(log.relative_to(settings.results)) if log.is_relative_to(settings.results) else str(log)
+    error = {"type": type, "message": message, "log": name}
+    machine = environment() | {"threads": settings.threads}
+    return Record.skeleton(cell, status, command=settings.command, error=error, environment=machine, **fields)
+
+
+def _written(record: Record, store: Store) -> Record:
+    try:
+        store.write(record)
+    except RecordError as error:
+        warnings.warn(f"record not written: {error}", stacklevel=2)
+    return record
+
+
+class _Stop:
+    """Counts requests to stop. Ctrl-C once: start no more cells. Twice, TERM, or a closed terminal: end those that run."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __enter__(self) -> _Stop:
+        self.before = {}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+                self.before[number] = signal.signal(number, self._ask)
+        return self
+
+    def _ask(self, number: int, _: object) -> None:
+        self.asked += 1 if number == signal.SIGINT else 2
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+
+def run(
+    cells: Sequence[Cell],
+    settings: Settings,
+    *,
+    workers: int,
+    function: str = "harness.worker:run_cell",
+    started: Callable[[Cell], None] = lambda cell: None,
+    ended: Callable[[Record], None] = lambda record: None,
+) -> list[Record]:
+    """Run every cell and return their records in the order they ended.
+
+    ``function`` is ``module:name`` of ``(cell, settings) -> Record``, called in the cell's process; ``started`` and ``ended`` are
+    called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as ``interrupted``.
+    """
+    waiting = list(reversed(cells))
+    found = gpus()
+    free = list(reversed(range(workers)))
+    running: dict[int, _Running] = {}
+    records: list[Record] = []
+
+    def visible(slot: int, devices: int) -> str | None:
+        return ",".join(found[(slot * devices + i) % len(found)] for i in range(devices)) if found else None
+
+    def finish(record: Record) -> None:
+        records.append(record)
+        ended(record)
+
+    with _Stop() as stop:
+        try:
+            while running or (waiting and not stop.asked):
+                while free and waiting and not stop.asked:
+                    cell, slot = waiting.pop(), free.pop()
+                    started(cell)
+                    try:
+                        running[slot] = _Running(cell, settings, function, visible(slot, cell.devices))
+                    except (EOFError, OSError) as error:
+                        free.append(slot)
+                        record = failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}")
+                        finish(_written(record, Store(settings.results)))
+                wait([one.process.sentinel for one in running.values()], timeout=POLL)
+                for slot, one in list(running.items()):
+                    if stop.asked > 1:
+                        one.stop("interrupted", "stopped by the user")
+                    if (record := one.poll()) is not None:
+                        del running[slot]
+                        free.append(slot)
+                        finish(record)
+        finally:
+            for one in running.values():  # a callback raised
+                one.signal(signal.SIGKILL)
+    return records

@@ -1,0 +1,245 @@
+"""The contract between an architecture and the harness: one base class per kind.
+
+A constructor's first parameter is ``width``, the size of one input vector (or, for a view that indexes a table of the architecture's own,
+the number of its rows). A constructor that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to
+score, of labels (tagging, CTC) or of output symbols (generation). All other parameters are hyperparameters with the paper's values
+as defaults.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness import registry
+from harness.registry import Entry
+from harness.task import Row
+from harness.views.base import View
+from harness.views.frames import Frames
+from harness.views.subwords import Subwords
+from harness.views.words import Words
+
+Prediction = Any
+
+
+class Architecture:
+    """What every kind shares: which view it reads and which tasks it cannot run on."""
+
+    view: ClassVar[View | None] = Words()
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        """A fresh view for a task whose texts stand in ``column``; None when this architecture cannot read such a column."""
+        return copy.deepcopy(cls.view) if cls.view is not None and cls.view.column == column else None
+
+    @classmethod
+    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        """Why this architecture cannot run on a task whose type it fits, or None."""
+        columns = registry.load(task).inputs
+        if any(cls.reads(column, hyperparameters) for column in columns):
+            return None
+        wanted = getattr(cls.view, "column", "text")
+        return f"reads {wanted}, but {task.id} offers {' and '.join(columns)}"
+
+
+class Encoder(Architecture, nn.Module):
+    """A trained architecture.
+
+    ``vectors`` says what the model looks up for a view that embeds: ``tuned``, ``static`` or ``multichannel`` (both copies).
+    ``head_bias`` and ``head_max_norm`` shape the layer that the harness puts on top: whether it has a bias, and the norm to which its rows
+    are rescaled after each step.
+    """
+
+    vectors: str = "tuned"
+    head_bias: bool = True
+    head_max_norm: float | None = None
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Name prefixes of parameters that may stay without a gradient, each for a reason given beside it."""
+
+    def auxiliary_loss(self) -> Tensor | float:
+        """A term that the last forward pass adds to the training loss (a penalty, a second objective)."""
+        return 0.0
+
+
+def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
+    """One vector (B, size) from states (B, T, size): ``max``, ``mean``, ``last`` or ``ends`` over the real positions.
+
+    ``ends`` joins the first half of the last state with the second half of the first: the end states of a bidirectional encoder.
+    A text without positions gives zeros.
+    """
+    lengths = mask.sum(1)
+    if how == "max":
+        pooled = states.masked_fill(~mask[..., None], -torch.inf).amax(1)
+        return torch.where(lengths[:, None] > 0, pooled, torch.zeros_like(pooled))
+    if how == "mean":
+        return (states * mask[..., None]).sum(1) / lengths.clamp(min=1)[:, None]
+    last = states[torch.arange(len(states), device=states.device), (lengths - 1).clamp(min=0)]
+    if how == "last":
+        return last
+    if how == "ends":
+        half = states.shape[-1] // 2
+        return torch.cat([last[:, :half], states[:, 0, half:]], dim=1)
+    raise ValueError(f"pooling {how!r} is none of max, mean, last, ends")
+
+
+class SequenceEncoder(Encoder):
+    """Vectors (B, T, width) and mask (B, T) to states (B, T, ``size``); never sees what the vectors stand for.
+
+    ``pooling`` is how a task that needs one vector gets it.
+    """
+
+    size: int
+    pooling: str = "max"
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        return {"text": Words(), "audio": Frames()}.get(column)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class TextEncoder(Encoder):
+    """One text, as the batch of its view, to a vector (B, ``size``).
+
+    An encoder whose own last layer scores the classes takes ``classes`` in its constructor and returns scores (B, classes) itself.
+    """
+
+    size: int
+
+    def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Loss of class scores (B, classes) against labels (B,)."""
+        return F.cross_entropy(scores, labels)
+
+
+class TreeEncoder(TextEncoder):
+    """A text with its tree: :meth:`nodes` gives a state per node, from which root and node labels are predicted."""
+
+    def nodes(self, trees: Any) -> Tensor:
+        """States (N, size) of all nodes of the batch."""
+        raise NotImplementedError
+
+    def forward(self, trees: Any) -> Tensor:
+        return self.nodes(trees)[trees.roots]
+
+
+class PairEncoder(Encoder):
+    """Two texts to a vector (B, ``size``), or to a score (B,) when ``scores`` is true (then it ranks but does not classify)."""
+
+    size: int
+    scores: ClassVar[bool] = False
+    whole_groups: ClassVar[bool] = False
+    """True when the ranking loss needs a question's candidates in one batch."""
+
+    @classmethod
+    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        if cls.scores and task.type == "match":
+            return "gives one similarity score per pair, which ranks but does not choose among classes"
+        return super().unfit(task, hyperparameters)
+
+    def rank_loss(self, scores: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
+        """Loss of scores (B,) against labels (B,) in 0/1; ``groups`` (B,) numbers the question of each pair. Default: pointwise."""
+        return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
+
+
+class Tagger(Encoder):
+    """Words to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``."""
+
+    decoder: str = "softmax"
+
+
+class SpanScores(NamedTuple):
+    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding; ``no_answer`` (B,) where a reader gives it."""
+
+    start: Tensor
+    end: Tensor
+    no_answer: Tensor | None = None
+
+
+class Reader(Encoder):
+    """Passage and question to :class:`SpanScores`."""
+
+
+class FrameEncoder(Encoder):
+    """Frames (a FrameBatch) to label scores (B, T', labels), label 0 the blank, and the lengths (B,) in T'."""
+
+    view = Frames()
+    beam: int = 1
+    """Width of the prefix beam search; 1 is best path."""
+
+
+class Generator(Encoder):
+    """Source vectors and a target prefix to next-symbol scores.
+
+    ``forward(vectors (B,S,width), mask (B,S), prefix (B,U)) -> (B,U,symbols)`` under teacher forcing; ``start(vectors, mask) -> state`` and
+    ``step(symbols (B,), state) -> (log-probabilities (B,symbols), state)`` for decoding with ``beam`` hypotheses.
+    """
+
+    beam: int = 1
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        return SequenceEncoder.reads(column, hyperparameters)
+
+    def start(self, vectors: Tensor, mask: Tensor) -> Any:
+        raise NotImplementedError
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        raise NotImplementedError
+
+
+class PretrainedEncoder(Encoder):
+    """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``); ``pooled(states)`` is the text's vector."""
+
+    size: int
+    view = Subwords()
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """Vector (B, size) for the whole input."""
+        return states[:, 0]
+
+
+class Estimator(Architecture):
+    """A system without gradient training: counts, a convex solver, a graph over the corpus.
+
+    ``task_types`` are the types it runs on. A ``transductive`` one is also given the test rows without their answers; the leaderboard
+    says so.
+    """
+
+    task_types: ClassVar[tuple[str, ...]] = ("classify",)
+    transductive: ClassVar[bool] = False
+    parameter_count: int = 0
+
+    def __init__(self, seed: int = 0):
+        self.seed = seed
+
+    def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
+        """Learn from training rows; ``dev`` is for choosing settings, ``unlabelled`` the test texts of a transductive system."""
+        raise NotImplementedError
+
+    def predict(self, rows: Sequence[Row]) -> list[Prediction]:
+        """The prediction of each row, in the task type's format."""
+        raise NotImplementedError
+
+
+class Regime(Architecture):
+    """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its loss."""
+
+    wraps: str
+
+    @classmethod
+    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        return registry.load(wrapped).unfit(task, hyperparameters)
+
+    def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
+        """Change the model before training; ``counts`` are the training frequencies of its word table's rows."""
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        """Training loss of a batch."""
+        raise NotImplementedError

@@ -1,0 +1,94 @@
+"""Tables apart from their display: the same ones become HTML (``table.html``) and Markdown."""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes below the table."""
+
+    text: str
+    style: str = ""
+    notes: tuple[str, ...] = ()
+    title: str = ""
+
+
+BLANK = [Part("–", "quiet")]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: its name and a list of lines for every further column."""
+
+    name: str
+    cells: list[list[Part]]
+    classical: bool = False
+    notes: tuple[str, ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that may be compared with each other."""
+
+    title: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words rather than numbers."""
+
+    id: str
+    title: str
+    columns: list[str]
+    blocks: list[Block]
+    lead: list[str] = field(default_factory=list)
+    text_columns: tuple[int, ...] = ()
+
+    @functools.cached_property
+    def notes(self) -> dict[str, int]:
+        """The distinct notes, each with its number: the order of first mention, from 1."""
+        found: dict[str, None] = {}
+        for row in (row for block in self.blocks for row in block.rows):
+            found |= dict.fromkeys((*row.notes, *(note for cell in row.cells for part in cell for note in part.notes)))
+        return {note: i for i, note in enumerate(found, 1)}
+
+
+def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
+    """Tables as a Markdown document, with notes as numbered lists below them."""
+    lines = [f"# {_plain(title)}", "", *(f"{_plain(text)}\n" for text in legend)]
+    for table in tables:
+        lines += [f"## {_plain(table.title)}", "", *(f"{_plain(text)}\n" for text in table.lead)]
+        lines += [_line(map(_plain, table.columns)), _line(["---", *["---:"] * (len(table.columns) - 1)])]
+        for block in table.blocks:
+            lines.append(_line([f"**{_plain(block.title)}**", *[""] * (len(table.columns) - 1)]))
+            for row in block.rows:
+                name = f"*{_plain(row.name)}*" if row.classical else _plain(row.name)
+                lines.append(_line([name + _marks(table, row.notes), *("<br>".join(_part(table, p) for p in cell) for cell in row.cells)]))
+        lines += ["", *(f"{i}. {_plain(note)}" for note, i in table.notes.items()), ""]
+    return "\n".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _part(table: Table, part: Part) -> str:
+    text = f"**{_plain(part.text)}**" if part.style == "best" else _plain(part.text)
+    return text + _marks(table, part.notes)
+
+
+def _marks(table: Table, notes: Sequence[str]) -> str:
+    return f"<sup>{','.join(str(table.notes[note]) for note in notes)}</sup>" if notes else ""
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is: on one line, no markup, no HTML."""
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(" ".join(text.split()), quote=False))

@@ -1,0 +1,92 @@
+"""Metrics of one tag per word: spans read as conlleval reads them, and single tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import datasets
+import evaluate
+
+_PREFIXES = frozenset("BIESO")
+
+
+def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
+    """Spans (first word, word after the last, type) that the tags of one sentence mark, in IOB2 or BIOES.
+
+    Malformed sequences are read, not refused: B and S always begin a span; I and E begin one where none is open or where the open
+    one has another type, and continue it otherwise; E and S close it. Source: conlleval (Tjong Kim Sang), with the E and S of its
+    later versions. Raises ``ValueError`` for a tag that is neither O nor a prefix B, I, E or S.
+    """
+    found = set()
+    start: int | None = None
+    open_type = ""
+    for i, tag in enumerate([*tags, "O"]):
+        prefix, _, type_ = tag.partition("-")
+        if prefix not in _PREFIXES:
+            raise ValueError(f"tag {tag!r} marks no span: it is neither O nor B-, I-, E- or S- with a type")
+        begins = prefix in "BS" or prefix in "IE" and (start is None or type_ != open_type)
+        if start is not None and (begins or prefix == "O"):
+            found.add((start, i, open_type))
+            start = None
+        if begins:
+            start, open_type = i, type_
+        if start is not None and prefix in "ES":
+            found.add((start, i + 1, open_type))
+            start = None
+    return found
+
+
+def _pairs(predictions: list[list[str]], references: list[list[str]]) -> list[tuple[list[str], list[str]]]:
+    """Sentences side by side, checked to have one tag per word."""
+    for number, (predicted, actual) in enumerate(zip(predictions, references, strict=True), start=1):
+        if len(predicted) != len(actual):
+            raise ValueError(f"sentence {number} has {len(predicted)} predicted tags for {len(actual)} words")
+    return list(zip(predictions, references, strict=True))
+
+
+class _Tags(evaluate.Metric):
+    """What metrics of one tag per word take."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=type(self).__doc__ or "",
+            citation="",
+            inputs_description="predictions, references: the tags of each sentence",
+            features=datasets.Features(
+                {
+                    "predictions": datasets.Sequence(datasets.Value("string")),
+                    "references": datasets.Sequence(datasets.Value("string")),
+                }
+            ),
+        )
+
+
+class SpanF1(_Tags):
+    """Precision, recall and F1 of spans over the whole corpus; a span is right when its two ends and its type are.
+
+    Values: ``span_f1``, ``span_precision``, ``span_recall``; each is 0 where its denominator is, as in conlleval. See :func:`spans`.
+    """
+
+    def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
+        right = predicted = actual = 0
+        for predicted_tags, actual_tags in _pairs(predictions, references):
+            predicted_spans, actual_spans = spans(predicted_tags), spans(actual_tags)
+            right += len(predicted_spans & actual_spans)
+            predicted += len(predicted_spans)
+            actual += len(actual_spans)
+        return {
+            "span_f1": 2 * right / (predicted + actual) if right else 0.0,
+            "span_precision": right / predicted if right else 0.0,
+            "span_recall": right / actual if right else 0.0,
+        }
+
+
+class TokenAccuracy(_Tags):
+    """Share of words, over the whole corpus, whose predicted tag is the right one."""
+
+    def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
+        pairs = _pairs(predictions, references)
+        words = sum(len(actual) for _, actual in pairs)
+        if not words:
+            raise ValueError("no sentence has a word, so there is no tag to score")
+        return {"token_accuracy": sum(p == r for predicted, actual in pairs for p, r in zip(predicted, actual, strict=True)) / words}

@@ -1,0 +1,419 @@
+"""What a cell is and what it left behind: one JSON record per cell, the truth that every table and view is rebuilt from.
+
+A store is a results folder: ``records/<task>/<architecture>/<key>.json`` with ``<key>.predictions.json.xz`` beside it. Two
+machines merge by copying files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import json
+import lzma
+import math
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from harness.task import Split, Tier
+
+SCHEMA = 1
+Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
+STATUSES: tuple[str, ...] = get_args(Status)
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy")
+
+
+class RecordError(Exception):
+    """A record that cannot be read, written or trusted; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One square of the grid: everything that decides a result, and nothing about where it was computed."""
+
+    architecture: str
+    architecture_version: int
+    task: str
+    task_version: int
+    tier: Tier
+    protocol: str
+    hyperparameters: dict[str, Any] = field(hash=False)
+    seed: int
+    precision: str = "32"
+    devices: int = 1
+
+    @property
+    def key(self) -> str:
+        """Identity of the cell: the first 16 hexadecimal digits of SHA-256 over its canonical JSON."""
+        try:
+            text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"cell {self.architecture} on {self.task}: {_not_json(self.to_dict()) or error}") from error
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Cell:
+        """A cell from :meth:`to_dict`; :class:`TypeError` when a field is missing or unknown."""
+        return cls(**fields)
+
+
+# The parts of a record are typed dictionaries, so that a reader writes record.memory["peak_rss_mib"] as in the JSON.
+_closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
+Number = int | float
+# Command lines and messages may carry the undecodable bytes of a file name, which JSON cannot: they are shown escaped.
+Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
+
+
+@_closed
+class Speed(TypedDict, total=False):
+    """Steady-state rates (per second) and latencies (ms); ``unstable``: the spread is too wide to quote the median alone."""
+
+    train_examples_per_second: float | None
+    train_tokens_per_second: float | None
+    inference_examples_per_second: float | None
+    latency_ms_p50: float | None
+    latency_ms_p95: float | None
+    unstable: bool
+
+
+@_closed
+class Memory(TypedDict, total=False):
+    """Peaks in MiB; ``peak_gpu_mib`` is None without a GPU."""
+
+    peak_rss_mib: float | None
+    peak_gpu_mib: float | None
+
+
+@_closed
+class Parameters(TypedDict, total=False):
+    """Trainable numbers: all of them, and those in embedding tables."""
+
+    total: int
+    embedding: int
+
+
+@_closed
+class Seconds(TypedDict, total=False):
+    """The three clocks and their sum."""
+
+    train: float
+    dev: float
+    other: float
+    total: float
+
+
+@_closed
+class Failure(TypedDict, total=False):
+    """Why a cell did not end ok: exception type (or reason), message, path of the log (absolute, or relative to the results folder)."""
+
+    type: Text
+    message: Text
+    log: Text | None
+
+
+@_closed
+class Predictions(TypedDict):
+    """Where the predictions are, relative to the results folder, and the SHA-256 of that file."""
+
+    path: str
+    sha256: str
+
+
+@_closed
+class Training(TypedDict, total=False):
+    """Dev score by learning rate tried, the epoch that was kept (counted from 1), epochs run, and one row of the curve per epoch."""
+
+    learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
+    best_epoch: int | None
+    epochs: int
+    curve: list[dict[str, Number | None]]
+
+
+class Record(BaseModel):
+    """What one cell left behind. Unknown keys are rejected and every number is finite."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_assignment=True, serialize_by_alias=True)
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    key: str
+    status: Status
+    architecture: str
+    architecture_version: int
+    task: str
+    task_version: int
+    tier: Tier
+    protocol: str
+    seed: int
+    hyperparameters: dict[str, Any]
+    devices: int = 1
+    precision: str = "32"
+    scores: dict[Literal["dev", "test"], dict[str, float]] = {}
+    main_metric: str = ""
+    counts: dict[Split, int] = {}
+    partial: bool = False
+    speed: Speed = {}
+    memory: Memory = {}
+    parameters: Parameters = {}
+    flops_per_example: Number | None = None
+    seconds: Seconds = {}
+    training: Training = {}
+    environment: dict[str, Any] = {}
+    data: dict[Split, str] = {}
+    commit: str = ""
+    dirty: bool = False
+    command: Text = ""
+    started: str = ""
+    error: Failure | None = None
+    predictions: Predictions | None = None
+
+    @classmethod
+    def skeleton(cls, cell: Cell, status: Status, *, command: str | None = None, **fields: Any) -> Record:
+        """A record of ``cell`` with what is known before it runs; ``fields`` are further fields of the record."""
+        known: dict[str, Any] = {"started": now(), "environment": environment()}
+        known["commit"], known["dirty"] = commit()
+        known["command"] = shlex.join(sys.argv) if command is None else command
+        return cls(**cell.to_dict() | known | fields, key=cell.key, status=status)
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that this is the record of."""
+        return Cell(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Cell)})
+
+    def to_json(self) -> str:
+        """Canonical text (indent 1, sorted keys, trailing newline); :class:`RecordError` names a field that JSON cannot hold."""
+        fields = self.model_dump(warnings=False)
+        try:
+            return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"record {self.key} of {self.architecture} on {self.task}: {_not_json(fields) or error}") from error
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Record:
+        """The record in ``text``; :class:`RecordError` says which field is wrong, unknown, missing or not finite."""
+        try:
+            record = cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise RecordError(f"not a record of archbench: {where + ': ' if where else ''}{first['msg']}") from error
+        # Free-form objects (hyperparameters, environment) are not typed; look closer only where the text may hold such a number.
+        suspect = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
+        if any(word in text for word in suspect) and (bad := _not_json(record.model_dump())):
+            raise RecordError(f"not a record of archbench: {bad}")
+        if record.key != record.cell.key:
+            raise RecordError(f"key: {record.key!r} is not the key of the cell that its fields describe, {record.cell.key}")
+        return record
+
+
+def _not_json(value: Any, where: str = "") -> str | None:
+    """Says which field below ``value`` is not a finite number or not JSON at all; None when all are fine."""
+    if isinstance(value, dict):
+        return next(filter(None, (_not_json(v, f"{where}.{k}" if where else str(k)) for k, v in value.items())), None)
+    if isinstance(value, list | tuple):
+        return next(filter(None, (_not_json(v, f"{where}.{i}") for i, v in enumerate(value))), None)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{where}: {value} is not a finite number"
+    if value is None or isinstance(value, str | int | float):
+        return None
+    return f"{where}: a {type(value).__name__} cannot be written as JSON"
+
+
+class Store:
+    """The records below one results folder."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.damaged: dict[Path, str] = {}  # what the last all() could not read, and why
+
+    def path(self, of: Cell | Record) -> Path:
+        """Where the record of a cell is or would be."""
+        for name in (of.task, of.architecture):
+            if not _NAME.fullmatch(name) or not name.strip("."):
+                raise RecordError(f"{name!r} cannot be the name of a folder: use letters, digits, '_', '-' and '.'")
+        return self.folder / "records" / of.task / of.architecture / f"{of.key}.json"
+
+    def check_writable(self) -> None:
+        """Raise :class:`RecordError` unless a record could be written; to be asked before anything is computed."""
+        folder = self.folder / "records"
+        probe = folder / f".{uuid.uuid4().hex}.tmp"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            reason = error.strerror or error
+            raise RecordError(f"results folder {self.folder} is not writable ({reason}): give another one with --results") from error
+
+    def write(self, record: Record) -> Path:
+        """Write a record so that its file is at all times the old one or the new one; a damaged file there is never replaced."""
+        path = self.path(record)
+        text = record.to_json()
+        try:
+            Record.from_json(text)
+        except RecordError as error:
+            raise RecordError(f"{path} was not written: {error}") from error
+        if path.exists():
+            self.read(path)
+        _replace(path, text.encode())
+        return path
+
+    def read(self, path: str | Path) -> Record:
+        """The record in one file; :class:`RecordError` names the file when it is damaged or does not belong where it is."""
+        path = Path(path)
+        try:
+            record = Record.from_json(path.read_bytes())
+        except OSError as error:
+            raise RecordError(f"{path}: {error.strerror}") from error
+        except RecordError as error:
+            raise RecordError(f"{path}: {error}") from error
+        if path.parts[-3:] != (expected := self.path(record)).parts[-3:]:
+            raise RecordError(f"{path}: this record belongs in {expected}")
+        return record
+
+    def all(self) -> Iterator[Record]:
+        """Every sound record, by path; the others are warned about, kept in :attr:`damaged`, and left as they are."""
+        self.damaged = {}
+        found = (Path(folder, name) for folder, _, names in os.walk(self.folder / "records") for name in names if name.endswith(".json"))
+        for path in sorted(found):
+            try:
+                yield self.read(path)
+            except RecordError as error:
+                self.damaged[path] = str(error)
+                warnings.warn(f"record skipped: {error}", stacklevel=2)
+
+    def find(self, cell: Cell) -> Record | None:
+        """The record of ``cell``, if there is one; :class:`RecordError` when the file in its place is damaged."""
+        path = self.path(cell)
+        return self.read(path) if path.exists() else None
+
+    def save_predictions(self, of: Cell | Record, ids: Sequence[str], predictions: Sequence[Any]) -> Predictions:
+        """Write the predictions of a cell, one per example id, beside its record; returns the record's ``predictions`` field."""
+        path = self._predictions_path(of)
+        if len(ids) != len(predictions) or len(set(ids)) != len(ids):
+            raise RecordError(f"{path}: {len(predictions)} predictions for {len(ids)} ids, {len(set(ids))} of them different")
+        content = {"ids": list(ids), "predictions": list(predictions)}
+        try:
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"{path}: {_not_json(content) or error}") from error
+        data = lzma.compress(text.encode())
+        _replace(path, data)
+        return {"path": path.relative_to(self.folder).as_posix(), "sha256": hashlib.sha256(data).hexdigest()}
+
+    def load_predictions(self, record: Record) -> tuple[list[str], list[Any]]:
+        """Example ids and their predictions; :class:`RecordError` when there are none or the file is not the one recorded."""
+        path = self._predictions_path(record)
+        if record.predictions is None:
+            raise RecordError(f"{self.path(record)}: the record names no predictions")
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise RecordError(f"{path}: {error.strerror}; the record names it") from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != record.predictions["sha256"]:
+            raise RecordError(f"{path}: SHA-256 is {found}, the record says {record.predictions['sha256']}")
+        content = json.loads(lzma.decompress(data))
+        return content["ids"], content["predictions"]
+
+    def _predictions_path(self, of: Cell | Record) -> Path:
+        return self.path(of).with_suffix(".predictions.json.xz")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put ``data`` in the place of ``path`` in one step."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"{path} could not be written: {error}") from error
+
+
+# --- where a record was made: stored, never part of the key ---
+
+
+def now() -> str:
+    """This moment in UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def environment() -> dict[str, Any]:
+    """The machine (cores this process may use, memory in GiB), Python, versions of what computes, threads, and device."""
+    machine = dict(_machine())
+    torch = sys.modules.get("torch")  # asked only where it runs anyway: a record can be made without importing it
+    machine["threads"] = torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or machine["cores"])
+    machine["device"] = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
+    return machine
+
+
+@functools.cache
+def _machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "cores": cores,
+        "ram_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "versions": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def commit() -> tuple[str, bool]:
+    """Commit of this code and whether files other than results differ from it; ``("", False)`` when it is not a checkout."""
+    try:
+        # The installed package may lie inside somebody else's repository (a .venv): that commit says nothing about this code.
+        if Path(_git("rev-parse", "--show-toplevel")).resolve() != _ROOT:
+            return "", False
+        return _git("rev-parse", "--verify", "HEAD"), bool(_git("status", "--porcelain", "--", ".", ":(exclude)results"))
+    except (OSError, subprocess.CalledProcessError):
+        return "", False
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", "-C", _ROOT, *arguments], check=True, capture_output=True, text=True).stdout.strip()

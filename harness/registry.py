@@ -1,0 +1,306 @@
+"""What exists: architectures and tasks, found without importing them and loaded one at a time.
+
+A plugin is one Python file. Its classes carry ``@register(...)`` (an architecture) or ``@register_task(...)`` (a task) with
+literal arguments, so that a listing can be read from the source text with :mod:`ast`: ``archbench list`` needs neither torch
+nor the plugin's own imports. Loading imports the one file that holds the wanted name.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+Sort = Literal["architectures", "tasks"]
+KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "lm", "plm", "fit", "regime", "vectors", "tokens")
+TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "transcribe")
+
+
+class RegistryError(Exception):
+    """A plugin that cannot be listed or loaded: the message names the file and what would be right."""
+
+
+class UnknownName(RegistryError):
+    """A name nobody registered; the message offers near ones and names plugin files that failed."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a paper trains its model (protocol ``paper``).
+
+    ``lr_schedule``: ``constant``, ``linear`` (down to 0 at the last step), ``warmup_inverse_sqrt`` (over ``warmup_steps``), or
+    ``inverse_epoch`` (lr / (1 + decay * epoch)). ``vector_dims`` is the width of word vectors; ``clip`` the gradient norm.
+    """
+
+    optimizer: str = "adam"
+    lr: float = 0.001
+    batch_size: int = 64
+    epochs: int = 20
+    patience: int = 5
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    clip: float | None = None
+    lr_schedule: str = "constant"
+    decay: float = 0.0
+    warmup_steps: int = 0
+    vector_dims: int = 300
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered architecture or task: what its decorator says, and where it stands.
+
+    ``options`` holds the decorator's keyword arguments (an architecture's kind, paper, recipe, ...; a task's type, metrics, ...).
+    """
+
+    id: str
+    sort: Sort
+    file: Path
+    class_name: str
+    options: MappingProxyType[str, Any] = field(hash=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self.options[name]
+        except KeyError:
+            raise AttributeError(f"{self.id} ({self.file}) does not declare {name!r}") from None
+
+    @property
+    def family(self) -> str:
+        """Folder of the file: the architecture's family."""
+        return self.file.parent.name
+
+
+# --- what plugin files write ---
+
+_registered: dict[tuple[Sort, str], tuple[type, dict[str, Any]]] = {}
+
+
+def register(
+    id: str,
+    *,
+    name: str,
+    kind: str,
+    paper: str,
+    source: str,
+    year: int,
+    recipe: Recipe = Recipe(),
+    hyperparameters: dict[str, Any] = MappingProxyType({}),
+    tiny: dict[str, Any] = MappingProxyType({}),
+    deviations: tuple[str, ...] = (),
+    version: int = 1,
+):
+    """Register an architecture class under ``id``; stack several on one class for its variants.
+
+    ``hyperparameters`` fixes constructor arguments for this id (a variant); ``tiny`` are sizes for the contract tests;
+    ``deviations`` says, one sentence each, where this differs from the paper; ``version`` is raised when results would change.
+    Every argument is a literal (or ``Recipe(...)`` of literals), because listings are read from the source text.
+    """
+    if kind not in KINDS:
+        raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
+    options = dict(name=name, kind=kind, paper=paper, source=source, year=year, recipe=recipe, hyperparameters=dict(hyperparameters))
+    return _register("architectures", id, options | dict(tiny=dict(tiny), deviations=deviations, version=version))
+
+
+def register_task(
+    id: str,
+    *,
+    name: str,
+    type: str,
+    metrics: tuple[str, ...],
+    main_metric: str,
+    sizes: dict[str, int],
+    epochs: int,
+    protocol: str,
+    version: int = 1,
+):
+    """Register a task class under ``id``.
+
+    ``sizes`` are the official counts per split (a smaller training set makes a record ``partial``), ``epochs`` the most passes
+    that protocol ``equal`` allows on it, ``protocol`` the choices of this adapter in words.
+    """
+    if type not in TASK_TYPES:
+        raise RegistryError(f"{id}: type {type!r} is none of {', '.join(TASK_TYPES)}")
+    if main_metric not in metrics:
+        raise RegistryError(f"{id}: main metric {main_metric!r} is not among its metrics {metrics}")
+    options = dict(name=name, type=type, metrics=metrics, main_metric=main_metric, sizes=sizes, epochs=epochs)
+    return _register("tasks", id, options | dict(protocol=protocol, version=version))
+
+
+def _register(sort: Sort, id: str, options: dict[str, Any]):
+    def keep(cls: type) -> type:
+        known = _registered.get((sort, id))
+        if known and known[0].__qualname__ != cls.__qualname__:
+            raise RegistryError(f"{id} is registered twice: by {known[0].__module__} and by {cls.__module__}")
+        _registered[sort, id] = cls, options
+        return cls
+
+    return keep
+
+
+# --- what the harness asks ---
+
+_DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks"}
+_DEFAULTS: dict[Sort, dict[str, Any]] = {
+    "architectures": dict(recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), version=1),
+    "tasks": dict(version=1),
+}
+_ROOT = Path(__file__).resolve().parent.parent
+_plugins: list[Path] = []
+
+
+def add_plugin(path: str | Path) -> None:
+    """Add one plugin file (``--plugin path/to/file.py``) to what is listed and loaded from now on."""
+    path = Path(path).resolve()
+    if not path.is_file():
+        raise RegistryError(f"--plugin {path}: no such file")
+    if path not in _plugins:
+        _plugins.append(path)
+
+
+def plugin_files() -> list[Path]:
+    """The files given by ``--plugin``, so that a worker process can be given them too."""
+    return list(_plugins)
+
+
+def _files(sort: Sort) -> Iterator[Path]:
+    """Every file that may register something: our own folders, installed entry points, then ``--plugin`` files."""
+    pattern = "*/*.py" if sort == "architectures" else "*.py"
+    yield from sorted(
+        f for f in (_ROOT / sort).glob(pattern) if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
+    )
+    for point in importlib.metadata.entry_points(group=f"archbench.{sort}"):
+        try:
+            spec = importlib.util.find_spec(point.module)
+        except ImportError as error:
+            raise RegistryError(f"entry point {point.name} = {point.value}: {error}") from error
+        if spec is None or spec.origin is None:
+            raise RegistryError(f"entry point {point.name} = {point.value}: there is no module {point.module}")
+        yield Path(spec.origin)
+    yield from _plugins
+
+
+def _literal(node: ast.expr) -> Any:
+    """Value of a literal, or of ``Recipe(...)`` with literal arguments."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Recipe":
+        return Recipe(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
+    return ast.literal_eval(node)
+
+
+def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
+    """Entries that the decorators in ``file`` declare, read from the source text."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise RegistryError(f"{file}:{error.lineno}: {error.msg}") from error
+    for node in tree.body:
+        for call in node.decorator_list if isinstance(node, ast.ClassDef) else []:
+            if not isinstance(call, ast.Call) or _DECORATORS.get(getattr(call.func, "id", "")) != sort:
+                continue
+            try:
+                id = ast.literal_eval(call.args[0])
+                options = {str(k.arg): _literal(k.value) for k in call.keywords}
+            except (ValueError, IndexError, TypeError) as error:
+                raise RegistryError(f"{file}:{call.lineno}: arguments of @{call.func.id} must be literals, the id first") from error
+            options = _DEFAULTS[sort] | options
+            yield Entry(id, sort, file, node.name, MappingProxyType(options))
+
+
+def entries(sort: Sort) -> dict[str, Entry]:
+    """All registered names of a sort, by id, without importing any plugin. A file that cannot be parsed is in :func:`broken`."""
+    found: dict[str, Entry] = {}
+    _broken[sort] = {}
+    for file in _files(sort):
+        try:
+            for entry in _parse(file, sort):
+                other = found.setdefault(entry.id, entry)
+                if other is not entry:
+                    raise RegistryError(f"{entry.id!r} is registered twice: in {other.file} and in {entry.file}")
+        except RegistryError as error:
+            if file in _plugins or "registered twice" in str(error):
+                raise
+            _broken[sort][file] = str(error)
+    return found
+
+
+_broken: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
+
+
+def broken(sort: Sort) -> dict[Path, str]:
+    """Files that could not be listed or imported so far, each with its error; the rest works without them."""
+    return dict(_broken[sort])
+
+
+def entry(sort: Sort, id: str) -> Entry:
+    """The entry of one id; :class:`UnknownName` with near names and the files that failed otherwise."""
+    known = entries(sort)
+    if id in known:
+        return known[id]
+    raise UnknownName(_unknown(sort, id, known))
+
+
+def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
+    near = difflib.get_close_matches(id, known, n=3, cutoff=0.5)
+    message = f"no {sort[:-1]} is called {id!r}" + (f"; did you mean {' or '.join(near)}?" if near else f"; see `archbench list {sort}`")
+    for file, error in _broken[sort].items():
+        message += f"\n  {file} could not be read: {error}"
+    return message
+
+
+def match(sort: Sort, patterns: str) -> list[Entry]:
+    """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing is an error."""
+    known = entries(sort)
+    chosen: dict[str, Entry] = {}
+    for pattern in filter(None, (p.strip() for p in patterns.split(","))):
+        hits = {id: e for id, e in known.items() if fnmatchcase(id, pattern)}
+        if not hits:
+            raise UnknownName(_unknown(sort, pattern, known))
+        chosen |= hits
+    return list(chosen.values())
+
+
+def load(entry: Entry) -> type:
+    """Import the file of ``entry`` and return its class; the error names the file when that fails."""
+    try:
+        inside = entry.file.is_relative_to(_ROOT / entry.sort)
+        module = (
+            importlib.import_module(".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)) if inside else _import_file(entry.file)
+        )
+    except Exception as error:
+        _broken[entry.sort][entry.file] = f"{type(error).__name__}: {error}"
+        raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}") from error
+    return getattr(module, entry.class_name)
+
+
+def _import_file(file: Path):
+    name = f"archbench_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise RegistryError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def registered(sort: Sort, id: str) -> dict[str, Any]:
+    """Options under which an imported class was registered; equal to what :func:`entries` parsed (a test asserts it)."""
+    return _registered[sort, id][1]

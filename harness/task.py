@@ -1,0 +1,123 @@
+"""A task adapter: where its examples are in each tier, as rows with the columns of its type.
+
+Columns by type (every row also has a unique string ``id``; a *text* is a ``str``, or a ``list[str]`` where the corpus comes tokenised):
+
+========== =====================================================================================================
+classify   ``text`` (or ``audio``), ``label``; optionally ``tree`` (Penn brackets with node labels)
+match      ``first``, ``second``, ``label``
+rank       ``first`` (the question), ``second`` (a candidate), ``label`` ("1" right, "0" wrong), ``group`` (the question's id)
+tag        ``text`` (list of words), ``tags`` (one per word)
+extract    ``passage``, ``question``, ``answers`` = {"text": [...], "start": [character offsets]}; both empty: no answer
+transcribe ``audio`` = {"bytes": a WAV file, "path": its name}, ``transcript``; optionally ``speaker``
+========== =====================================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from harness.registry import Entry
+
+if TYPE_CHECKING:
+    import datasets
+
+Split = Literal["train", "dev", "test"]
+Tier = Literal["mini", "local", "hub"]
+Row = dict[str, Any]
+
+REQUIRED = {
+    "classify": ("label",),
+    "match": ("first", "second", "label"),
+    "rank": ("first", "second", "label", "group"),
+    "tag": ("text", "tags"),
+    "extract": ("passage", "question", "answers"),
+    "transcribe": ("audio", "transcript"),
+}
+
+
+class DataError(Exception):
+    """A data file that is missing or not as its format says: the message names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A data set on the Hugging Face hub at a pinned revision, as parquet (no remote code)."""
+
+    path: str
+    revision: str
+    config: str | None = None
+    splits: tuple[tuple[Split, str], ...] = (("train", "train"), ("dev", "validation"), ("test", "test"))
+
+
+class Task:
+    """Base of a task adapter: subclasses say how the rows of a split are made in each tier."""
+
+    hub: ClassVar[Hub | None] = None
+    inputs: ClassVar[tuple[str, ...]] = ("text",)
+    """What its texts can be read as: ``text``, ``tree`` (a ``tree`` column stands beside it), ``audio``."""
+    entry: Entry
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
+
+    def mini(self, split: Split) -> Iterable[Row]:
+        """Rows of the embedded corpus, generated: the same on every machine."""
+        raise NotImplementedError
+
+    def local(self, folder: Path, split: Split) -> Iterable[Row]:
+        """Rows read from the official distribution files below ``folder`` (``--data-dir``)."""
+        raise NotImplementedError
+
+    def from_hub(self, rows: "datasets.Dataset", split: Split) -> Iterable[Row]:
+        """Rows made from the hub's split that :attr:`hub` names for ``split``."""
+        raise NotImplementedError
+
+    def load(self, split: Split, tier: Tier, folder: Path | None = None) -> "datasets.Dataset":
+        """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not as it should be."""
+        import datasets
+
+        if tier == "hub":
+            rows = list(self.from_hub(self._download(split), split))
+        elif tier == "local":
+            if folder is None:
+                raise DataError(f"{self.entry.id}: tier local needs --data-dir (or ARCHBENCH_DATA)")
+            rows = list(self.local(Path(folder), split))
+        else:
+            rows = list(self.mini(split))
+        self._check(rows, split)
+        return datasets.Dataset.from_list(rows)
+
+    def _download(self, split: Split) -> "datasets.Dataset":
+        import datasets
+
+        if self.hub is None:
+            raise DataError(f"{self.entry.id} has no source on the hub; use --tier local")
+        return datasets.load_dataset(self.hub.path, self.hub.config, split=dict(self.hub.splits)[split], revision=self.hub.revision)
+
+    def _check(self, rows: list[Row], split: Split) -> None:
+        if not rows:
+            raise DataError(f"{self.entry.id}: split {split} has no rows")
+        missing = [c for c in ("id", *REQUIRED[self.entry.type]) if c not in rows[0]]
+        if missing:
+            raise DataError(f"{self.entry.id}: split {split} lacks the column {', '.join(missing)} (found: {', '.join(rows[0])})")
+        if len({row["id"] for row in rows}) < len(rows):
+            raise DataError(f"{self.entry.id}: split {split} has ids that occur twice")
+
+
+def fingerprint(rows: Iterable[Row]) -> str:
+    """SHA-256 of the rows in their order: what a record calls the data it saw."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True, default=_hash_bytes).encode())
+    return digest.hexdigest()
+
+
+def _hash_bytes(value: object) -> str:
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    raise TypeError(f"cannot fingerprint a {type(value).__name__}")

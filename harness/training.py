@@ -1,0 +1,180 @@
+"""Training one model by Lightning: optimisers and schedules from settings, selection on dev, curves and clocks."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from torch import Tensor, nn
+
+from harness.batching import Batches
+from harness.corpus import Batch, Split
+from harness.measure import StepClock
+from harness.metrics import LOWER_IS_BETTER, score
+from harness.model import Model, predict
+
+PILOT_EXAMPLES = 6000
+"""Training examples that a learning rate is tried on before the best one trains the cell."""
+
+PILOT_DEV = 1000
+"""Dev rows (the first ones) on which the pilots are compared."""
+
+
+class Diverged(Exception):
+    """The training loss is no longer a finite number."""
+
+
+def optimizer(parameters: Sequence[nn.Parameter], settings: dict[str, Any], lr: float) -> torch.optim.Optimizer:
+    """The optimiser that ``settings`` name; ``ValueError`` for an unknown one."""
+    decay = {"lr": lr, "weight_decay": settings["weight_decay"]}
+    makers: dict[str, Callable[[], torch.optim.Optimizer]] = {
+        "adam": lambda: torch.optim.Adam(parameters, **decay, fused=True),
+        "adamw": lambda: torch.optim.AdamW(parameters, **decay, fused=True),
+        "adamax": lambda: torch.optim.Adamax(parameters, **decay),
+        "adagrad": lambda: torch.optim.Adagrad(parameters, **decay),
+        "adadelta": lambda: torch.optim.Adadelta(parameters, **decay),
+        "rmsprop": lambda: torch.optim.RMSprop(parameters, **decay),
+        "sgd": lambda: torch.optim.SGD(parameters, **decay, momentum=settings["momentum"]),
+    }
+    name = settings["optimizer"]
+    if name not in makers:
+        raise ValueError(f"training.optimizer: {name!r} is none of {', '.join(makers)}")
+    return makers[name]()
+
+
+def learning_rate_factor(settings: dict[str, Any], steps_per_epoch: int) -> Callable[[int], float]:
+    """Factor on the learning rate at each step, by the schedule's name; ``ValueError`` for an unknown one."""
+    total = max(1, steps_per_epoch * settings["epochs"])
+    warm = max(1, settings["warmup_steps"])
+    schedules: dict[str, Callable[[int], float]] = {
+        "constant": lambda step: 1.0,
+        "linear": lambda step: min(1.0, (step + 1) / warm) * max(0.0, 1 - step / total),
+        "warmup_inverse_sqrt": lambda step: min((step + 1) / warm, math.sqrt(warm / (step + 1))),
+        "inverse_epoch": lambda step: 1 / (1 + settings["decay"] * (step // max(1, steps_per_epoch))),
+    }
+    name = settings["lr_schedule"]
+    if name not in schedules:
+        raise ValueError(f"training.lr_schedule: {name!r} is none of {', '.join(schedules)}")
+    return schedules[name]
+
+
+class Training(pl.LightningModule):
+    """One fit: ``objective`` is the training loss of a batch, dev is scored after each epoch by ``metrics``."""
+
+    def __init__(
+        self,
+        model: Model,
+        objective: Callable[[Batch], Tensor],
+        train: Split,
+        dev: Split,
+        settings: dict[str, Any],
+        lr: float,
+        seed: int,
+        metrics: Sequence[str],
+        main_metric: str,
+        whole_groups: bool,
+    ):
+        super().__init__()
+        self.model, self.objective = model, objective
+        self.train_split, self.dev_split = train, dev
+        self.settings, self.lr, self.seed = settings, lr, seed
+        self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
+        self.curve: list[dict[str, float]] = []
+        self.seconds = {"train": 0.0, "dev": 0.0}
+        self.clock = StepClock()
+
+    def batches(self) -> Batches:
+        """This epoch's batches."""
+        groups = self.train_split.groups if self.whole_groups else None
+        batches = Batches(self.train_split.lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
+        batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
+        return batches
+
+    def train_dataloader(self) -> torch.utils.data.DataLoader:
+        return torch.utils.data.DataLoader(self.batches(), batch_size=None)
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        trained = [p for p in self.parameters() if p.requires_grad]
+        chosen = optimizer(trained, self.settings, self.lr)
+        factor = learning_rate_factor(self.settings, len(self.batches()))
+        schedule = torch.optim.lr_scheduler.LambdaLR(chosen, factor)
+        return {"optimizer": chosen, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_train_epoch_start(self) -> None:
+        self._began = time.perf_counter()
+        self._loss, self._examples = torch.zeros((), device=self.device), 0
+        self.clock.pause()
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        loss = self.objective(batch)
+        self._loss += loss.detach() * len(batch.rows)
+        self._examples += len(batch.rows)
+        return loss
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, index: int) -> None:
+        self.model.head.constrain(self.model.encoder)
+        self.clock.step(len(batch.rows), batch.units)
+
+    def on_train_epoch_end(self) -> None:
+        loss = self._loss.item() / max(1, self._examples)
+        trained = time.perf_counter()
+        if not math.isfinite(loss):
+            raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
+        predictions = predict(self.model, self.dev_split, self.settings["batch_size"], self.device)
+        scores = score(self.metrics, predictions, self.dev_split.rows)
+        self.log("dev_main", scores[self.main_metric], sync_dist=self.trainer.world_size > 1)
+        ended = time.perf_counter()
+        self.seconds["train"] += trained - self._began
+        self.seconds["dev"] += ended - trained
+        self.curve.append({"epoch": self.current_epoch + 1, "train_loss": loss, **scores, "seconds": ended - self._began})
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["curve"], checkpoint["seconds"] = self.curve, self.seconds
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.curve, self.seconds = checkpoint["curve"], checkpoint["seconds"]
+
+
+def fit(
+    training: Training, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
+) -> dict[str, Any]:
+    """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with the weights of its best dev epoch.
+
+    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs.
+    """
+    mode = "min" if training.main_metric in LOWER_IS_BETTER else "max"
+    keep = ModelCheckpoint(folder, "best", "dev_main", mode=mode, save_last=True, save_on_train_epoch_end=True, enable_version_counter=False)
+    stop = EarlyStopping("dev_main", mode=mode, patience=training.settings["patience"], check_on_train_epoch_end=True)
+    last = folder / "last.ckpt"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(does not have many workers|IterableDataset|Checkpoint directory|lr_scheduler.step).*")
+        trainer = pl.Trainer(
+            accelerator="auto",
+            devices=devices,
+            strategy=strategy,
+            precision=precision,
+            max_epochs=1 if pilot else max_epochs,
+            limit_train_batches=-(-PILOT_EXAMPLES // training.settings["batch_size"]) if pilot else 1.0,
+            gradient_clip_val=training.settings["clip"],
+            callbacks=[] if pilot else [keep, stop],
+            reload_dataloaders_every_n_epochs=1,
+            use_distributed_sampler=False,
+            enable_checkpointing=not pilot,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            logger=False,
+            num_sanity_val_steps=0,
+        )
+        trainer.fit(training, ckpt_path=str(last) if last.exists() and not pilot else None)
+    if pilot:
+        return {}
+    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
+    training.load_state_dict(best["state_dict"])
+    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)}

@@ -1,0 +1,74 @@
+"""The contract of a view, and the tokeniser that all word-reading views share."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.batching import Columns
+
+Text = str | list[str]
+"""A raw text, or the list of its words where the corpus comes tokenised."""
+
+WORD = re.compile(r"\w+(?:['’]\w+)?|[^\w\s]")
+"""A run of letters and digits with an inner apostrophe, or one other mark."""
+
+
+def words_of(text: Text) -> list[str]:
+    """Words of a text: as given when it is tokenised, else letters-and-digits runs and single marks."""
+    return text if isinstance(text, list) else WORD.findall(text)
+
+
+def plain(text: Text) -> str:
+    """A text as one string; the words of a tokenised one joined by spaces."""
+    return text if isinstance(text, str) else " ".join(text)
+
+
+class View(ABC):
+    """A way to read texts. Subclasses are dataclasses: their fields are the settings, everything else is fitted.
+
+    ``columns`` names the data column that this view reads instead of ``text`` (a tree, an audio file); ``embeds`` says that the model
+    puts word vectors into its batches; ``joins`` that two texts are read as one sequence.
+    """
+
+    column: ClassVar[str] = "text"
+    embeds: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Size of one input vector, for a view that brings its own; number of rows of the table it indexes, otherwise."""
+
+    @abstractmethod
+    def fit(self, texts: Sequence[Any]) -> None:
+        """Learn vocabulary or statistics from the training texts."""
+
+    @abstractmethod
+    def encode(self, texts: Sequence[Any]) -> Columns:
+        """Flat arrays of the texts, in their order."""
+
+    @abstractmethod
+    def lengths(self, columns: Columns) -> np.ndarray:
+        """Number of units (words, characters, frames, ...) of each text: for buckets and for counting tokens."""
+
+    @abstractmethod
+    def collate(self, columns: Columns, rows: np.ndarray) -> Any:
+        """The batch of the given rows: a NamedTuple of tensors."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What :meth:`fit` learnt, as JSON values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`state`."""
+
+    def settings(self) -> dict[str, Any]:
+        """Name and settings: with the data's fingerprint, the identity of an encoded corpus."""
+        return {"view": type(self).__name__, **dataclasses.asdict(self)}  # type: ignore[call-overload]

@@ -1,0 +1,198 @@
+"""Texts, or pairs of them read as one sequence, as word pieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from tokenizers import Encoding, Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.trainers import WordPieceTrainer
+from torch import Tensor
+
+from harness.batching import Columns, Ragged, mask_of
+from harness.views.base import Text, View, plain
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LARGEST_ALPHABET = 1000
+"""Rarer characters are unknown, so that a foreign script does not fill the vocabulary."""
+_AT_ONCE = 1000
+"""Texts tokenised together: an encoding is large, and few of them should live at a time."""
+
+
+class SubwordBatch(NamedTuple):
+    """Pieces of B sequences, T at most, ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``.
+
+    ``ids``, ``mask`` (true at all but padding) and ``segments`` (1 in b and at its ``[SEP]``, else 0) are (B, T), ``lengths`` (B,).
+    ``firsts`` (B, W) are the positions of what an answer is given for, with ``word_mask`` (B, W): of a tokenised text the first piece
+    of each word, of a pair each piece of b (or the first piece of each of its words). Both are empty for one raw text.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    segments: Tensor
+    lengths: Tensor
+    firsts: Tensor = torch.empty(0)
+    word_mask: Tensor = torch.empty(0)
+
+
+@dataclass
+class Subwords(View):
+    """Word pieces of a vocabulary of ``size`` learnt on the training texts, or of a ``pretrained`` tokenizer.
+
+    ``pretrained`` is a folder or a name on the hub. A sequence has at most ``max_length`` pieces with ``[CLS]`` and ``[SEP]``.
+    ``lower`` is for a vocabulary of our own.
+    """
+
+    size: int = 8000
+    max_length: int = 256
+    pretrained: str = ""
+    lower: bool = True
+    joins: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        return self.tokenizer.get_vocab_size()
+
+    def fit(self, texts: Sequence[Text]) -> None:
+        if self.pretrained:
+            self._adopt(self.pretrained)
+        else:
+            self._set(_trained(list(map(plain, texts)), self.size, self.lower), SPECIAL[:4])
+
+    def _adopt(self, source: str) -> None:
+        from transformers import AutoTokenizer  # slow to import, and an extra
+
+        try:
+            loaded = AutoTokenizer.from_pretrained(source, use_fast=True)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}") from error
+        special = [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
+        if None in special:
+            raise ValueError(f"pretrained={source!r}: its tokenizer lacks one of padding, unknown, [CLS] and [SEP]: {special}")
+        tokenizer = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._set(tokenizer, special)
+
+    def _set(self, tokenizer: Tokenizer, special: list[str]) -> None:
+        self.tokenizer, self.special = tokenizer, special
+        self.pad, self.unknown, self.start, self.separator = (tokenizer.token_to_id(token) for token in special)
+
+    def _encodings(self, texts: Sequence[Text]) -> Iterator[Encoding]:
+        for begin in range(0, len(texts), _AT_ONCE):
+            chunk = list(texts[begin : begin + _AT_ONCE])
+            yield from self.tokenizer.encode_batch(chunk, is_pretokenized=isinstance(chunk[0], list), add_special_tokens=False)
+
+    def encode(self, texts: Sequence[Text]) -> Columns:
+        if not len(texts) or not isinstance(texts[0], list):
+            return {"ids": Ragged.of(encoding.ids[: self.max_length] for encoding in self._encodings(texts))}
+        ids, firsts = [], []
+        for words, encoding in zip(texts, self._encodings(texts), strict=True):
+            pieces, begins = self._by_word(encoding, len(words))
+            ids.append(pieces[: self.max_length])
+            firsts.append([at for at in begins if at < self.max_length])
+        return {"ids": Ragged.of(ids), "firsts": Ragged.of(firsts)}
+
+    def _by_word(self, encoding: Encoding, words: int) -> tuple[list[int], list[int]]:
+        """Pieces of a tokenised text and where each word begins; a word that normalisation takes away (a soft hyphen) is unknown."""
+        pieces: list[int] = []
+        begins: list[int] = []
+        for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
+            while len(begins) < word:
+                begins.append(len(pieces))
+                pieces.append(self.unknown)
+            if len(begins) == word:
+                begins.append(len(pieces))
+            pieces.append(piece)
+        missing = range(len(pieces), len(pieces) + words - len(begins))
+        return pieces + [self.unknown] * len(missing), begins + list(missing)
+
+    def lengths(self, columns: Columns) -> np.ndarray:
+        return columns["ids"].lengths
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> SubwordBatch:
+        """``[CLS]`` a ``[SEP]``, a cut where it is too long."""
+        lengths = np.minimum(columns["ids"].lengths[rows], self.max_length - 2)
+        batch = self._joined([(columns["ids"], lengths)], rows)
+        return _answered(batch, *columns["firsts"].pad(rows), 1, lengths) if "firsts" in columns else batch
+
+    def collate_pair(self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer") -> SubwordBatch:
+        """``[CLS]`` a ``[SEP]`` b ``[SEP]``; too long a pair loses the end of the ``longer`` text, or of the ``second`` (a passage)."""
+        room = self.max_length - 3
+        a, b = first["ids"].lengths[rows], second["ids"].lengths[rows]
+        a = np.minimum(a, room if cut == "second" else np.maximum(room - b, -(-room // 2)))
+        b = np.minimum(b, room - a)
+        batch = self._joined([(first["ids"], a), (second["ids"], b)], rows)
+        every = np.tile(np.arange(max(b.max(initial=0), 1)), (len(rows), 1)), b
+        firsts, count = second["firsts"].pad(rows) if "firsts" in second else every
+        return _answered(batch, firsts, count, a[:, None] + 2, b)
+
+    def _joined(self, parts: list[tuple[Ragged, np.ndarray]], rows: np.ndarray) -> SubwordBatch:
+        lengths = 1 + sum(part_lengths + 1 for _, part_lengths in parts)
+        ids = np.full((len(rows), lengths.max(initial=1)), self.pad, dtype=np.int64)
+        segments = np.zeros_like(ids)
+        ids[:, 0] = self.start
+        begin = np.ones(len(rows), dtype=np.int64)
+        everywhere = np.arange(ids.shape[1])
+        for number, (part, part_lengths) in enumerate(parts):
+            end = begin + part_lengths
+            inside = (everywhere >= begin[:, None]) & (everywhere < end[:, None])
+            ids[inside] = part.values[(part.offsets[rows][:, None] + everywhere - begin[:, None])[inside]]
+            ids[np.arange(len(rows)), end] = self.separator
+            segments[inside | (everywhere == end[:, None])] = number
+            begin = end + 1
+        mask = mask_of(lengths, ids.shape[1])
+        return SubwordBatch(torch.from_numpy(ids), mask, torch.from_numpy(segments), torch.from_numpy(lengths))
+
+    def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
+        """Character offsets at which each piece begins and ends, for copying an answer out of a raw text."""
+        offsets = [encoding.offsets[: self.max_length] for encoding in self._encodings(texts)]
+        return Ragged.of([start for start, _ in spans] for spans in offsets), Ragged.of([end for _, end in spans] for spans in offsets)
+
+    def state(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer.to_str(), "special": self.special}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._set(Tokenizer.from_str(state["tokenizer"]), state["special"])
+
+
+def _answered(batch: SubwordBatch, firsts: np.ndarray, count: np.ndarray, begin: int | np.ndarray, lengths: np.ndarray) -> SubwordBatch:
+    """The batch with ``count`` (B,) positions ``firsts`` (B, W) of a text that begins at ``begin``, less those cut off at ``lengths``."""
+    kept = (np.arange(firsts.shape[1]) < count[:, None]) & (firsts < lengths[:, None])
+    kept = kept[:, : max(int(kept.sum(axis=1).max(initial=0)), 1)]
+    positions = np.where(kept, firsts[:, : kept.shape[1]] + begin, 0)
+    return batch._replace(firsts=torch.from_numpy(positions).long(), word_mask=torch.from_numpy(kept))
+
+
+def _trained(texts: list[str], size: int, lower: bool) -> Tokenizer:
+    """A word-piece tokenizer, the same at every call.
+
+    The trainer numbers the characters inside words in the order of a randomly seeded hash table, and breaks ties by number. Naming those
+    pieces beforehand fixes the order; the vocabulary then moves into a tokenizer that knows them as ordinary pieces.
+    """
+    learner = _tokenizer(WordPiece(unk_token="[UNK]"), lower)
+    counts = Counter(c for text in texts for c in learner.normalizer.normalize_str(text) if not c.isspace())
+    alphabet = sorted(sorted(counts, key=lambda c: (-counts[c], c))[:LARGEST_ALPHABET])
+    trainer = WordPieceTrainer(
+        vocab_size=size,
+        special_tokens=[*SPECIAL, *(f"##{c}" for c in alphabet)],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    learner.train_from_iterator(texts, trainer)
+    return _tokenizer(WordPiece(vocab=learner.get_vocab(), unk_token="[UNK]"), lower)
+
+
+def _tokenizer(model: WordPiece, lower: bool) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = BertNormalizer(lowercase=lower)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    return tokenizer

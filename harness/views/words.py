@@ -1,0 +1,97 @@
+"""Texts as sequences of words; the batch holds their vectors once the model has looked them up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from harness.batching import Columns, Ragged, mask_of
+from harness.views.base import WORD, Text, View, words_of
+
+PAD, UNKNOWN = 0, 1
+
+
+class Vocabulary:
+    """Words by falling frequency in the training texts, ``counts`` beside them; 0 is padding and 1 every other word."""
+
+    def __init__(self, words: Sequence[str], counts: Sequence[int]):
+        self.words = list(words)
+        self.counts = list(counts)
+        self._ids = {word: id for id, word in enumerate(self.words, start=2)}
+
+    @classmethod
+    def of(cls, words: Iterable[str], min_count: int) -> Vocabulary:
+        """Words seen at least ``min_count`` times; rarer ones train the unknown word's vector."""
+        counted = sorted(Counter(words).items(), key=lambda item: (-item[1], item[0]))
+        kept = [(word, count) for word, count in counted if count >= min_count]
+        return cls([w for w, _ in kept], [c for _, c in kept])
+
+    def __len__(self) -> int:
+        return len(self.words) + 2
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """Number of each word."""
+        get = self._ids.get
+        return [get(word, UNKNOWN) for word in words]
+
+
+class WordBatch(NamedTuple):
+    """Words of B texts, T at most: ``ids`` (B, T), ``mask`` (B, T) true at words, ``lengths`` (B,), and their ``vectors`` (B, T, D).
+
+    ``static`` (B, T, D) are the untouched copies of tuned vectors, for an architecture that asks for both.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    lengths: Tensor
+    vectors: Tensor = torch.empty(0)
+    static: Tensor = torch.empty(0)
+
+
+@dataclass
+class Words(View):
+    """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown word; cut after ``max_length``."""
+
+    lower: bool = True
+    min_count: int = 2
+    max_length: int = 400
+    embeds: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        return len(self.vocabulary)
+
+    def read(self, text: Text) -> list[str]:
+        """The words of a text as this view sees them."""
+        words = words_of(text)[: self.max_length] or [""]
+        return [word.lower() for word in words] if self.lower else words
+
+    def fit(self, texts: Sequence[Text]) -> None:
+        self.vocabulary = Vocabulary.of((word for text in texts for word in self.read(text)), self.min_count)
+
+    def encode(self, texts: Sequence[Text]) -> Columns:
+        return {"ids": Ragged.of(self.vocabulary.ids(self.read(text)) for text in texts)}
+
+    def lengths(self, columns: Columns) -> np.ndarray:
+        return columns["ids"].lengths
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> WordBatch:
+        ids, lengths = columns["ids"].pad(rows, PAD)
+        return WordBatch(torch.from_numpy(ids).long(), mask_of(lengths, ids.shape[1]), torch.from_numpy(lengths))
+
+    def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
+        """Character offsets at which each word begins and ends, for copying an answer out of a raw text."""
+        found = [[m.span() for m in WORD.finditer(text)][: self.max_length] or [(0, 0)] for text in texts]
+        return Ragged.of([s for s, _ in spans] for spans in found), Ragged.of([e for _, e in spans] for spans in found)
+
+    def state(self) -> dict[str, Any]:
+        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.vocabulary = Vocabulary(state["words"], state["counts"])

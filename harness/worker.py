@@ -1,0 +1,229 @@
+"""One cell from start to record: data, model, training, one scoring of test, measurements.
+
+The engine runs :func:`run_cell` in a process of its own; whatever escapes from it, the engine turns into a record.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from harness import measure, registry
+from harness.corpus import Batch, Corpus, limit
+from harness.grid import Settings
+from harness.heads import ADAPTERS
+from harness.kinds import Encoder, Estimator, Regime
+from harness.metrics import better, score
+from harness.model import Model, build, predict
+from harness.records import Cell, Record, Store
+from harness.registry import Entry
+from harness.task import Task, fingerprint
+from harness.training import PILOT_DEV, Diverged, Training, fit
+from harness.vectors import read_vectors
+
+NOT_CONSTRUCTOR = ("training", "limits", "vectors")
+"""Keys of a cell's hyperparameters that the architecture's constructor does not take."""
+
+
+def run_cell(cell: Cell, settings: Settings) -> Record:
+    """Carry out a cell and return its record; predictions are saved on the way. Divergence and out-of-memory are results."""
+    for plugin in settings.plugins:
+        registry.add_plugin(plugin)
+    torch.set_num_threads(settings.threads)
+    record = Record.skeleton(cell, "ok", command=settings.command)
+    began = time.perf_counter()
+    try:
+        run = _fit_estimator if registry.entry("architectures", cell.architecture).kind == "fit" else _train
+        fields = run(cell, settings)
+        status, error = "ok", None
+    except Diverged as failure:
+        fields, status, error = {}, "diverged", failure
+    except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
+        fields, status, error = {}, "oom", failure
+    except Exception as failure:
+        traceback.print_exc()
+        fields, status, error = {}, "failed", failure
+    seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
+    total = time.perf_counter() - began
+    record = record.model_copy(update=fields | {"status": status, "memory": measure.memory()})
+    record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
+    record.main_metric = registry.entry("tasks", cell.task).main_metric
+    if error is not None:
+        record.error = {"type": type(error).__name__, "message": str(error), "log": str(settings.log(cell))}
+    return record
+
+
+def _task(cell: Cell) -> Task:
+    entry = registry.entry("tasks", cell.task)
+    return registry.load(entry)(entry)
+
+
+def _constructor_settings(cell: Cell) -> dict[str, Any]:
+    return {name: value for name, value in cell.hyperparameters.items() if name not in NOT_CONSTRUCTOR}
+
+
+def _outcome(cell: Cell, task: Task, settings: Settings, dev: dict[str, float], rows: Any, predictions: list[Any]) -> dict[str, Any]:
+    """Fields of a record that come from the one scoring of test."""
+    test = score(task.entry.metrics, predictions, rows)
+    saved = Store(settings.results).save_predictions(cell, list(rows["id"]), predictions)
+    return {"scores": {"dev": dev, "test": test}, "predictions": saved}
+
+
+def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
+    """A cell without gradient training."""
+    task = _task(cell)
+    architecture = registry.load(registry.entry("architectures", cell.architecture))
+    train = limit(task.load("train", cell.tier, settings.data_dir), cell.hyperparameters["limits"]["max_train"])
+    dev = task.load("dev", cell.tier, settings.data_dir)
+    estimator: Estimator = architecture(seed=cell.seed, **_constructor_settings(cell))
+    unlabelled = _without_answers(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
+    began = time.perf_counter()
+    estimator.fit(train.to_list(), dev.to_list(), unlabelled)
+    trained = time.perf_counter()
+    dev_scores = score(task.entry.metrics, estimator.predict(dev.to_list()), dev)
+    ended = time.perf_counter()
+    test = task.load("test", cell.tier, settings.data_dir)
+    fields = _outcome(cell, task, settings, dev_scores, test, estimator.predict(_without_answers(test)))
+    speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None, "unstable": True}
+    if not estimator.transductive:
+        rows = dev.to_list()
+        lengths = measure.np.ones(len(rows))
+        speed |= measure.inference(lambda chosen: estimator.predict([rows[i] for i in chosen]), lengths, batch_size=64, seconds=1.0)
+    return fields | {
+        "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
+        "partial": len(train) < task.entry.sizes["train"],
+        "data": {"train": fingerprint(train), "dev": fingerprint(dev), "test": fingerprint(test)},
+        "parameters": {"total": estimator.parameter_count, "embedding": 0},
+        "speed": speed,
+        "seconds": {"train": trained - began, "dev": ended - trained},
+    }
+
+
+def _without_answers(rows: Any) -> list[dict[str, Any]]:
+    """Rows as a system may see them before it is scored."""
+    answers = ("label", "tags", "answers", "transcript", "tree")
+    return [{name: value for name, value in row.items() if name not in answers} for row in rows]
+
+
+class Assembly:
+    """What the models of one cell are built from: the corpus, the classes, the settings."""
+
+    def __init__(self, cell: Cell, settings: Settings):
+        self.cell, self.task = cell, _task(cell)
+        self.training = cell.hyperparameters["training"]
+        entry = registry.entry("architectures", cell.architecture)
+        self.regime, self.encoder_entry, self.settings = _unwrap(entry, _constructor_settings(cell))
+        self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
+        kind, self.type = self.encoder_entry.kind, self.task.entry.type
+        views = (self.encoder_class.reads(column, self.settings) for column in registry.load(self.task.entry).inputs)
+        view = next(view for view in views if view is not None)
+        target = ADAPTERS[kind, self.type][1]()
+        limits, cache = cell.hyperparameters["limits"], settings.work / "encoded"
+        self.corpus = Corpus(self.task, cell.tier, settings.data_dir, view, target, kind, limits["max_train"], cache)
+        self.vectors_file = settings.vectors
+
+    def model(self, seed: int) -> Model:
+        """A fresh model, the same for the same seed."""
+        pl.seed_everything(seed, verbose=False)
+        view, dims, vectors = self.corpus.view, self.training["vector_dims"], None
+        if self.vectors_file is not None and view.embeds:
+            vectors, known = read_vectors(self.vectors_file, view.vocabulary)
+            dims = vectors.shape[1]
+            print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
+        model = build(self.encoder_class, self.encoder_entry.kind, self.type, self.settings, view, self.corpus.target, dims, vectors)
+        if self.regime is not None:
+            counts = torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None
+            self.regime.prepare(model, counts)
+        return model
+
+    def training_of(self, model: Model, lr: float) -> Training:
+        """One fit of a model at a learning rate."""
+        regime, entry = self.regime, self.task.entry
+
+        def objective(batch: Batch) -> Tensor:
+            return model.loss(batch) if regime is None else regime.loss(model, batch)
+
+        whole = getattr(self.encoder_class, "whole_groups", False) and self.type == "rank"
+        train, dev = self.corpus.train, self.corpus.dev
+        return Training(
+            model, objective, train, dev, self.training, lr, self.cell.seed, entry.metrics, entry.main_metric, whole_groups=whole
+        )
+
+
+def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
+    """The regime (if the entry is one), the architecture that is trained, and its constructor's settings."""
+    if entry.kind != "regime":
+        return None, entry, settings
+    wrapped = registry.entry("architectures", settings["wraps"])
+    return registry.load(entry)(**settings), wrapped, dict(wrapped.hyperparameters)
+
+
+def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
+    """A cell trained by gradients."""
+    assembly = Assembly(cell, settings)
+    folder = settings.work / "checkpoints" / cell.key
+    rates = _try_rates(assembly, settings, folder)
+    main = assembly.task.entry.main_metric
+    best = _best_rate(rates, main)
+    training = assembly.training_of(assembly.model(cell.seed), best)
+    epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"]))
+    fields = _score_and_measure(cell, settings, assembly, training, kept)
+    fields["training"] = kept | {"learning_rates": {str(lr): value for lr, value in rates.items()}, "curve": training.curve}
+    shutil.rmtree(folder, ignore_errors=True)
+    return fields
+
+
+def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, float | None]:
+    """Dev score of a short pilot at each learning rate (None: it diverged, or there is only one and none was run)."""
+    rates = assembly.training["learning_rates"]
+    tried: dict[float, float | None] = dict.fromkeys(rates)
+    for lr in rates if len(rates) > 1 else ():
+        training = assembly.training_of(assembly.model(assembly.cell.seed), lr)
+        training.dev_split = assembly.corpus.dev.first(PILOT_DEV)
+        try:
+            fit(training, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
+            tried[lr] = training.curve[-1][training.main_metric]
+        except Diverged as failure:
+            print(failure)
+    return tried
+
+
+def _best_rate(tried: dict[float, float | None], metric: str) -> float:
+    """The rate with the best dev score; the smallest one when none has a score, or of equals the first."""
+    scored = {lr: value for lr, value in tried.items() if value is not None}
+    best = next(iter(scored or tried))
+    for lr, value in scored.items():
+        if better(metric, value, scored[best]):
+            best = lr
+    return best
+
+
+def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, training: Training, kept: dict[str, Any]) -> dict[str, Any]:
+    """Test scored once with the best weights, on one device, and what the model costs."""
+    corpus, task, batch_size = assembly.corpus, assembly.task, assembly.training["batch_size"]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = training.model.to(device)
+    test = corpus.test()
+    dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in ("epoch", "train_loss", "seconds")}
+    fields = _outcome(cell, task, settings, dev, test.rows, predict(model, test, batch_size, device))
+    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
+    rows = measure.length_buckets(corpus.dev.lengths, batch_size, measure.np.random.default_rng(0))[0]
+    flops = measure.flops_per_example(model, corpus.dev.collate(rows))
+    return fields | {
+        "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
+        "partial": len(corpus.train) < task.entry.sizes["train"],
+        "data": corpus.fingerprints,
+        "parameters": measure.parameters(model),
+        "speed": speed,
+        "flops_per_example": flops if flops is None or math.isfinite(flops) else None,
+        "seconds": dict(training.seconds),
+    }

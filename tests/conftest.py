@@ -1,0 +1,40 @@
+"""What several test files share: cells and settings that need no architecture and no data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any test imports torch: the suite runs beside itself (pytest -n)
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import pytest
+
+from harness.grid import Settings
+from harness.records import Cell
+
+
+@pytest.fixture
+def make_cell() -> Callable[..., Cell]:
+    """A cell named after what it does; keyword arguments replace its fields."""
+
+    def make(architecture: str = "dan", **fields: object) -> Cell:
+        known = dict(architecture_version=1, task="sst2", task_version=1, tier="mini", protocol="smoke", hyperparameters={}, seed=0)
+        return Cell(architecture=architecture, **known | fields)
+
+    return make
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path) -> Callable[..., Settings]:
+    """Settings whose results folder is the test's own; keyword arguments replace fields."""
+
+    def make(**fields: object) -> Settings:
+        results = tmp_path / "results"
+        known = dict(
+            data_dir=None, plugins=(), threads=1, timeout=None, memory_limit_mib=None, work=results / "work", command="archbench run"
+        )
+        return Settings(results=results, **known | fields)
+
+    return make

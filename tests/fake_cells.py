@@ -1,0 +1,56 @@
+"""Cells that end in every way a cell can end, chosen by the architecture's name (test_engine.py and test_cli.py run them)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness.grid import Settings
+from harness.records import Cell, Record, Store
+
+SLEEPER = "import time; time.sleep(60)"
+
+
+def run_cell(cell: Cell, settings: Settings) -> Record:
+    """End as the name of the architecture says; return an ok record otherwise."""
+    print(f"this is {cell.architecture}", flush=True)
+    record = Record.skeleton(cell, "ok", scores={"test": {"accuracy": 0.5}}, main_metric="accuracy", seconds={"total": 0.1})
+    behaviour = cell.architecture.partition("-")[0]
+    if behaviour == "raises":
+        raise ValueError("a model that raises")
+    if behaviour == "hangs":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(60)
+    if behaviour == "sleeps":
+        time.sleep(cell.hyperparameters.get("seconds", 60))
+    if behaviour == "exits":
+        os._exit(3)
+    if behaviour == "segfaults":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if behaviour == "leaves_child":
+        child = subprocess.Popen([sys.executable, "-c", SLEEPER])
+        (settings.work / "child.pid").write_text(str(child.pid))
+    if behaviour == "allocates":
+        held = [bytearray(b"x" * (1 << 20)) for _ in range(400)]
+        time.sleep(60)
+        del held
+    if behaviour == "kills_server":
+        once = settings.work / "server_killed"
+        if not once.exists():
+            once.touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+    if behaviour == "writes_then_hangs":
+        Store(settings.results).write(record)
+        time.sleep(60)
+    if behaviour == "environment":
+        names = ("MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "PYTHONHASHSEED")
+        found = {name: os.environ.get(name) for name in names}
+        tasks = len(list(Path(f"/proc/{os.getppid()}/task").iterdir()))
+        preloaded = sorted(set(sys.modules) & {"torch", "pytorch_lightning", "datasets", "evaluate"})
+        return record.model_copy(update={"environment": found | {"server_threads": tasks, "preloaded": preloaded, "group": os.getpgid(0)}})
+    return record

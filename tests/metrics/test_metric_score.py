@@ -1,0 +1,109 @@
+"""The interface that tasks, training and re-scoring use: names, directions, errors, no side effects."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from harness.metrics import LOWER_IS_BETTER, METRICS, better, score
+from harness.registry import UnknownName
+
+ROWS = {
+    "classify": ["x", [{"label": "x"}, {"label": "y"}]],
+    "rank": [0.5, [{"label": "1", "group": "q"}, {"label": "0", "group": "q"}]],
+    "tag": [["B-X", "O"], [{"tags": ["B-X", "O"]}, {"tags": ["O", "O"]}]],
+    "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
+    "transcribe": ["one", [{"transcript": "one"}, {"transcript": "two"}]],
+    "lm": [(-3.0, 2), [{}, {}]],
+}
+KIND = {
+    "accuracy": "classify",
+    "macro_f1": "classify",
+    **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
+    **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
+    **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),
+    "wer": "transcribe",
+    "cer": "transcribe",
+    "perplexity": "lm",
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_gives_a_finite_value_of_its_own_name(name):
+    """A task that names a metric finds that very key in the record; JSON could not hold anything but a finite number."""
+    prediction, rows = ROWS[KIND[name]]
+    value = score([name], [prediction] * 2, rows)[name]
+    assert isinstance(value, float)
+    assert np.isfinite(value)
+
+
+def test_part_of_speech_accuracy_is_per_word():
+    """POS tasks name their metric "accuracy": it must count words, not sentences without any error."""
+    assert score(["accuracy"], [["A", "B", "B"], ["A"]], [{"tags": ["A", "A", "B"]}, {"tags": ["A"]}]) == {"accuracy": 3 / 4}
+
+
+def test_undefined_values_are_left_out():
+    """A capped SQuAD 2.0 split without unanswerable questions must not show a no-answer accuracy of 0."""
+    values = score(["exact_match", "no_answer_accuracy"], ["x"], [{"answers": {"text": ["x"]}}])
+    assert values == {"exact_match": 1.0, "f1": 1.0, "exact_match_answerable": 1.0, "f1_answerable": 1.0}
+
+
+def test_names_that_nobody_knows_get_an_offer():
+    with pytest.raises(UnknownName, match="'acuracy'.*did you mean accuracy"):
+        score(["acuracy"], ["x"], [{"label": "x"}])
+    with pytest.raises(UnknownName, match="there are accuracy, macro_f1"):
+        better("???", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "predictions", "rows", "message"),
+    [
+        (["accuracy"], ["x"], [{"label": "x"}] * 2, "1 predictions for 2 rows"),
+        (["accuracy"], [], [], "no rows"),
+        (["accuracy"], ["x"], [{"id": "1", "text": "t"}], "column 'label'; found id, text"),
+        (["accuracy"], [0], [{"label": "x"}], "Expected format"),
+        (["map"], [0.1], [{"label": "yes", "group": "q"}], "label 'yes'"),
+    ],
+)
+def test_predictions_that_do_not_fit_the_rows_are_refused(names, predictions, rows, message):
+    """Otherwise a misaligned or wrongly typed list would be scored as if it were a bad model."""
+    with pytest.raises(ValueError, match=message):
+        score(names, predictions, rows)
+
+
+def test_better_knows_the_direction_and_is_strict():
+    """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier one."""
+    assert LOWER_IS_BETTER == {"wer", "cer", "perplexity"}
+    assert better("accuracy", 0.9, 0.8)
+    assert not better("accuracy", 0.8, 0.8)
+    assert better("wer", 0.1, 0.2)
+    assert not better("wer", 0.2, 0.1)
+    assert not better("accuracy", float("nan"), 0.1)
+
+
+def test_scoring_leaves_the_random_generators_alone():
+    """Dev scores are computed between epochs: were a generator moved, scoring would change the model that is trained."""
+    before = random.getstate(), np.random.get_state()
+    score(["accuracy"], ["x"], [{"label": "x"}])
+    after = random.getstate(), np.random.get_state()
+    assert before[0] == after[0]
+    assert before[1][2] == after[1][2]
+    assert (before[1][1] == after[1][1]).all()
+
+
+def test_scoring_needs_neither_network_nor_a_writable_cache(tmp_path, monkeypatch):
+    """Compute nodes have read-only homes and no hub; `evaluate.Metric` would make a folder in the cache."""
+    cache = tmp_path / "file"
+    cache.write_text("a file, so that no folder can be made below it")
+    monkeypatch.setattr("evaluate.config.HF_METRICS_CACHE", cache)
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a metric went to the network"))
+    assert score(["accuracy"], ["x"], [{"label": "x"}]) == {"accuracy": 1.0}
+
+
+def test_importing_the_package_imports_neither_torch_nor_evaluate():
+    """The leaderboard asks `better` and must answer at once."""
+    heavy = "{'torch', 'evaluate', 'datasets', 'transformers', 'numpy'}"
+    code = f"import sys, harness.metrics as m; assert m.better('wer', 0, 1); print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

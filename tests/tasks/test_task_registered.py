@@ -1,0 +1,53 @@
+"""Every task adapter: its declaration, its hub pin and its mini tier."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness import registry
+from harness.metrics import METRICS
+from harness.task import REQUIRED, DataError
+
+IDS = (
+    *("sst2", "sst5", "ag_news", "conll2003_ner", "conll2003_pos", "conll2003_chunk", "snli", "squad1", "squad2", "wikiqa"),
+    *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
+)
+
+
+def test_all_tasks_are_listed():
+    """`archbench list tasks` shows them without importing any."""
+    assert set(IDS) <= set(registry.entries("tasks"))
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_what_is_listed_is_what_is_registered(id, task):
+    """The listing is read from the source text; it must not differ from the class that runs."""
+    entry = task(id).entry
+    assert dict(entry.options) == registry.registered("tasks", id)
+    assert set(entry.sizes) == {"train", "dev", "test"} and entry.epochs > 0 and entry.protocol
+    assert set(entry.metrics) <= set(METRICS)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_the_hub_source_is_pinned(id, task):
+    """A branch name would let the data change under a result."""
+    assert re.fullmatch(r"[0-9a-f]{40}", task(id).hub.revision)
+    assert [split for split, _ in task(id).hub.splits] == ["train", "dev", "test"]
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_the_mini_tier_has_the_columns_of_its_type(id, task):
+    """The first run of a new user is on this tier."""
+    columns = set(task(id).load("dev", "mini").column_names)
+    assert {"id", *REQUIRED[task(id).entry.type]} <= columns
+    assert "text" in columns or "audio" in columns or task(id).entry.type not in ("classify", "tag")
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_wrong_data_folder_names_the_missing_file(id, task, tmp_path):
+    """The commonest mistake of a user."""
+    for split in ("train", "dev", "test"):
+        with pytest.raises(DataError, match=rf"{tmp_path}/\w+/\S+: no such file"):
+            task(id).load(split, "local", tmp_path)

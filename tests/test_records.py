@@ -1,0 +1,375 @@
+"""The records are the only thing that cannot be rebuilt: these tests guard their names, their identity and their files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from harness import records
+from harness.records import STATUSES, Cell, Record, RecordError, Store, environment
+
+NAN = float("nan")
+CELL = Cell(
+    architecture="dan",
+    architecture_version=1,
+    task="sst2",
+    task_version=2,
+    tier="local",
+    protocol="equal",
+    hyperparameters={"hidden": 300, "word_dropout": 0.3, "training": {"lr": 1e-5, "batch_size": 64}, "limits": {"max_train": None}},
+    seed=0,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results")
+
+
+def full_record(cell: Cell = CELL) -> Record:
+    return Record.skeleton(
+        cell,
+        "ok",
+        command="archbench run -a dan",
+        scores={"dev": {"accuracy": 0.81}, "test": {"accuracy": 0.8, "macro_f1": 0.79}},
+        main_metric="accuracy",
+        counts={"train": 6920, "dev": 872, "test": 1821},
+        speed={"train_examples_per_second": 5000.5, "latency_ms_p50": 1.5, "unstable": False},
+        memory={"peak_rss_mib": 512.0, "peak_gpu_mib": None},
+        parameters={"total": 1000, "embedding": 900},
+        flops_per_example=12345,
+        seconds={"train": 1.0, "dev": 0.5, "other": 0.25, "total": 1.75},
+        training={
+            "learning_rates": {1e-5: 0.81},
+            "best_epoch": 1,
+            "epochs": 2,
+            "curve": [{"epoch": 1, "train_loss": 0.7, "accuracy": 0.81}],
+        },
+        data={"train": "a", "dev": "b", "test": "c"},
+    )
+
+
+def test_field_names_are_the_published_ones(store: Store):
+    """Other programs read these names; one more or one less breaks them."""
+    design = """schema, key, status, architecture, architecture_version, task, task_version, tier, protocol, seed, hyperparameters, devices,
+    precision, scores, main_metric, counts, partial, speed, memory, parameters, flops_per_example, seconds, environment, data, commit, dirty,
+    command, started, error, predictions"""
+    written = json.loads(store.write(full_record()).read_text())
+    assert set(written) == {*re.split(r",\s+", design), "training"}
+    assert STATUSES == ("ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted")
+
+
+def test_key_is_stable():
+    """A key that changes between versions or machines makes every finished cell run again."""
+    assert CELL.key == "360f4bfcd0703ffb"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("architecture", "cnn"),
+        ("architecture_version", 2),
+        ("task", "sst5"),
+        ("task_version", 3),
+        ("tier", "mini"),
+        ("protocol", "paper"),
+        ("hyperparameters", {**CELL.hyperparameters, "hidden": 301}),
+        ("seed", 1),
+        ("precision", "bf16"),
+        ("devices", 2),
+    ],
+)
+def test_everything_that_decides_a_result_is_in_the_key(field: str, value: object):
+    """Two cells under one key would overwrite each other's record."""
+    assert dataclasses.replace(CELL, **{field: value}).key != CELL.key
+
+
+def test_neither_the_environment_nor_the_order_of_hyperparameters_is_in_the_key(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the records of two machines could not be merged, and a rerun would not find its record."""
+    here = full_record()
+    monkeypatch.setattr(records, "environment", lambda: {"python": "2.7"})
+    monkeypatch.setattr(records, "commit", lambda: ("f" * 40, True))
+    there = full_record(dataclasses.replace(CELL, hyperparameters=dict(reversed(CELL.hyperparameters.items()))))
+    assert there.environment != here.environment
+    assert there.commit != here.commit
+    assert there.key == here.key
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=4))
+def test_key_survives_the_file(hyperparameters: dict):
+    """A record whose key no longer fits after reading would be taken for a foreign one."""
+    record = Record.skeleton(dataclasses.replace(CELL, hyperparameters=hyperparameters), "ok")
+    assert Record.from_json(record.to_json().encode()).cell.key == record.key
+
+
+def test_cells_are_values():
+    """The grid keeps cells in sets and sends them to workers as dictionaries."""
+    assert Cell.from_dict(json.loads(json.dumps(CELL.to_dict()))) == CELL
+    assert len({CELL, dataclasses.replace(CELL), dataclasses.replace(CELL, seed=1)}) == 2
+    with pytest.raises(TypeError, match="colour"):
+        Cell.from_dict(CELL.to_dict() | {"colour": "red"})
+
+
+def test_record_round_trip_is_canonical(store: Store):
+    """Canonical text keeps the differences in git small; a value that changes on the way would falsify results."""
+    record = full_record()
+    path = store.write(record)
+    assert path == store.folder / "records" / "sst2" / "dan" / f"{CELL.key}.json"
+    assert store.read(path) == record
+    assert store.find(CELL) == record
+    assert record.cell == CELL
+    text = path.read_text()
+    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
+    assert record.training["learning_rates"] == {"1e-05": 0.81}
+    assert record.training["curve"][0]["epoch"] == 1
+
+
+def test_skeleton_says_where_and_when_it_was_made():
+    """The parent writes this record when a child died: it must not need anything from the child."""
+    record = Record.skeleton(CELL, "timeout", error={"type": "Timeout", "message": "after 3 s", "log": "work/a.log"})
+    assert record.scores == {}
+    assert record.started.endswith("+00:00")
+    assert record.environment["versions"]["numpy"]
+    assert record.environment["cores"] >= 1
+    assert record.environment["ram_gib"] > 0
+    assert record.command
+    other = Record.skeleton(CELL, "failed")
+    other.scores["dev"] = {"accuracy": 1.0}
+    assert Record.skeleton(CELL, "failed").scores == {}, "records must not share their defaults"
+
+
+def test_looking_at_records_imports_neither_torch_nor_mlflow():
+    """`archbench list` and the leaderboard must answer at once; torch alone takes seconds."""
+    program = """
+import sys, harness.records, harness.tracking, harness.rescore
+harness.records.environment(), harness.records.commit()
+print({"torch", "mlflow", "datasets", "pandas"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=records._ROOT)
+    assert done.stdout.strip() == "set()"
+
+
+def test_thread_count_is_recorded_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+    """One and two threads differ in the last digits, so a record must say which it was."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert environment()["threads"] == 7
+
+
+def test_undecodable_file_name_in_a_message_does_not_cost_the_record(store: Store):
+    """Python shows such a name with lone surrogates, which no JSON reader takes back."""
+    record = Record.skeleton(CELL, "failed", command="archbench run --plugin \udcff.py", error={"type": "OSError", "message": "no \udcff"})
+    assert store.read(store.write(record)).error == {"type": "OSError", "message": r"no \udcff"}
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("value", [NAN, float("inf"), -float("inf")])
+def test_number_that_is_not_finite_is_never_written(store: Store, value: float):
+    """NaN is not JSON: a browser and most programs could not read the record. The error says which field it is."""
+    with pytest.raises(ValidationError, match="scores.test.accuracy"):
+        Record.skeleton(CELL, "ok", scores={"test": {"accuracy": value}})
+    path = store.write(full_record())
+    before = path.read_bytes()
+    for where, spoil in {
+        "hyperparameters.training.lr": lambda r: r.hyperparameters["training"].update(lr=value),
+        "scores.dev.accuracy": lambda r: r.scores["dev"].update(accuracy=value),
+        "training.curve.0.train_loss": lambda r: r.training["curve"][0].update(train_loss=value),
+    }.items():
+        record = full_record(dataclasses.replace(CELL, hyperparameters=json.loads(json.dumps(CELL.hyperparameters))))
+        spoil(record)
+        with pytest.raises(RecordError, match=rf"{where}: -?(nan|inf)"):
+            store.write(record)
+    assert path.read_bytes() == before
+    with pytest.raises(RecordError, match="hyperparameters.lr"):
+        _ = dataclasses.replace(CELL, hyperparameters={"lr": value}).key
+
+
+def test_value_that_json_cannot_hold_is_named():
+    """A path or tensor among the hyperparameters must be found by name, not by a bare 'not serializable'."""
+    with pytest.raises(RecordError, match="hyperparameters.file: a PosixPath"):
+        _ = dataclasses.replace(CELL, hyperparameters={"file": Path("x")}).key
+
+
+def edited(**changes: object) -> str:
+    return json.dumps(json.loads(full_record().to_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "EOF"),
+        (full_record().to_json()[:300], "EOF"),
+        ("[1, 2]", "object"),
+        (edited(colour="red"), "colour"),
+        (edited(speed={"warp": 9}), "speed.warp"),
+        (edited(schema=2), "schema"),
+        (edited(status="fine"), "status"),
+        (edited(seed=5), "key"),
+        (edited(scores={"test": {"accuracy": NAN}}), "scores.test.accuracy"),
+        (edited(environment={"load": NAN}), "environment.load"),
+        (edited(task="other", key=dataclasses.replace(CELL, task="other").key), "belongs in"),
+    ],
+)
+def test_damaged_or_foreign_file_is_named_skipped_and_left(store: Store, text: str, complaint: str):
+    """A half-copied or hand-edited record must neither stop the table of all others, nor enter it, nor be lost."""
+    good = store.write(full_record(dataclasses.replace(CELL, seed=1)))
+    bad = store.path(CELL)
+    bad.write_text(text)
+    with pytest.warns(UserWarning, match=re.escape(str(bad))):
+        found = list(store.all())
+    assert [store.path(record) for record in found] == [good]
+    assert list(store.damaged) == [bad]
+    assert complaint in store.damaged[bad]
+    for touch in (lambda: store.write(full_record()), lambda: store.find(CELL), lambda: store.read(bad)):
+        with pytest.raises(RecordError, match=re.escape(str(bad))):
+            touch()
+    assert bad.read_text() == text
+
+
+def test_file_that_is_no_text_is_skipped(store: Store):
+    """Bytes that are not UTF-8 are one more way to be damaged."""
+    bad = store.path(CELL)
+    bad.parent.mkdir(parents=True)
+    bad.write_bytes(b"\xff\xfe\x00")
+    with pytest.warns(UserWarning, match=bad.name):
+        assert list(store.all()) == []
+
+
+def test_record_is_found_from_any_folder(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """A store given by a relative path must read a record that is named by its absolute one."""
+    path = store.write(full_record())
+    monkeypatch.chdir(store.folder.parent)
+    assert Store("results").read(path.resolve()).key == CELL.key
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "..", "", "naïve", "a b"])
+def test_name_that_would_leave_the_folder_is_refused(store: Store, name: str):
+    """A plugin's id becomes a folder name; it must not write outside the results."""
+    for cell in (dataclasses.replace(CELL, task=name), dataclasses.replace(CELL, architecture=name)):
+        with pytest.raises(RecordError, match="name of a folder"):
+            store.path(cell)
+
+
+def test_failed_write_keeps_the_old_record(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """A full disk or a killed process must cost the new record at most, and leave no litter."""
+    path = store.write(full_record())
+    before = path.read_bytes()
+    record = full_record()
+    record.scores = {"test": {"accuracy": 0.99}}
+
+    def no_space(source: str, target: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", no_space)
+        with pytest.raises(RecordError, match=f"{path} could not be written.*No space"):
+            store.write(record)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    store.write(record)
+    assert store.read(path).scores == {"test": {"accuracy": 0.99}}
+
+
+def test_unwritable_results_folder_is_noticed_before_anything_runs(tmp_path: Path):
+    """Hours of training must not end in a record that cannot be written."""
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(RecordError, match=f"results folder {folder} is not writable.*--results"):
+            Store(folder).check_writable()
+    good = Store(tmp_path / "good")
+    good.check_writable()
+    assert list(good.all()) == []
+    assert list((good.folder / "records").iterdir()) == []
+
+
+# --- predictions ---
+
+
+def test_predictions_round_trip(store: Store):
+    """Rescoring needs every prediction back under its own id, in any of the stored forms."""
+    ids, predictions = ["a", "b", "c", "d"], ["positive", 0.25, ["B-PER", "O"], ""]
+    record = full_record()
+    record.predictions = store.save_predictions(CELL, ids, predictions)
+    path = store.write(record)
+    assert record.predictions["path"] == f"records/sst2/dan/{CELL.key}.predictions.json.xz"
+    assert store.load_predictions(store.read(path)) == (ids, predictions)
+    assert [r.key for r in store.all()] == [CELL.key], "predictions must not be taken for records"
+
+
+def test_predictions_of_another_run_are_refused(store: Store):
+    """A file that was replaced or lost would give scores that no model made."""
+    record = full_record()
+    with pytest.raises(RecordError, match="names no predictions"):
+        store.load_predictions(record)
+    record.predictions = store.save_predictions(CELL, ["a"], ["x"])
+    store.save_predictions(CELL, ["a"], ["y"])
+    with pytest.raises(RecordError, match=r"predictions.json.xz: SHA-256"):
+        store.load_predictions(record)
+    (store.folder / record.predictions["path"]).unlink()
+    with pytest.raises(RecordError, match=r"predictions.json.xz: No such file"):
+        store.load_predictions(record)
+
+
+@pytest.mark.parametrize(
+    ("ids", "predictions", "complaint"),
+    [(["a", "a"], ["x", "y"], "1 of them different"), (["a"], ["x", "y"], "2 predictions for 1 ids"), (["a"], [NAN], "predictions.0: nan")],
+)
+def test_predictions_that_cannot_be_scored_are_refused(store: Store, ids: list[str], predictions: list, complaint: str):
+    """Better no predictions than some that rescoring would pair with the wrong examples."""
+    with pytest.raises(RecordError, match=complaint):
+        store.save_predictions(CELL, ids, predictions)
+
+
+# --- commit ---
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "core.hooksPath=/dev/null"]
+    return subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A grid writes into results/: if that made the checkout dirty, every record after the first would look irreproducible."""
+    monkeypatch.setattr(records, "_ROOT", tmp_path)
+    commit = records.commit.__wrapped__
+    assert commit() == ("", False)
+    git(tmp_path, "init", "-q")
+    (tmp_path / "model.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    head = git(tmp_path, "rev-parse", "HEAD")
+    assert commit() == (head, False)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "record.json").write_text("{}")
+    assert commit() == (head, False)
+    (tmp_path / "new_model.py").write_text("2")
+    assert commit() == (head, True)
+
+
+def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Installed into the .venv of another project, the code has no commit; that project's would mislead."""
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "theirs")
+    (tmp_path / "site-packages").mkdir()
+    monkeypatch.setattr(records, "_ROOT", tmp_path / "site-packages")
+    assert records.commit.__wrapped__() == ("", False)

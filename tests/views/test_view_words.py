@@ -1,0 +1,95 @@
+"""What a word view must keep true for every model that reads it, and the shared tokeniser."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from harness.views.base import plain, words_of
+from harness.views.words import PAD, UNKNOWN, Vocabulary, Words
+
+TRAIN = ["The cat sat . The dog sat !", "the end"]
+
+
+def fitted(**options) -> Words:
+    view = Words(**options)
+    view.fit(TRAIN)
+    return view
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It isn't 3.5, is it?", ["It", "isn't", "3", ".", "5", ",", "is", "it", "?"]),
+        ("l’été\xa0vient", ["l’été", "vient"]),
+        (["as", "it's given"], ["as", "it's given"]),
+        ("", []),
+    ],
+)
+def test_words_are_runs_of_letters_with_an_inner_apostrophe_or_single_marks(text, words):
+    assert words_of(text) == words
+
+
+def test_plain_joins_a_tokenised_text():
+    assert plain(["a", "b"]) == "a b" and plain("a  b") == "a  b"
+
+
+def test_vocabulary_is_ordered_by_count_then_word_and_leaves_out_rare_words():
+    vocabulary = Vocabulary.of(["b", "a", "c", "b", "a", "d"], min_count=2)
+    assert (vocabulary.words, vocabulary.counts, len(vocabulary)) == (["a", "b"], [2, 2], 4)
+    assert vocabulary.ids(["b", "c", "new"]) == [3, UNKNOWN, UNKNOWN]
+
+
+def test_batch_is_padded_as_a_loop_would():
+    view = fitted()
+    columns = view.encode([*TRAIN, "the unseen cat"])
+    batch = view.collate(columns, np.array([2, 0]))
+    the, sat = view.vocabulary.ids(["the", "sat"])
+    assert batch.ids.tolist() == [[the, UNKNOWN, UNKNOWN] + [PAD] * 5, [the, UNKNOWN, sat, UNKNOWN, the, UNKNOWN, sat, UNKNOWN]]
+    assert batch.lengths.tolist() == [3, 8] == batch.mask.sum(1).tolist()
+    assert view.lengths(columns).tolist() == [8, 2, 3]
+
+
+def test_encoding_other_texts_changes_nothing_that_was_learnt():
+    """A vocabulary that grows on dev or test would be a leak."""
+    view = fitted(min_count=1)
+    before = json.dumps(view.state())
+    columns = view.encode(["zebra zebra"])
+    assert columns["ids"].values.tolist() == [UNKNOWN, UNKNOWN]
+    assert json.dumps(view.state()) == before
+
+
+def test_empty_text_is_one_unknown_word_and_long_text_is_cut():
+    view = fitted(max_length=2)
+    columns = view.encode(["", [], "the the the"])
+    assert view.lengths(columns).tolist() == [1, 1, 2]
+    assert view.collate(columns, np.array([0])).ids.tolist() == [[UNKNOWN]]
+
+
+def test_case_is_kept_on_demand():
+    view = fitted(lower=False, min_count=1)
+    assert {"The", "the"} <= set(view.vocabulary.words)
+    assert view.encode(["tHE"])["ids"].values.tolist() == [UNKNOWN]
+
+
+def test_state_survives_json():
+    view, other = fitted(), Words()
+    other.restore(json.loads(json.dumps(view.state())))
+    assert other.encode(TRAIN)["ids"].values.tolist() == view.encode(TRAIN)["ids"].values.tolist()
+    assert other.width == view.width == len(view.vocabulary)
+
+
+def test_spans_copy_the_words_out_of_the_text():
+    """An answer is cut from the raw passage with these: off by one is a wrong answer."""
+    text = " It  isn't (3)."
+    starts, ends = Words().spans([text, ""])
+    assert [text[a:b] for a, b in zip(starts[0], ends[0], strict=True)] == ["It", "isn't", "(", "3", ")", "."]
+    assert (starts[1].tolist(), ends[1].tolist()) == ([0], [0])
+
+
+def test_settings_tell_views_apart():
+    """They name the cached encoding: two views with one name would read each other's arrays."""
+    assert Words(min_count=1).settings() != Words().settings()
+    assert json.loads(json.dumps(Words().settings()))["view"] == "Words"
