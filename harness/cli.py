@@ -48,7 +48,7 @@ PRECISIONS = ("32", "64", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the console script. Exit code 0: all well; 1: a cell or check failed; 2: the command cannot be carried out."""
-    warnings.formatwarning = lambda message, *_, **__: f"archbench: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         app(args=arguments, prog_name="archbench")
     except Exception as error:
@@ -75,10 +75,10 @@ def _add_plugins(files: list[Path] | None) -> None:
 
 def _chosen(option: str, value: str, known: Sequence[str]) -> str:
     """``value`` if it is known; else an error with a near one."""
-    from harness.grid import UsageError
-
     if value in known:
         return value
+    from harness.grid import UsageError
+
     near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
     raise UsageError(f"{option} {value}: {'did you mean ' + near[0] + '? ' if near else ''}there are {', '.join(known)}")
 
@@ -322,7 +322,7 @@ def _summarise(pending: Pending, records: list[Record], store: Any) -> None:
     if pending.finished:
         print(f"{len(pending.finished)} finished before: {', '.join(f'{count} {status}' for status, count in before.items())}")
     if pending.skip:
-        print(f"{len(pending.skip)} skipped: they do not fit (--dry-run in a new results folder tells why)")
+        print(f"{len(pending.skip)} skipped: they do not fit (the record of each says why)")
     for record in records:
         if record.status not in ("ok", "interrupted"):
             print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")

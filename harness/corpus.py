@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.batching import Columns, Ragged
 from harness.targets import Target
-from harness.task import Row, Task, fingerprint
+from harness.task import DataError, Row, Task, fingerprint
 from harness.views.base import View, words_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Split:
         """The batch of these rows."""
         if self.view.joins and len(self.inputs) == 2:
             first, second = self.inputs.values()
-            inputs = {"text": self.view.collate_pair(first, second, rows, cut_second_only="passage" in self.inputs)}
+            inputs = {"text": self.view.collate_pair(first, second, rows, cut="second" if "passage" in self.inputs else "longer")}
         else:
             inputs = {field: self.view.collate(columns, rows) for field, columns in self.inputs.items()}
         return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
@@ -103,6 +103,8 @@ class Corpus:
         self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
         self.fields = fields_of(kind, task.entry.type, view)
         rows = limit(task.load("train", tier, folder), max_train)
+        if task.entry.type == "classify" and view.column not in rows.column_names:
+            raise DataError(f"{task.entry.id}, tier {tier}: no column {view.column!r}, which {type(view).__name__} reads")
         self.fingerprints = {"train": fingerprint(rows)}
         target.fit(rows)
         self._fit(rows)
@@ -185,6 +187,11 @@ def _restore(path: Path) -> Columns:
 
 
 def _columns(names: Iterable[str], read: Callable[[str], np.ndarray]) -> Columns:
-    names = list(names)
-    ragged = {n.removesuffix(".values"): Ragged(read(n), read(n.removesuffix(".values") + ".offsets")) for n in names if n.endswith(".values")}
-    return ragged | {n: read(n) for n in names if not n.endswith((".values", ".offsets"))}
+    columns: Columns = {}
+    for name in names:
+        stem, _, part = name.partition(".")
+        if part == "values":
+            columns[stem] = Ragged(read(name), read(f"{stem}.offsets"))
+        elif not part:
+            columns[stem] = read(name)
+    return columns

@@ -54,6 +54,10 @@ class Head(nn.Module):
         """Predictions of the batch's rows, in the task type's format."""
         raise NotImplementedError
 
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        """The numbers behind each row's prediction, without padding: what must not depend on the other rows of the batch."""
+        return list(outputs)
+
     def constrain(self, encoder: Any) -> None:
         """Bring parameters back into their allowed set after a step."""
 
@@ -107,6 +111,9 @@ class ClassifyTree(Classify):
 
     def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
         return super().decode(encoder, outputs[0][outputs[1]], batch, split)
+
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
+        return list(outputs[0][outputs[1]])
 
 
 SENTIMENTS = ("very negative", "negative", "neutral", "positive", "very positive")
@@ -226,6 +233,9 @@ class Tag(Head):
         names = np.array(self.target.labels, dtype=object)
         return [list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)]
 
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
+        return [scores[real] for scores, real in zip(*outputs, strict=True)]
+
 
 class TagJoined(Tag):
     """Sub-word states: the first piece stands for its word."""
@@ -291,6 +301,9 @@ class Extract(Head):
             answers.append("" if none else split.rows[int(row)]["passage"][starts[row][b] : ends[row][e]])
         return answers
 
+    def evidence(self, encoder: Any, outputs: SpanScores) -> list[Tensor]:
+        return [torch.cat([start[start.isfinite()], end[end.isfinite()]]) for start, end in zip(outputs.start, outputs.end, strict=True)]
+
 
 def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tuple[Tensor, Tensor, Tensor]:
     """First and last position and score of the best span with first <= last < first + longest, per row of (B, T) scores."""
@@ -321,19 +334,10 @@ class ExtractJoined(Extract):
         pieces = inputs["text"]
         states = encoder(pieces)
         start, end = self.output(states).unbind(-1)
-        positions, mask = second_text(pieces)
+        positions, mask = pieces.firsts, pieces.word_mask
         start, end = (scores.gather(1, positions).masked_fill(~mask, -torch.inf) for scores in (start, end))
         empty = self.output(states[:, 0]).mean(-1)
         return SpanScores(start, end, empty)
-
-
-def second_text(pieces: Any) -> tuple[Tensor, Tensor]:
-    """Positions (B, P) of the second text's pieces in a joined sequence, its closing mark left out, and which are real."""
-    second = pieces.segments.bool() & pieces.mask
-    counts = second.sum(1) - 1
-    offsets = torch.arange(int(counts.max()), device=second.device)
-    positions = second.int().argmax(1)[:, None] + offsets
-    return positions.clamp(max=second.shape[1] - 1), offsets < counts[:, None]
 
 
 class Transcribe(Head):
@@ -365,6 +369,9 @@ class Transcribe(Head):
         beam = getattr(encoder, "beam", 1)
         found = best_path(*outputs) if beam == 1 else prefix_beam_search(*outputs, beam=beam)
         return [self.target.join(symbols) for symbols in found]
+
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
+        return [scores[:length] for scores, length in zip(*outputs, strict=True)]
 
 
 class TranscribeFrames(Transcribe):
@@ -401,6 +408,10 @@ class Generate(Head):
         state = encoder.start(outputs.vectors, outputs.mask)
         found = beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
         return [self.target.join(symbols) for symbols in found]
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        start = torch.full_like(outputs.lengths, self.START)
+        return list(encoder.step(start, encoder.start(outputs.vectors, outputs.mask))[0])
 
 
 def characters_for_ctc() -> SymbolTarget:

@@ -2,7 +2,7 @@
 
 A constructor's first parameter is ``width``, the size of one input vector (or, for a view that indexes a table of the architecture's own,
 the number of its rows). A constructor that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to
-score, of labels (tagging, CTC) or of output symbols (generation). All other parameters are hyperparameters with the paper's values
+score, of labels (tagging, CTC) or of output symbols (generation); one with a parameter ``view`` is given the fitted view. All other parameters are hyperparameters with the paper's values
 as defaults.
 """
 
@@ -154,7 +154,7 @@ class Tagger(Encoder):
 
 
 class SpanScores(NamedTuple):
-    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding; ``no_answer`` (B,) where a reader gives it."""
+    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding; ``no_answer`` (B,) where there is one."""
 
     start: Tensor
     end: Tensor

@@ -47,7 +47,7 @@ class StepClock:
         self._last = now
 
     def rates(self) -> dict[str, Any]:
-        """``train_examples_per_second``, ``train_tokens_per_second`` (padding not counted) and ``unstable``; None before any step counted."""
+        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding) and ``unstable``; None before any step counted."""
         if not self.steps:
             return {"train_examples_per_second": None, "train_tokens_per_second": None, "unstable": None}
         seconds, examples, units = np.array(self.steps, dtype=float).T

@@ -29,7 +29,15 @@ def serve(results: Path, port: int) -> int:
         if probe.connect_ex((HOST, port)) == 0:
             raise UsageError(f"--port {port}: something answers there already; give another port")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port)]
-    command += ["--default-artifact-root", (results / "mlartifacts").as_uri(), "--no-serve-artifacts", "--workers", "1"]
+    command += [
+        "--uvicorn-opts",
+        "--log-level=warning",
+        "--default-artifact-root",
+        (results / "mlartifacts").as_uri(),
+        "--no-serve-artifacts",
+        "--workers",
+        "1",
+    ]
     # Job execution would start eight more processes and 2 GB for nothing.
     server = subprocess.Popen(command, env=os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"})
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from harness.batching import length_buckets
 from harness.corpus import Batch, Split
 from harness.heads import ADAPTERS, Head
 from harness.kinds import Encoder
@@ -59,6 +61,11 @@ class Model(nn.Module):
         """Predictions of the batch's rows."""
         return self.head.decode(self.encoder, self(batch.inputs), batch, split)
 
+    def predict_with_loss(self, batch: Batch, split: Split) -> tuple[list[Any], Tensor]:
+        """Predictions of the batch's rows and the head's loss on them, from one pass."""
+        outputs = self(batch.inputs)
+        return self.head.decode(self.encoder, outputs, batch, split), self.head.loss(self.encoder, outputs, batch.target)
+
 
 def build(
     cls: type[Encoder], kind: str, task_type: str, settings: dict[str, Any], view: View, target: Target, dims: int, vectors: Tensor | None
@@ -78,10 +85,26 @@ def build(
 
 
 def predict(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> list[Any]:
-    """Predictions of a whole split in its row order, batched by length."""
-    from pytorch_lightning.utilities import move_data_to_device
+    """Predictions of a whole split in its row order, batched by length. Nothing but the inputs is looked at."""
+    return _over_batches(model, split, batch_size, device, lambda batch: model.predict(batch, split))
 
-    from harness.batching import length_buckets
+
+def predict_with_loss(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> tuple[list[Any], float]:
+    """As :func:`predict`, with the mean loss."""
+    losses: list[float] = []
+
+    def answer(batch: Batch) -> list[Any]:
+        predictions, loss = model.predict_with_loss(batch, split)
+        losses.append(loss.item() * len(batch.rows))
+        return predictions
+
+    return _over_batches(model, split, batch_size, device, answer), sum(losses) / len(split)
+
+
+def _over_batches(
+    model: Model, split: Split, batch_size: int, device: torch.device | str, answer: Callable[[Batch], list[Any]]
+) -> list[Any]:
+    from pytorch_lightning.utilities import move_data_to_device
 
     predictions: list[Any] = [None] * len(split)
     was_training = model.training
@@ -89,7 +112,7 @@ def predict(model: Model, split: Split, batch_size: int, device: torch.device | 
     with torch.inference_mode():
         for rows in length_buckets(split.lengths, batch_size, None):
             batch = move_data_to_device(split.collate(rows), device)
-            for row, prediction in zip(rows, model.predict(batch, split), strict=True):
+            for row, prediction in zip(rows, answer(batch), strict=True):
                 predictions[row] = prediction
     model.train(was_training)
     return predictions

@@ -15,8 +15,8 @@ PROTOCOLS = {
 
 EQUAL = {
     "optimizer": "adam",
-    "learning_rates": [0.0005, 0.002],
-    "batch_size": 64,
+    "learning_rates": [0.002, 0.0005],
+    "batch_size": 32,
     "patience": 3,
     "weight_decay": 0.0,
     "momentum": 0.0,

@@ -102,67 +102,49 @@ TEST_HEADER = '''"""The mechanism of {title}: each test fails when what defines 
 
 from __future__ import annotations
 
-{first}import torch
+{imports}'''
 
-from harness import registry
-{imports}
-
-{setup}
-
-def build(**hyperparameters):
+BUILD = '''def build(**hyperparameters):
     """The model on vectors of two numbers, without dropout."""
     torch.manual_seed(0)
-    return registry.load(registry.entry("architectures", "{name}"))(width=2, hidden=3, **hyperparameters).eval()
-
-
-'''
+    return registry.load(registry.entry("architectures", "{name}"))(width=2, hidden=3, **hyperparameters).eval()'''
 
 WORDS = '''def words(*texts):
     """A batch of texts given as lists of word vectors; shorter ones are padded with something that must not count."""
     longest = max(map(len, texts))
     vectors = torch.tensor([[*text, *[[99.0, 99.0]] * (longest - len(text))] for text in texts])
     lengths = torch.tensor([len(text) for text in texts])
-    return WordBatch(torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors)
-
-
-'''
+    return WordBatch(torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors)'''
 
 TESTS = {
     "text": """def test_a_text_is_the_mean_of_its_real_words():
     model = build()
     model.hidden = torch.nn.Identity()
     means = model(words([[1.0, 0.0], [3.0, 4.0]], [[5.0, 6.0]]))
-    assert means.tolist() == [[2.0, 2.0], [5.0, 6.0]]
-""",
+    assert means.tolist() == [[2.0, 2.0], [5.0, 6.0]]""",
     "seq": """def test_a_state_sees_its_position_and_the_left_neighbour_and_no_more():
     model, mask = build(), torch.ones(1, 4, dtype=torch.bool)
     vectors = torch.randn(1, 4, 2)
     changed = vectors.clone()
     changed[0, 1] += 1.0
     moved = (model(vectors, mask) - model(changed, mask)).abs().sum(-1)[0] > 1e-6
-    assert moved.tolist() == [False, True, True, False]
-""",
+    assert moved.tolist() == [False, True, True, False]""",
     "pair": """def test_the_hidden_layer_reads_both_texts_their_distance_and_their_product():
     model = build()
     model.hidden = torch.nn.Identity()
     joined = model(words([[1.0, 2.0]]), words([[3.0, 0.0], [5.0, 0.0]]))
-    assert joined.tolist() == [[1.0, 2.0, 4.0, 0.0, 3.0, 2.0, 4.0, 0.0]]
-""",
+    assert joined.tolist() == [[1.0, 2.0, 4.0, 0.0, 3.0, 2.0, 4.0, 0.0]]""",
     "tag": """def test_a_word_is_scored_from_itself_and_its_two_neighbours():
     model = build(labels=4)
     text = torch.randn(5, 2).tolist()
     changed = [*text[:3], [9.0, 9.0], *text[4:]]
     moved = (model(words(text)) - model(words(changed))).abs().sum(-1)[0] > 1e-6
-    assert moved.tolist() == [False, False, True, True, True]
-""",
+    assert moved.tolist() == [False, False, True, True, True]""",
 }
 
-CONTRACT_TEST = """
-
-def test_it_keeps_the_contract():
+CONTRACT_TEST = """def test_it_keeps_the_contract():
     failed = [result for result in check(registry.entry("architectures", "{name}")) if not result.passed]
-    assert not failed, failed
-"""
+    assert not failed, failed"""
 
 
 def write(name: str, kind: str, family: str, out: Path | None) -> tuple[Path, Path]:
@@ -208,13 +190,13 @@ def _plugin(name: str, kind: str) -> str:
 def _test(name: str, kind: str, plugin: Path | None) -> str:
     """The test file; a plugin outside the repository is registered by its path, and checked there too."""
     reads_words = kind != "seq"
-    imports = ["from harness.contract import check"] * bool(plugin) + ["from harness.views.words import WordBatch"] * reads_words
-    header = TEST_HEADER.format(
-        name=name,
-        title=name.replace("_", " "),
-        first="from pathlib import Path\n\n" if plugin else "",
-        imports="\n".join([*imports, ""]) if imports else "",
-        setup=f'registry.add_plugin(Path(__file__).with_name("{plugin.name}"))\n' if plugin else "",
-    )
-    text = header + (WORDS if reads_words else "") + TESTS[kind] + (CONTRACT_TEST.format(name=name) if plugin else "")
-    return re.sub(r"\n{4,}", "\n\n\n", text)
+    imports = ["import torch\n", "from harness import registry"]
+    if plugin:
+        imports = ["from pathlib import Path\n", *imports, "from harness.contract import check"]
+    if reads_words:
+        imports.append("from harness.views.words import WordBatch")
+    if plugin:
+        imports.append(f'\nregistry.add_plugin(Path(__file__).with_name("{plugin.name}"))')
+    parts = [TEST_HEADER.format(title=name.replace("_", " "), imports="\n".join(imports)), BUILD.replace("{name}", name)]
+    parts += [WORDS] * reads_words + [TESTS[kind]] + [CONTRACT_TEST.format(name=name)] * bool(plugin)
+    return "\n\n\n".join(parts) + "\n"

@@ -18,13 +18,23 @@ from harness.batching import Batches
 from harness.corpus import Batch, Split
 from harness.measure import StepClock
 from harness.metrics import LOWER_IS_BETTER, score
-from harness.model import Model, predict
+from harness.model import Model, predict_with_loss
 
 PILOT_EXAMPLES = 6000
 """Training examples that a learning rate is tried on before the best one trains the cell."""
 
 PILOT_DEV = 1000
 """Dev rows (the first ones) on which the pilots are compared."""
+
+
+NOT_SCORES = ("epoch", "train_loss", "dev_loss", "seconds")
+"""What a row of the curve holds besides the dev scores."""
+
+TIE_BREAK = 1e-5
+"""Weight of the dev loss beside the dev metric: of epochs (or learning rates) with equal scores, the one with the smaller loss is better.
+
+Without it, a transcriber whose error rate stays at 1 while its loss falls would be stopped before it says its first word.
+"""
 
 
 class Diverged(Exception):
@@ -127,13 +137,21 @@ class Training(pl.LightningModule):
         trained = time.perf_counter()
         if not math.isfinite(loss):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
-        predictions = predict(self.model, self.dev_split, self.settings["batch_size"], self.device)
+        predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings["batch_size"], self.device)
         scores = score(self.metrics, predictions, self.dev_split.rows)
-        self.log("dev_main", scores[self.main_metric], sync_dist=self.trainer.world_size > 1)
+        self.selection = self._selection(scores[self.main_metric], dev_loss)
+        self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
         self.seconds["dev"] += ended - trained
-        self.curve.append({"epoch": self.current_epoch + 1, "train_loss": loss, **scores, "seconds": ended - self._began})
+        self.curve.append(
+            {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss, **scores, "seconds": ended - self._began}
+        )
+
+    def _selection(self, metric: float, dev_loss: float) -> float:
+        """What epochs and learning rates are compared by (higher is better); a dev loss that is not finite loses every tie."""
+        sign = -1.0 if self.main_metric in LOWER_IS_BETTER else 1.0
+        return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["curve"], checkpoint["seconds"] = self.curve, self.seconds
@@ -149,9 +167,10 @@ def fit(
 
     A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs.
     """
-    mode = "min" if training.main_metric in LOWER_IS_BETTER else "max"
-    keep = ModelCheckpoint(folder, "best", "dev_main", mode=mode, save_last=True, save_on_train_epoch_end=True, enable_version_counter=False)
-    stop = EarlyStopping("dev_main", mode=mode, patience=training.settings["patience"], check_on_train_epoch_end=True)
+    keep = ModelCheckpoint(
+        folder, "best", "selection", mode="max", save_last=True, save_on_train_epoch_end=True, enable_version_counter=False
+    )
+    stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(does not have many workers|IterableDataset|Checkpoint directory|lr_scheduler.step).*")

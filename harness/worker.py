@@ -21,12 +21,12 @@ from harness.corpus import Batch, Corpus, limit
 from harness.grid import Settings
 from harness.heads import ADAPTERS
 from harness.kinds import Encoder, Estimator, Regime
-from harness.metrics import better, score
+from harness.metrics import score
 from harness.model import Model, build, predict
 from harness.records import Cell, Record, Store
 from harness.registry import Entry
 from harness.task import Task, fingerprint
-from harness.training import PILOT_DEV, Diverged, Training, fit
+from harness.training import NOT_SCORES, PILOT_DEV, Diverged, Training, fit
 from harness.vectors import read_vectors
 
 NOT_CONSTRUCTOR = ("training", "limits", "vectors")
@@ -170,41 +170,35 @@ def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
     """A cell trained by gradients."""
     assembly = Assembly(cell, settings)
     folder = settings.work / "checkpoints" / cell.key
-    rates = _try_rates(assembly, settings, folder)
-    main = assembly.task.entry.main_metric
-    best = _best_rate(rates, main)
-    training = assembly.training_of(assembly.model(cell.seed), best)
+    pilots = _try_rates(assembly, settings, folder)
+    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
     epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"]))
     fields = _score_and_measure(cell, settings, assembly, training, kept)
-    fields["training"] = kept | {"learning_rates": {str(lr): value for lr, value in rates.items()}, "curve": training.curve}
+    tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
+    fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
     shutil.rmtree(folder, ignore_errors=True)
     return fields
 
 
-def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, float | None]:
-    """Dev score of a short pilot at each learning rate (None: it diverged, or there is only one and none was run)."""
+def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Training | None]:
+    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none was run)."""
     rates = assembly.training["learning_rates"]
-    tried: dict[float, float | None] = dict.fromkeys(rates)
+    tried: dict[float, Training | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
-        training = assembly.training_of(assembly.model(assembly.cell.seed), lr)
-        training.dev_split = assembly.corpus.dev.first(PILOT_DEV)
+        pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
+        pilot.dev_split = assembly.corpus.dev.first(PILOT_DEV)
         try:
-            fit(training, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
-            tried[lr] = training.curve[-1][training.main_metric]
+            fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
+            tried[lr] = pilot
         except Diverged as failure:
             print(failure)
     return tried
 
 
-def _best_rate(tried: dict[float, float | None], metric: str) -> float:
-    """The rate with the best dev score; the smallest one when none has a score, or of equals the first."""
-    scored = {lr: value for lr, value in tried.items() if value is not None}
-    best = next(iter(scored or tried))
-    for lr, value in scored.items():
-        if better(metric, value, scored[best]):
-            best = lr
-    return best
+def _best_rate(tried: dict[float, Training | None]) -> float:
+    """The rate whose pilot did best on dev; the first one when there is nothing to compare."""
+    return max(tried, key=lambda lr: -math.inf if tried[lr] is None else tried[lr].selection)
 
 
 def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, training: Training, kept: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +207,7 @@ def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, train
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = training.model.to(device)
     test = corpus.test()
-    dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in ("epoch", "train_loss", "seconds")}
+    dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
     fields = _outcome(cell, task, settings, dev, test.rows, predict(model, test, batch_size, device))
     speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
     rows = measure.length_buckets(corpus.dev.lengths, batch_size, measure.np.random.default_rng(0))[0]

@@ -19,8 +19,8 @@ _TAGS = (
     main_metric="token_accuracy",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
     epochs=15,
-    protocol="Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left out. Not the usual Penn "
-    "Treebank sections.",
+    protocol="Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left out. Not "
+    "the usual Penn Treebank sections.",
 )
 class Conll2003Pos(Conll2003Ner):
     """The sentences of the entity task with their part-of-speech tags."""

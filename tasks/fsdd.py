@@ -26,8 +26,8 @@ _HUB = ("mteb/free-spoken-digit-dataset", "c34455c99604d35cb8d27328c267be1478efc
     main_metric="wer",
     sizes={"train": 2400, "dev": 300, "test": 300},
     epochs=30,
-    protocol="The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are test; of the 2,700 others, 5-9 are "
-    "held out as dev and 10-49 are train. All six speakers are in all splits.",
+    protocol="The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are test; of the "
+    "2,700 others, 5-9 are held out as dev and 10-49 are train. All six speakers are in all splits.",
 )
 class Fsdd(Task):
     """Single digits of six speakers (Jackson et al. 2018), transcribed as a word.
@@ -35,6 +35,7 @@ class Fsdd(Task):
     ``unseen`` holds speakers out instead of recordings; ``labelled`` makes it a classification.
     """
 
+    inputs = ("audio",)
     hub = Hub(*_HUB, splits=(("train", "train"), ("dev", "train"), ("test", "test")))
     unseen: ClassVar[bool] = False
     labelled: ClassVar[bool] = False
@@ -104,8 +105,8 @@ class FsddClass(Fsdd):
     main_metric="wer",
     sizes={"train": 1500, "dev": 500, "test": 1000},
     epochs=30,
-    protocol="The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the first three are train, the fourth "
-    "is dev, the last two are test, with all their recordings. Not the official split.",
+    protocol="The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the first "
+    "three are train, the fourth is dev, the last two are test, with all their recordings. Not the official split.",
 )
 class FsddUnseen(Fsdd):
     """Single digits of speakers who are not in training."""

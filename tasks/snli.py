@@ -29,8 +29,8 @@ _PARTIAL_HEADER = ("gold_label", "sentence1_binary_parse", "sentence2_binary_par
     main_metric="accuracy",
     sizes={"train": 549367, "dev": 9842, "test": 9824},
     epochs=10,
-    protocol="first is the premise, second the hypothesis, as plain sentences; pairs without a gold label are dropped, as is usual. Tier local trains "
-    "on snli_1.0_train.jsonl if it is there, else on the partial file (23,530 pairs).",
+    protocol="first is the premise, second the hypothesis, as plain sentences; pairs without a gold label are dropped, as is usual. "
+    "Tier local trains on snli_1.0_train.jsonl if it is there, else on the partial file (23,530 pairs).",
 )
 class Snli(Task):
     """Sentence pairs of Bowman et al. 2015: official split."""

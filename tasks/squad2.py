@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     main_metric="f1",
     sizes={"train": 117288, "dev": 13031, "test": 11873},
     epochs=8,
-    protocol="Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set is hidden) and dev is "
-    "whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash. Local with dev-v2.0_half.json alone: NOT the official split; "
-    "its 16 articles are divided by the SHA-256 of their titles, a quarter for test, an eighth for dev, the rest for train, so all splits are partial "
-    "and the scores stand beside no published ones.",
+    protocol="Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set is "
+    "hidden) and dev is whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash. Local with "
+    "dev-v2.0_half.json alone: NOT the official split; its 16 articles are divided by the SHA-256 of their titles, a quarter "
+    "for test, an eighth for dev, the rest for train, so all splits are partial and the scores stand beside no published "
+    "ones.",
 )
 class Squad2(Task):
     """Questions on Wikipedia paragraphs, about half of dev and a third of train without an answer (Rajpurkar et al. 2018)."""

@@ -27,12 +27,14 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
     main_metric="accuracy",
     sizes={"train": 8544, "dev": 1101, "test": 2210},
     epochs=12,
-    protocol="Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes are used by tree "
-    "models only, through the column tree (tier local and mini; the hub's copy has lower-cased sentences and no trees).",
+    protocol="Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes are used "
+    "by tree models only, through the column tree (tier local and mini; the hub's copy has lower-cased sentences and no "
+    "trees).",
 )
 class Sst5(Task):
     """Sentences of Socher et al. 2013 with five sentiment labels: official split, tokenised text, the labelled tree beside it."""
 
+    inputs = ("text", "tree")
     hub = Hub("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3")
 
     def mini(self, split: Split) -> Iterable[Row]:

@@ -39,9 +39,15 @@ class ToyLanguageModel(Base):
     pass
 
 
-@register_task("toy_topic", name="Topics", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-")
-@register_task("toy_sound", name="Sounds", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-")
-@register_task("toy_tags", name="Tags", type="tag", metrics=("span_f1",), main_metric="span_f1", sizes={"train": 9}, epochs=7, protocol="-")
+@register_task(
+    "toy_topic", name="Topics", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-"
+)
+@register_task(
+    "toy_sound", name="Sounds", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-"
+)
+@register_task(
+    "toy_tags", name="Tags", type="tag", metrics=("span_f1",), main_metric="span_f1", sizes={"train": 9}, epochs=7, protocol="-"
+)
 class ToyTask(Task):
     inputs = ("text",)
 """

@@ -87,6 +87,13 @@ def test_batches_are_not_always_in_the_order_of_length():
     assert abs(np.corrcoef(mean, np.arange(len(mean)))[0, 1]) < 0.3
 
 
+def test_texts_meet_different_neighbours_in_each_epoch():
+    """With the same texts in every batch, an epoch would only reorder the last one's gradients."""
+    lengths = sst_like_lengths()
+    together = [{frozenset(b.tolist()) for b in length_buckets(lengths, 64, np.random.default_rng(seed))} for seed in (0, 1)]
+    assert not together[0] & together[1]
+
+
 def drawn(batches: Batches) -> list[list[int]]:
     return [rows.tolist() for rows in batches]
 

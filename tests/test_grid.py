@@ -157,7 +157,8 @@ def test_a_plugin_that_fails_to_import_is_named_and_the_rest_is_left(tmp_path):
     )
     naked = tmp_path / "naked.py"
     naked.write_text(
-        'from harness.registry import register\n\n@register("toy_naked", name="N", kind="text", paper="-", source="-", year=2020)\nclass N:\n    pass\n'
+        "from harness.registry import register\n\n"
+        '@register("toy_naked", name="N", kind="text", paper="-", source="-", year=2020)\nclass N:\n    pass\n'
     )
     registry.add_plugin(bad)
     registry.add_plugin(naked)

@@ -146,7 +146,7 @@ class LinearChainCRF(nn.Module):
         """P(y_t = label | x) (B,T,L), 0 in padding: the gradient of log Z with respect to the emissions; no gradient flows back."""
         with torch.inference_mode(False), torch.enable_grad():
             emissions = emissions.detach().clone().requires_grad_()
-            log_partition = self.log_partition(emissions, mask.clone(), constrained)
+            log_partition = self.log_partition(emissions, mask, constrained)
             return torch.autograd.grad(log_partition.sum(), emissions)[0]
 
 
@@ -154,7 +154,7 @@ def _forward_by_matmul(first: Tensor, transitions: Tensor, rest: Sequence[Tensor
     """Forward scores (T,B,L) by shift, exp, matmul and log per step; None where that would not be exact.
 
     exp(-inf) = 0 is harmless here, but where all that leads to a label is forbidden or vanishes beside the best score (a sum below
-    tiny / eps, from which underflow may have taken a visible part), the log and its gradient are wrong.
+    tiny / eps, from which underflow may have taken a visible part; no weight is above 1), the log and its gradient are wrong.
     """
     towards = transitions.detach().amax(0)
     weights = (transitions - towards).exp()

@@ -112,8 +112,8 @@ def _advance(beam: _Beam, emitted: np.ndarray, prune: float | None, prefixes: _P
     again = beam.by_blank + np.take_along_axis(extending, beam.last, 1)
     np.put_along_axis(extended, column[beam.last][:, :, None], again[:, :, None], 2)
 
-    # An extension that is in the beam as a prefix adds to it there.
-    row, child, origin = np.nonzero((beam.parent[:, :, None] == beam.node[:, None, :]) & (beam.parent[:, :, None] != NOTHING))
+    # An extension that is in the beam as a prefix adds to it there. (What matches as NOTHING adds the blank's column: nothing.)
+    row, child, origin = np.nonzero(beam.parent[:, :, None] == beam.node[:, None, :])
     meeting = row, origin, column[beam.last[row, child]]
     stay_by_label[row, child] = np.logaddexp(stay_by_label[row, child], extended[meeting])
     extended[meeting] = -np.inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -105,6 +104,12 @@ class Bag(View):
         self.vocabulary = Vocabulary(state["words"], state["counts"])
 
 
+def letter_trigrams(word: str) -> list[str]:
+    """Trigrams of ``#word#`` in lower case: ``#ca``, ``cat`` and ``at#`` for Cat."""
+    marked = f"#{word.lower()}#"
+    return [marked[i : i + 3] for i in range(len(marked) - 2)]
+
+
 class TrigramBatch(NamedTuple):
     """Distinct letter trigrams of B texts for ``nn.EmbeddingBag``: ``ids``, counts ``weights`` (N,), ``offsets``, ``lengths`` (B,)."""
 
@@ -122,22 +127,24 @@ class LetterTrigrams(View):
     def width(self) -> int:
         return len(self.trigrams)
 
-    def count(self, text: Text) -> Counter[str]:
-        """Trigrams of a text, counted."""
-        marked = (f"#{word.lower()}#" for word in words_of(text))
-        return Counter(word[i : i + 3] for word in marked for i in range(len(word) - 2))
-
     def fit(self, texts: Sequence[Text]) -> None:
-        self._learn(sorted({trigram for text in texts for trigram in self.count(text)}))
+        words = {word for text in texts for word in words_of(text)}
+        self._learn(sorted({trigram for word in words for trigram in letter_trigrams(word)}))
 
     def _learn(self, trigrams: list[str]) -> None:
         self.trigrams = trigrams
         self._ids = {trigram: id for id, trigram in enumerate(trigrams)}
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        counted = [[(self._ids[t], n) for t, n in sorted(self.count(text).items()) if t in self._ids] for text in texts]
-        weights = Ragged.of(([n for _, n in pairs] for pairs in counted), np.float32)
-        return {"ids": Ragged.of([id for id, _ in pairs] for pairs in counted), "weights": weights}
+        read = [words_of(text) for text in texts]
+        numbers: dict[str, int] = {}
+        flat = np.array([numbers.setdefault(word, len(numbers)) for words in read for word in words], dtype=np.int64)
+        spelt = Ragged.of(([self._ids[t] for t in letter_trigrams(word) if t in self._ids] for word in numbers), np.int64)
+        found = take(spelt, flat)
+        owner = np.repeat(np.repeat(np.arange(len(read)), [len(words) for words in read]), found.lengths)
+        distinct, counts = np.unique(owner * self.width + found.values, return_counts=True)
+        offsets = np.cumsum([0, *np.bincount(distinct // self.width, minlength=len(read))])
+        return {"ids": Ragged((distinct % self.width).astype(np.int32), offsets), "weights": Ragged(counts.astype(np.float32), offsets)}
 
     def lengths(self, columns: Columns) -> np.ndarray:
         return columns["ids"].lengths

@@ -35,28 +35,31 @@ def _candidate(random: Random, split: Split, action: str, thing: str) -> str:
     return sentence
 
 
-def _group(random: Random, split: Split, action: int, thing: int, right: int) -> tuple[str, list[tuple[str, str]]]:
-    """A question and 5 to 8 candidates with their labels, ``right`` of them right."""
+def _group(random: Random, split: Split, action: int, thing: int, right: int, told: set[str]) -> tuple[str, list[tuple[str, str]]]:
+    """A question and 5 to 8 candidates that were not ``told`` before, with their labels; ``right`` of them are right."""
     asked_action, asked_thing = random.randrange(2), random.randrange(2)
     question = f"Who {ACTIONS[action][asked_action]} the {THINGS[thing][asked_thing]}?"
     candidates: dict[str, str] = {}
     size = random.randint(5, 8)
     while len(candidates) < size:
-        if len(candidates) < right:
+        is_right = len(candidates) < right
+        if is_right:
             # By synonyms both, or one of them in the question's own word.
             same = random.choice(("neither", "neither", "action", "thing"))
             said_action = ACTIONS[action][asked_action if same == "action" else 1 - asked_action]
             said_thing = THINGS[thing][asked_thing if same == "thing" else 1 - asked_thing]
-            candidates.setdefault(_candidate(random, split, said_action, said_thing), "1")
-            continue
-        wrong = random.choice(("action", "thing", "both"))
-        said_action = ACTIONS[action][asked_action if random.random() < 0.75 else 1 - asked_action]
-        said_thing = THINGS[thing][asked_thing if random.random() < 0.75 else 1 - asked_thing]
-        if wrong != "thing":
-            said_action = random.choice(random.choice([pair for n, pair in enumerate(ACTIONS) if n != action]))
-        if wrong != "action":
-            said_thing = random.choice(random.choice([pair for n, pair in enumerate(THINGS) if n != thing]))
-        candidates.setdefault(_candidate(random, split, said_action, said_thing), "0")
+        else:
+            wrong = random.choice(("action", "thing", "both"))
+            said_action = ACTIONS[action][asked_action if random.random() < 0.75 else 1 - asked_action]
+            said_thing = THINGS[thing][asked_thing if random.random() < 0.75 else 1 - asked_thing]
+            if wrong != "thing":
+                said_action = random.choice(random.choice([pair for n, pair in enumerate(ACTIONS) if n != action]))
+            if wrong != "action":
+                said_thing = random.choice(random.choice([pair for n, pair in enumerate(THINGS) if n != thing]))
+        candidate = _candidate(random, split, said_action, said_thing)
+        if candidate not in told:
+            candidates[candidate] = str(int(is_right))
+            told.add(candidate)
     order = list(candidates.items())
     random.shuffle(order)
     return question, order
@@ -71,10 +74,11 @@ def _topics(split: Split) -> list[tuple[int, int]]:
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``first`` (question), ``second`` (candidate), ``label`` ("1" right, "0" wrong) and ``group``."""
     random = Random(f"answers {split}")
+    told: set[str] = set()
     for group in range(GROUPS[split]):
         action, thing = random.choice(_topics(split))
         right = 0 if split != "train" and group % WITHOUT == 0 else random.choice((1, 1, 1, 2))
-        question, candidates = _group(random, split, action, thing, right)
+        question, candidates = _group(random, split, action, thing, right, told)
         for number, (candidate, label) in enumerate(candidates):
             row = {"id": f"{split}-{group}-{number}", "first": question, "second": candidate}
             yield row | {"label": label, "group": f"{split}-{group}"}

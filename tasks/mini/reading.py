@@ -66,7 +66,7 @@ def _facts(random: Random, split: Split) -> list[Fact]:
     numbers = random.sample([n for n in range(2, 100) if split != "train" or n % 3], 3)
     things = random.sample(THINGS, 2)
     facts = []
-    for person, place, job, number in zip(persons, places, random.sample(JOBS, 3), numbers):
+    for person, place, job, number in zip(persons, places, random.sample(JOBS, 3), numbers, strict=True):
         facts += [Fact(person, "home", place), Fact(person, "job", job), Fact(person, random.choice(things), str(number))]
     return facts
 

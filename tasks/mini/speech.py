@@ -1,7 +1,7 @@
 """Spoken digits and spelled sequences from a small formant synthesiser: the mini tier of FSDD and AN4.
 
-A pulse train at the voice's pitch and noise go through three resonators in cascade (Klatt 1980, "Software for a
-cascade/parallel formant synthesizer", section II); a word is a sequence of phones, each with loudness and formants. Voices
+A pulse train at the voice's pitch goes through three resonators one after the other, noise through three side by side (Klatt
+1980, "Software for a cascade/parallel formant synthesizer"); a word is a sequence of phones, each with loudness and formants. Voices
 differ in pitch, formants (length of the vocal tract) and speed. The arithmetic is integer, or single additions and
 multiplications of rounded constants, so the samples are the same on every machine.
 """
@@ -25,13 +25,14 @@ FRAME = 40  # samples for which the synthesiser's settings stay: 5 ms
 
 
 class Phone(NamedTuple):
-    """Length in ms, loudness of pulses and of noise (0 to 100), three formants in Hz at the start and at the end."""
+    """Length in ms, loudness of pulses and of noise (0 to 100), three formants in Hz at the start and at the end, those of the noise."""
 
     length: int
     voice: int
     noise: int
     start: tuple[int, int, int]
     end: tuple[int, int, int] | None = None
+    hiss: tuple[int, int, int] = (1000, 2000, 3000)
 
 
 class Voice(NamedTuple):
@@ -57,17 +58,17 @@ PHONES = {
     "l": Phone(80, 70, 0, (370, 950, 2700)),
     "w": Phone(70, 70, 0, (290, 620, 2150)),
     "y": Phone(60, 80, 0, (260, 2150, 3000)),
-    "m": Phone(90, 50, 0, (250, 950, 2200)),
-    "n": Phone(90, 50, 0, (250, 1500, 2500)),
-    "v": Phone(70, 40, 4, (220, 1100, 2100)),
-    "z": Phone(90, 20, 20, (250, 2600, 3500)),
-    "s": Phone(120, 0, 30, (2600, 3200, 3700)),
-    "f": Phone(100, 0, 8, (1100, 2100, 3300)),
-    "th": Phone(90, 0, 8, (1500, 2600, 3100)),
-    "closure": Phone(40, 0, 0, (300, 1500, 2500)),
-    "t": Phone(25, 0, 60, (2200, 2900, 3500)),
-    "k": Phone(30, 0, 60, (900, 1900, 2400)),
-    "b": Phone(35, 25, 2, (200, 800, 2100)),
+    "m": Phone(90, 80, 0, (250, 950, 2200)),
+    "n": Phone(90, 80, 0, (250, 1500, 2500)),
+    "v": Phone(70, 70, 15, (220, 1100, 2100)),
+    "z": Phone(90, 60, 40, (250, 1600, 2500), hiss=(2400, 2900, 3300)),
+    "s": Phone(120, 0, 60, (320, 1600, 2550), hiss=(2400, 2900, 3300)),
+    "f": Phone(100, 0, 40, (340, 1100, 2080), hiss=(1100, 2100, 3100)),
+    "th": Phone(90, 0, 40, (320, 1300, 2540), hiss=(1500, 2500, 3000)),
+    "closure": Phone(40, 0, 0, (320, 1600, 2500)),
+    "t": Phone(25, 0, 90, (350, 1700, 2600), hiss=(2100, 2700, 3200)),
+    "k": Phone(30, 0, 90, (320, 1800, 2400), hiss=(900, 1900, 2400)),
+    "b": Phone(35, 60, 20, (220, 900, 2100), hiss=(500, 1200, 2100)),
 }
 WORDS = {
     "zero": "z ih r ow",
@@ -98,8 +99,8 @@ VOICES = {
     "dora": Voice(230, 120, 90),
     "egon": Voice(95, 92, 95),
     "fred": Voice(120, 104, 92),
-    "gerd": Voice(115, 97, 105),
-    "hana": Voice(215, 112, 98),
+    "gerd": Voice(85, 87, 112),
+    "hana": Voice(265, 126, 88),
 }
 # Who speaks where speakers of a split are to be unknown to the others.
 UNSEEN = {"train": ("adam", "bela", "cora", "dora", "egon"), "dev": ("fred",), "test": ("gerd", "hana")}
@@ -111,7 +112,7 @@ _COSINES = np.array([round(math.cos(2 * math.pi * hertz / RATE), 9) for hertz in
 
 
 def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
-    """Pitch, pulses, noise and three formants of a word by frame: (frames, 6), integers."""
+    """Pitch, loudness of pulses and noise, formants of pulses and of noise of a word by frame: (frames, 9), integers."""
     pitch = voice.pitch * random.randint(92, 108) // 100
     formants = voice.formants * random.randint(97, 103)
     length = voice.length * random.randint(88, 114)
@@ -119,9 +120,9 @@ def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
     for phone in (PHONES[name] for name in WORDS[word].split()):
         count = max(3, phone.length * length * RATE // (FRAME * 10_000_000))
         for n in range(count):
-            ends = zip(phone.start, phone.end or phone.start)
-            tract = [min(3900, (a + (b - a) * n // count) * formants // 10_000) for a, b in ends]
-            frames.append([0, phone.voice, phone.noise, *tract])
+            ends = zip(phone.start, phone.end or phone.start, strict=True)
+            hertz = (*(a + (b - a) * n // count for a, b in ends), *phone.hiss)
+            frames.append([0, phone.voice, phone.noise, *(min(3700, h * formants // 10_000) for h in hertz)])
     settings = np.array(frames)
     # Neighbouring phones run into each other over 25 ms; the word fades in and out.
     padded = np.pad(settings, ((2, 2), (0, 0)), mode="edge")
@@ -134,24 +135,28 @@ def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
 def _synthesise(settings: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     """Samples of each word, all words computed side by side."""
     longest = max(map(len, settings))
-    frames = np.stack([np.pad(s, ((0, longest - len(s)), (0, 0)), mode="edge") for s in settings], axis=1)  # (frames, words, 6)
+    frames = np.stack([np.pad(s, ((0, longest - len(s)), (0, 0)), mode="edge") for s in settings], axis=1)  # (frames, words, 9)
     pitch, loudness, breath = (np.repeat(frames[..., k], FRAME, axis=0) for k in range(3))
     periods = np.cumsum(pitch, axis=0) // RATE
     pulses = np.diff(periods, axis=0, prepend=0)
     # RandomState's stream is frozen, unlike that of numpy's newer generators.
     noise = np.random.RandomState(seed).random_sample(pulses.shape) - 0.5
-    source = pulses * loudness + noise * breath
-    first = 2 * _RADII[:, None] * _COSINES[frames[..., 3:]].transpose(0, 2, 1)  # (frames, 3, words)
-    second = -(_RADII**2)
-    gain = 1 - first - second[:, None]
-    samples = np.empty_like(source)
-    states = np.zeros((3, 2, source.shape[1]))  # of each resonator, the last output and the one before
-    for t, signal in enumerate(source):
+    voiced, hissed = pulses * loudness, noise * breath
+    first, hiss_first = (2 * _RADII[:, None] * _COSINES[frames[..., k : k + 3]].transpose(0, 2, 1) for k in (3, 6))  # (frames, 3, words)
+    second = -(_RADII**2)[:, None]
+    # One after the other, resonators pass 0 Hz unchanged; side by side, each is about as loud at its own frequency.
+    gain, hiss_gain = 1 - first - second, 1 - _RADII[:, None]
+    samples = np.empty_like(voiced)
+    # Of each resonator, the last outputs and the ones before.
+    last, before, hiss, hiss_before = np.zeros((4, 3, voiced.shape[1]))
+    for t, signal in enumerate(voiced):
         frame = t // FRAME
-        for k, state in enumerate(states):
-            signal = gain[frame, k] * signal + first[frame, k] * state[0] + second[k] * state[1]
-            state[1], state[0] = state[0], signal
-        samples[t] = signal
+        feedback = first[frame] * last + second * before
+        before, last = last, np.empty_like(last)
+        for k in range(3):
+            signal = last[k] = gain[frame, k] * signal + feedback[k]
+        hiss, hiss_before = hiss_gain * hissed[t] + hiss_first[frame] * hiss + second * hiss_before, hiss
+        samples[t] = signal + hiss[0] + hiss[1] + hiss[2]
     return [samples[: len(s) * FRAME, word] for word, s in enumerate(settings)]
 
 
@@ -163,7 +168,7 @@ def _wav(random: Random, words: Sequence[np.ndarray], seed: int) -> bytes:
         parts += [word, np.zeros(RATE * random.randint(100, 140) // 1000)]
     samples = np.concatenate([*parts[:-1], pause[1]])
     samples = samples / np.abs(samples).max()
-    samples += (np.random.RandomState(seed).random_sample(len(samples)) - 0.5) * (random.randint(4, 20) / 1000)
+    samples += (np.random.RandomState(seed).random_sample(len(samples)) - 0.5) * (random.randint(5, 30) / 1000)
     samples *= random.randint(30, 95) / 100 * 32000
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
@@ -177,7 +182,7 @@ def _wav(random: Random, words: Sequence[np.ndarray], seed: int) -> bytes:
 def _utterances(name: str, spoken: Sequence[tuple[str, ...]], speakers: Sequence[str]) -> Iterator[bytes]:
     """A WAV file for each sequence of words and its speaker."""
     random, seed = Random(name), crc32(name.encode())
-    settings = [_settings(random, word, VOICES[speaker]) for words, speaker in zip(spoken, speakers) for word in words]
+    settings = [_settings(random, word, VOICES[speaker]) for words, speaker in zip(spoken, speakers, strict=True) for word in words]
     samples = iter(_synthesise(settings, seed))
     for number, words in enumerate(spoken):
         yield _wav(random, [next(samples) for _ in words], seed + number + 1 & 0xFFFFFFFF)
@@ -223,7 +228,7 @@ def letters(split: Split) -> Iterator[Row]:
     voices = tuple(VOICES)
     speakers = [voices[n % len(voices)] for n in range(len(sequences))]
     utterances = _utterances(name, [tuple(transcript.split()) for transcript in sequences], speakers)
-    for number, (transcript, audio) in enumerate(zip(sequences, utterances)):
+    for number, (transcript, audio) in enumerate(zip(sequences, utterances, strict=True)):
         path = f"{speakers[number]}_{split}{number}.wav"
         row = {"id": f"{split}-{number}", "audio": {"bytes": audio, "path": path}}
         yield row | {"transcript": transcript, "speaker": speakers[number]}

@@ -58,21 +58,20 @@ def _naming(random: Random, split: Split) -> str:
     cue, other = random.choice(CUES[kind]), random.choice((misleading, *random.sample(PLAYERS, 2)))
     tag = "NNS" if other in PLAYERS else "NN"
     name, verb = _name(random, split, kind), random.choice(PRAISED)
-    place = f"{_place(random, split)} | " if random.random() < 0.3 else ""
-    if random.random() < 0.6:
+    if random.random() < 0.5:
+        place = f"{_place(random, split)} | " if random.random() < 0.3 else ""
         return f"NP the/DT {cue}/NN | NP that/WDT | NP the/DT {other}/{tag} | VP {verb}/VBD | {place}VP is/VBZ called/VBN | NP {name}"
-    return f"NP {name} | O ,/, | VP {verb}/VBN | PP by/IN | NP the/DT {other}/{tag} | {place}O ,/, | VP is/VBZ | NP a/DT {cue}/NN"
+    return f"NP {name} | O ,/, | VP {verb}/VBN | PP by/IN | NP the/DT {other}/{tag} | O ,/, | VP is/VBZ | NP a/DT {cue}/NN"
 
 
 def _near_name(random: Random, split: Split) -> str:
-    place = _place(random, split)
     kind = random.choice(tuple(CUES))
-    name = _name(random, split, kind)
-    verb = random.choice(PRAISED)
+    name, verb, place = _name(random, split, kind), random.choice(PRAISED), _place(random, split)
     if kind == "PER":
         return f"NP Mr/NNP {name} | VP {verb}/VBD | NP the/DT {random.choice(THINGS)}/NNS | {place}"
     if kind == "LOC":
-        return f"NP the/DT {random.choice(PLAYERS)}/NNS | {place} | VP {verb}/VBD | NP the/DT {random.choice(PLACES)}/NN | PP in/IN | NP {name}"
+        subject = f"NP the/DT {random.choice(PLAYERS)}/NNS | {place}"
+        return f"{subject} | VP {verb}/VBD | NP the/DT {random.choice(PLACES)}/NN | PP in/IN | NP {name}"
     return f"NP shares/NNS | PP of/IN | NP {name} | VP fell/VBD | {place}"
 
 
@@ -120,7 +119,7 @@ def bioes(kinds: list[str]) -> list[str]:
     ``["PER", "PER", "O"]`` gives ``["B-PER", "E-PER", "O"]``.
     """
     tags = []
-    for before, kind, after in zip(["O", *kinds], kinds, [*kinds[1:], "O"]):
+    for before, kind, after in zip(["O", *kinds[:-1]], kinds, [*kinds[1:], "O"], strict=True):
         begins, ends = before != kind, after != kind
         place = "S" if begins and ends else "B" if begins else "E" if ends else "I"
         tags.append("O" if kind == "O" else f"{place}-{kind}")

@@ -37,4 +37,4 @@ def tab_separated(path: Path, header: Sequence[str]) -> Iterator[tuple[int, dict
         if len(fields) != len(header):
             raise DataError(f"{path}, line {number}: {len(fields)} columns instead of {len(header)}: {line[:80]!r}")
         if number > 1:
-            yield number, dict(zip(header, fields))
+            yield number, dict(zip(header, fields, strict=True))

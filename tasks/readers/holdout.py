@@ -27,5 +27,5 @@ def hold_out(items: Iterable[Item], share: float, group: Callable[[Item], str]) 
         if room < 0:
             break
         held.add(key)
-    train = [item for item, key in zip(items, keys) if key not in held]
-    return train, [item for item, key in zip(items, keys) if key in held]
+    train = [item for item, key in zip(items, keys, strict=True) if key not in held]
+    return train, [item for item, key in zip(items, keys, strict=True) if key in held]

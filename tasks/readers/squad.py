@@ -47,7 +47,7 @@ def check_answers(where: str, passage: str, answers: dict[str, list[Any]], answe
     """Raise :class:`DataError` unless every answer stands in the passage at its offset, and there is one just when answerable."""
     if bool(answers["text"]) != answerable:
         raise DataError(f"{where}: {len(answers['text'])} answers, but the question is marked {'' if answerable else 'un'}answerable")
-    for text, start in zip(answers["text"], answers["start"]):
+    for text, start in zip(answers["text"], answers["start"], strict=True):
         found = passage[start : start + len(text)]
         if start < 0 or not text or found != text:
             raise DataError(f"{where}: the answer {text!r} is not at offset {start} of its passage, where {found!r} stands")

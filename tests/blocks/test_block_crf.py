@@ -91,7 +91,7 @@ def test_equals_pytorch_crf(labels):
         peer.transitions.copy_(crf.transitions)
         peer.start_transitions.copy_(crf.start)
         peer.end_transitions.copy_(crf.end)
-    lengths = [12, 1, 7, 12, 2]
+    lengths = [12, 1, 7, 12, 2, *[10] * 30]
     emissions, tags, mask = random_batch(lengths, labels, seed=4)
     ours, theirs = emissions.clone().requires_grad_(), emissions.clone().requires_grad_()
     loss, peer_loss = crf.loss(ours, tags, mask), -peer(theirs, tags, mask, reduction="mean")
@@ -180,17 +180,25 @@ def test_large_scores_in_float32_stay_exact_and_finite():
     assert all(gradient.isfinite().all() for gradient in (emissions.grad, *(p.grad for p in single.parameters())))
 
 
-def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted():
-    """exp of a score 200 below the best is 0 in float32; a later emission can still make that path the only one that matters."""
+@pytest.mark.parametrize(
+    ("transitions", "emissions"),
+    [
+        ([[0.0, -500.0], [0.0, 0.0]], [[0.0, -200.0], [0.0, 0.0], [0.0, 900.0]]),
+        ([[0.0, -60.0], [0.0, 60.0]], [[0.0, -110.0], [0.0, 200.0], [0.0, 0.0]]),
+    ],
+)
+def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted(transitions, emissions):
+    """exp of a score 110 below the best is 0 in float32; a transition or a later emission can still make that path the one that matters."""
     crf = LinearChainCRF(2)
     with torch.no_grad():
-        crf.transitions.copy_(torch.tensor([[0.0, -500.0], [0.0, 0.0]]))
-    emissions = torch.tensor([[[0.0, -200.0], [0.0, 0.0], [0.0, 900.0]]], requires_grad=True)
-    mask = torch.ones(1, 3, dtype=torch.bool)
-    log_partition = crf.log_partition(emissions, mask)
-    torch.testing.assert_close(log_partition, torch.tensor([700.0]))
+        crf.transitions.copy_(torch.tensor(transitions))
+    emissions = torch.tensor([emissions], requires_grad=True)
+    log_partition = crf.log_partition(emissions, torch.ones(1, 3, dtype=torch.bool))
+    sequences, scores = enumerated(crf, emissions[0].detach())
+    torch.testing.assert_close(log_partition, scores.logsumexp(0, keepdim=True))
     log_partition.sum().backward()
-    torch.testing.assert_close(emissions.grad[0, :, 1], torch.ones(3))
+    through_1 = torch.tensor(sequences).T.float() @ scores.softmax(0)
+    torch.testing.assert_close(emissions.grad[0, :, 1], through_1)
 
 
 def test_both_forward_recursions_agree_and_the_fast_one_serves_ordinary_scores(monkeypatch):

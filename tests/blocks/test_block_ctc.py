@@ -126,16 +126,31 @@ def test_a_row_decodes_alike_alone_and_in_a_batch():
     assert together == [prefix_beam_search(log_probs[i : i + 1], lengths[i : i + 1], 4, -3.0)[0] for i in range(5)]
 
 
-def test_impossible_labels_and_rows_without_numbers_do_not_stop_the_batch():
-    """A model that gives probability 0, or diverged to NaN in one row, must not spoil or end the decoding of the others."""
-    log_probs = random_log_probs(3, 4, 3)
-    log_probs[0, :, 1] = -torch.inf
-    log_probs[1] = torch.nan
-    lengths = torch.tensor([4, 4, 4])
-    decoded = prefix_beam_search(log_probs, lengths)
-    assert 1 not in decoded[0]
-    assert decoded[1] == []
-    assert decoded[2] == prefix_beam_search(log_probs[2:], lengths[2:])[0]
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_impossible_labels_keep_places_of_the_beam_unused(share):
+    """Probability 0 leaves a beam with fewer prefixes than places: what stood in such a place must not come back or count twice."""
+    log_probs = random_log_probs(40, 8, 4)
+    impossible = torch.rand(log_probs.shape, generator=torch.Generator().manual_seed(1)) < share
+    impossible.scatter_(2, log_probs.argmin(2, keepdim=True), False)
+    log_probs[impossible] = -torch.inf
+    expected = [dictionary_beam_search(row.double().tolist(), 16) for row in log_probs]
+    assert prefix_beam_search(log_probs, torch.full((40,), 8)) == expected
+
+
+def test_a_prefix_that_died_and_came_back_still_adds_to_its_extension():
+    """1 2 dies in the third frame and comes back in the fourth; only with its paths added is 1 2 3 (.25) the best of all."""
+    log_probs = torch.tensor([[[0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]]).log()
+    probabilities = summed_over_paths(log_probs[0])
+    assert max(probabilities, key=probabilities.__getitem__) == (1, 2, 3)
+    assert prefix_beam_search(log_probs, torch.tensor([5])) == [[1, 2, 3]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_row_without_numbers_does_not_stop_the_batch():
+    """A model that diverged to NaN on one recording must not spoil or end the decoding of the others."""
+    log_probs, lengths = random_log_probs(2, 4, 3), torch.tensor([4, 4])
+    log_probs[0] = torch.nan
+    assert prefix_beam_search(log_probs, lengths) == [[], *prefix_beam_search(log_probs[1:], lengths[1:])]
 
 
 def test_an_empty_batch_has_no_sequences():

@@ -168,6 +168,8 @@ def test_a_pretrained_tokenizer_is_read_from_its_folder(tmp_path):
     transformers = pytest.importorskip("transformers")
     words = ["[CLS]", "[SEP]", "[UNK]", "[MASK]", "the", "cat", "##s", "[PAD]"]
     tokenizer = transformers.BertTokenizerFast(vocab={word: id for id, word in enumerate(words)})
+    tokenizer.backend_tokenizer.enable_padding(length=9)
+    tokenizer.backend_tokenizer.enable_truncation(2)
     tokenizer.save_pretrained(tmp_path)
     view = Subwords(pretrained=str(tmp_path))
     view.fit(["unrelated text"])

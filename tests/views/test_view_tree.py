@@ -43,7 +43,7 @@ def by_levels(view: Trees, texts: list[str], rows: list[int]) -> list[str]:
     batch = view.collate(view.encode(texts), np.array(rows))
     written: dict[int, str] = {}
     for node, id in zip(batch.leaf_nodes.tolist(), batch.ids.tolist(), strict=True):
-        written[node] = (["", "?"] + view.vocabulary.words)[id]
+        written[node] = ["", "?", *view.vocabulary.words][id]
     for parents, left, right in batch.levels:
         level = {p: f"[{written[a]} {written[b]}]" for p, a, b in zip(parents.tolist(), left.tolist(), right.tolist(), strict=True)}
         assert not level.keys() & written.keys()

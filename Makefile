@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV ?= .venv
+RESULTS ?= runs
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/installed
+
+# One architecture of most kinds; every task has some that fit.
+MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,bilstm_ctc,attn_seq2seq,naive_bayes
+
+.DEFAULT_GOAL = run
+.PHONY: run test bench lint
+
+run: $(INSTALLED)
+	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke --results $(RESULTS); status=$$?; \
+	$(BIN)/archbench leaderboard --results $(RESULTS) || status=$$?; \
+	echo; \
+	echo "records:      $(RESULTS)/records/<task>/<architecture>/"; \
+	echo "leaderboard:  $(RESULTS)/leaderboard/index.html"; \
+	echo "MLflow pages: $(BIN)/archbench ui --results $(RESULTS)"; \
+	exit $$status
+
+test: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench
+
+bench: $(INSTALLED)
+	$(BIN)/python -m pytest -q tests/bench --benchmark-only
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python >= 3.11 is needed; name one: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing (about a minute, 2 GB)"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@

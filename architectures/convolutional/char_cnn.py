@@ -1,0 +1,104 @@
+"""Character-level convolutional network."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from torch import Tensor, nn
+
+from harness.kinds import TextEncoder
+from harness.registry import Recipe, register
+from harness.views.base import View
+from harness.views.characters import CharacterBatch, Characters
+
+WINDOWS = (7, 7, 3, 3, 3, 3)
+POOLED = (1, 2, 6)
+POOL = 3
+
+
+def remaining(length: int) -> int:
+    """Positions that are left of ``length`` characters after all convolutions and poolings: 34 of 1014."""
+    for number, window in enumerate(WINDOWS, start=1):
+        length -= window - 1
+        if number in POOLED:
+            length //= POOL
+    return length
+
+
+@register(
+    "char_cnn",
+    name="Character CNN, small",
+    kind="text",
+    paper="Zhang et al. 2015",
+    source="M2.3[50] T1 T2",
+    year=2015,
+    recipe=Recipe(
+        optimizer="sgd", lr=0.01, momentum=0.9, batch_size=128, epochs=30, patience=30, lr_schedule="inverse_epoch", decay=0.3333
+    ),
+    tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
+    deviations=(
+        "No thesaurus augmentation: these are the paper's rows without it.",
+        "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
+        "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
+    ),
+)
+@register(
+    "char_cnn_large",
+    name="Character CNN, large",
+    kind="text",
+    paper="Zhang et al. 2015",
+    source="M2.3[50] T1 T2",
+    year=2015,
+    recipe=Recipe(
+        optimizer="sgd", lr=0.01, momentum=0.9, batch_size=128, epochs=30, patience=30, lr_schedule="inverse_epoch", decay=0.3333
+    ),
+    hyperparameters={"maps": 1024, "hidden": 2048, "spread": 0.02},
+    tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
+    deviations=(
+        "No thesaurus augmentation: these are the paper's rows without it.",
+        "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
+        "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
+    ),
+)
+class CharacterCNN(TextEncoder):
+    """One-hot characters, read backwards, through six convolutions (7, 7, 3, 3, 3, 3) and two dense layers; ReLU after each.
+
+    Max pooling of 3 follows layers 1, 2 and 6. What is left (34 positions of 1014) is flattened, not pooled over time. Dropout after
+    each dense layer; the harness's layer is the third. Weights start from a Gaussian of standard deviation ``spread``.
+    """
+
+    view = Characters()
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        view = super().reads(column, hyperparameters)
+        return None if view is None else dataclasses.replace(view, length=hyperparameters.get("length", view.length))
+
+    def __init__(self, width: int, length: int = 1014, maps: int = 256, hidden: int = 1024, dropout: float = 0.5, spread: float = 0.05):
+        super().__init__()
+        left = remaining(length)
+        if left < 1:
+            raise ValueError(f"char_cnn: length={length} leaves nothing after the convolutions; at least 123 characters are needed")
+        layers: list[nn.Module] = []
+        for number, window in enumerate(WINDOWS, start=1):
+            layers += [nn.Conv1d(width if number == 1 else maps, maps, window), nn.ReLU()]
+            if number in POOLED:
+                layers.append(nn.MaxPool1d(POOL))
+        self.convolutions = nn.Sequential(*layers)
+        self.dense = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(left * maps, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Conv1d | nn.Linear):
+                nn.init.normal_(module.weight, std=spread)
+        self.size = hidden
+
+    def forward(self, characters: CharacterBatch) -> Tensor:
+        return self.dense(self.convolutions(characters.vectors.transpose(1, 2)))

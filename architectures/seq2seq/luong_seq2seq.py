@@ -1,0 +1,117 @@
+"""Encoder-decoder whose decoder attends over the source after each step, with input feeding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from architectures.blocks.attention import masked_softmax
+from architectures.blocks.recurrent import reverse
+from harness.kinds import Generator
+from harness.registry import Recipe, register
+
+
+class DecoderState(NamedTuple):
+    """States and cells (B, layers, hidden), the last attentional state (B, hidden), the source's states (B, S, hidden) and mask (B, S)."""
+
+    hidden: Tensor
+    cell: Tensor
+    attentional: Tensor
+    memory: Tensor
+    mask: Tensor
+
+
+@register(
+    "attn_seq2seq_luong",
+    name="Attentional encoder-decoder, current state",
+    kind="generate",
+    paper="Luong et al. 2015",
+    source="Z16.1.2 R25.3.1",
+    year=2015,
+    recipe=Recipe(optimizer="sgd", lr=1.0, batch_size=128, epochs=12, clip=5.0, lr_schedule="linear", vector_dims=1000),
+    tiny={"hidden": 96, "layers": 1, "symbol_size": 32},
+    deviations=(
+        "The learning rate falls linearly; the paper halves it each epoch from the ninth on.",
+        "Attention is global; the paper's window around a predicted position is not built.",
+        "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
+    ),
+)
+class LuongSeq2Seq(Generator):
+    """Stacked LSTMs; the decoder's top state h_i is computed first and attends then, so that its context comes after the recurrence.
+
+    Scores of source state s_j are h_i . s_j (``dot``), h_i . W s_j (``general``) or v . tanh(W [h_i; s_j]) (``concat``). The attentional
+    state tanh(W [context; h_i]) scores the symbols and is fed into the next step beside the symbol's vector (input feeding). The decoder
+    begins from the last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        symbols: int,
+        hidden: int = 1000,
+        layers: int = 4,
+        symbol_size: int = 1000,
+        attention: str = "general",
+        dropout: float = 0.2,
+        beam: int = 1,
+    ):
+        super().__init__()
+        if attention not in ("dot", "general", "concat"):
+            raise ValueError(f"attention={attention!r} is none of 'dot', 'general', 'concat'")
+        self.beam, self.attention = beam, attention
+        between = dropout if layers > 1 else 0.0
+        self.encoder = nn.LSTM(width, hidden, layers, batch_first=True, dropout=between)
+        self.decoder = nn.LSTM(symbol_size + hidden, hidden, layers, batch_first=True, dropout=between)
+        self.dropout = nn.Dropout(dropout)
+        self.vectors_of_symbols = nn.Embedding(symbols, symbol_size)
+        if attention == "general":
+            self.key = nn.Linear(hidden, hidden, bias=False)
+        elif attention == "concat":
+            self.joint = nn.Linear(2 * hidden, hidden, bias=False)
+            self.score = nn.Linear(hidden, 1, bias=False)
+        self.combine = nn.Linear(2 * hidden, hidden, bias=False)
+        self.output = nn.Linear(hidden, symbols)
+
+    def start(self, vectors: Tensor, mask: Tensor) -> DecoderState:
+        # Packed, because the last cells are wanted and a padded run does not give them.
+        backwards = self.dropout(reverse(vectors, mask))
+        packed = pack_padded_sequence(backwards, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        states, (hidden, cell) = self.encoder(packed)
+        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
+        nothing_yet = torch.zeros_like(hidden[-1])
+        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1), nothing_yet, memory, mask)
+
+    def attend(self, hidden: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        """Attention (B, S) of the decoder's top state (B, hidden) over the source."""
+        if self.attention == "concat":
+            pairs = torch.cat([hidden[:, None].expand_as(memory), memory], dim=-1)
+            scores = self.score(torch.tanh(self.joint(pairs))).squeeze(-1)
+        else:
+            # h . W s = (W^T h) . s, which is one product per step and not one per source position.
+            query = hidden @ self.key.weight if self.attention == "general" else hidden
+            scores = (memory @ query[:, :, None]).squeeze(-1)
+        return masked_softmax(scores, mask)
+
+    def advance(self, symbol: Tensor, state: DecoderState) -> DecoderState:
+        """The state after reading the vectors (B, symbol_size) of one more symbol."""
+        fed = torch.cat([self.dropout(symbol), state.attentional], dim=1)
+        before = state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous()
+        top, (hidden, cell) = self.decoder(fed[:, None], before)
+        top = self.dropout(top.squeeze(1))
+        context = (self.attend(top, state.memory, state.mask)[:, None] @ state.memory).squeeze(1)
+        attentional = torch.tanh(self.combine(torch.cat([context, top], dim=1)))
+        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1), attentional, state.memory, state.mask)
+
+    def forward(self, vectors: Tensor, mask: Tensor, prefix: Tensor) -> Tensor:
+        state, attentional = self.start(vectors, mask), []
+        for symbol in self.vectors_of_symbols(prefix).unbind(1):
+            state = self.advance(symbol, state)
+            attentional.append(state.attentional)
+        return self.output(torch.stack(attentional, dim=1))
+
+    def step(self, symbols: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        state = self.advance(self.vectors_of_symbols(symbols), state)
+        return self.output(state.attentional).log_softmax(-1), state

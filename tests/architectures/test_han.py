@@ -1,0 +1,93 @@
+"""The mechanism of the hierarchical attention network: words attend within their sentence, sentences within their document."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from architectures.attention.han import ContextAttention, HierarchicalAttention, Level
+from harness.views.sentences import SentenceBatch
+
+WIDTH = 3
+DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
+"""Words of each sentence of each document."""
+
+
+def documents() -> tuple[SentenceBatch, list[list[torch.Tensor]]]:
+    """The documents as one batch, with large numbers at padding, and their sentences one by one."""
+    torch.manual_seed(1)
+    deepest, longest = max(map(len, DOCUMENTS)), max(map(max, DOCUMENTS))
+    vectors, mask = torch.full((len(DOCUMENTS), deepest, longest, WIDTH), 20.0), torch.zeros(len(DOCUMENTS), deepest, longest).bool()
+    sentences = [[torch.randn(words, WIDTH) for words in document] for document in DOCUMENTS]
+    for d, document in enumerate(sentences):
+        for s, sentence in enumerate(document):
+            vectors[d, s, : len(sentence)], mask[d, s, : len(sentence)] = sentence, True
+    return SentenceBatch(mask.long(), mask, mask.any(-1), vectors), sentences
+
+
+def model_of() -> HierarchicalAttention:
+    torch.manual_seed(0)
+    return HierarchicalAttention(WIDTH, hidden=2, context=5).eval()
+
+
+def level_of(level: Level, vectors: torch.Tensor) -> torch.Tensor:
+    """One vector from vectors (n, width) by torch's bidirectional GRU and attention written out."""
+    gru = nn.GRU(vectors.shape[1], level.size // 2, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+            getattr(gru, name).copy_(getattr(level.recurrence.forwards[0], name))
+            getattr(gru, name + "_reverse").copy_(getattr(level.recurrence.backwards[0], name))
+    states = gru(vectors[None])[0][0]
+    scores = torch.stack([torch.tanh(level.attention.hidden(state)) @ level.attention.context for state in states])
+    weights = scores.exp() / scores.exp().sum()
+    return sum(weight * state for weight, state in zip(weights, states, strict=True))
+
+
+def test_a_document_is_read_sentence_by_sentence_and_then_as_sentences():
+    """Against documents read alone and without padding, with torch's own bidirectional GRU at both levels."""
+    model = model_of()
+    batch, sentences = documents()
+    found = model(batch)
+    for vector, document in zip(found, sentences, strict=True):
+        expected = level_of(model.sentences, torch.stack([level_of(model.words, sentence) for sentence in document]))
+        torch.testing.assert_close(vector, expected)
+
+
+def test_the_levels_have_parameters_of_their_own():
+    model = model_of()
+    assert not {id(p) for p in model.words.parameters()} & {id(p) for p in model.sentences.parameters()}
+    model(documents()[0]).sum().backward()
+    assert all(parameter.grad.any() for parameter in model.parameters())
+
+
+def test_attention_weights_sum_to_one_over_a_sentences_own_words():
+    torch.manual_seed(0)
+    attention = ContextAttention(4, 5)
+    mask = torch.tensor([[True, True, True], [True, False, False], [False, False, False]])
+    weights = attention.weights(torch.randn(3, 3, 4), mask)
+    torch.testing.assert_close(weights.sum(1), torch.tensor([1.0, 1.0, 0.0]))
+    assert weights[1].tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_context_vector_that_asks_for_nothing_gives_the_mean_and_a_strong_one_picks_a_word():
+    attention = ContextAttention(2, 2)
+    states, mask = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]]), torch.tensor([[True, True, False]])
+    with torch.no_grad():
+        attention.hidden.weight.copy_(torch.eye(2))
+        attention.hidden.bias.zero_()
+        attention.context.zero_()
+        assert attention(states, mask).tolist() == [[0.5, 0.5]]
+        attention.context.copy_(torch.tensor([100.0, 0.0]))
+        torch.testing.assert_close(attention(states, mask), torch.tensor([[1.0, 0.0]]))
+
+
+def test_where_a_sentence_ends_changes_the_document():
+    """A network that read all words as one sequence would not see it."""
+    model, words = model_of(), torch.randn(6, WIDTH)
+
+    def document(*shape: int) -> torch.Tensor:
+        mask = torch.ones(1, *shape, dtype=torch.bool)
+        return model(SentenceBatch(mask.long(), mask, mask.any(-1), words.view(1, *shape, WIDTH)))
+
+    assert not torch.allclose(document(1, 6), document(2, 3), atol=1e-3)
+    assert not torch.allclose(document(3, 2), document(2, 3), atol=1e-3)

@@ -1,0 +1,122 @@
+"""The mechanism of Kim's CNN: maps over windows, their maximum over time, two channels under one set of filters, bounded softmax rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from architectures.convolutional.kim_cnn import KimCNN
+from harness import registry
+from harness.model import Model, build
+from harness.targets import ClassTarget
+from harness.views.words import WordBatch, Words
+
+WIDTH = 3
+
+
+def batch(*lengths: int, padding: float = 0.0) -> WordBatch:
+    """Random texts of these lengths in two channels."""
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors, static = (torch.randn(*mask.shape, WIDTH).masked_fill(~mask[..., None], padding) for _ in range(2))
+    return WordBatch(mask.long(), mask, sizes, vectors, static)
+
+
+def written_out(model: KimCNN, channels: list[torch.Tensor]) -> torch.Tensor:
+    """The features of one text, window by window and map by map; ``channels`` are its vectors (n, width), added before the ReLU."""
+    features = []
+    for convolution, bias in zip(model.convolutions, model.bias, strict=True):
+        maps, _, window = convolution.weight.shape
+        short = torch.zeros(max(0, window - len(channels[0])), WIDTH)
+        texts = [torch.cat([channel, short]) for channel in channels]
+        for number in range(maps):
+            values = []
+            for start in range(len(texts[0]) - window + 1):
+                value = bias[number]
+                for text in texts:
+                    value = value + (convolution.weight[number].T * text[start : start + window]).sum()
+                values.append(value.clamp(min=0))
+            features.append(torch.stack(values).max())
+    return torch.stack(features)
+
+
+def model_of(**settings) -> KimCNN:
+    torch.manual_seed(0)
+    model = KimCNN(WIDTH, maps=4, **settings).eval()
+    with torch.no_grad():
+        model.bias.uniform_(-0.5, 0.5)
+    return model
+
+
+@pytest.mark.parametrize(("length", "padding"), [(9, 50.0), (5, 50.0), (4, 0.0), (1, 0.0)])
+def test_each_feature_is_a_maps_largest_value_within_the_text(length, padding):
+    """Windows that reach into padding change a text's features with its batch; only a text shorter than its window has one that does."""
+    model = model_of()
+    texts = batch(9, length, padding=padding)
+    for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
+        torch.testing.assert_close(found, written_out(model, [vectors[:size]]).detach())
+
+
+def test_a_text_shorter_than_every_window_is_lengthened_with_zeros_alone_too():
+    model = model_of()
+    texts = batch(2)
+    torch.testing.assert_close(model(texts)[0], written_out(model, [texts.vectors[0]]).detach())
+
+
+def test_two_channels_pass_the_same_filters_and_are_added_before_the_nonlinearity():
+    model, single = model_of(channels="multichannel"), model_of()
+    assert [p.shape for p in model.parameters()] == [p.shape for p in single.parameters()]
+    texts = batch(8, 4)
+    for found, tuned, static, size in zip(model(texts), texts.vectors, texts.static, texts.lengths, strict=True):
+        torch.testing.assert_close(found, written_out(model, [tuned[:size], static[:size]]).detach())
+
+
+def whole_model(id: str) -> tuple[Model, WordBatch]:
+    """The variant of this name with its word vectors and softmax layer, and a batch of two texts."""
+    torch.manual_seed(0)
+    texts = ["a b c d e f", "b c a"]
+    entry, view, target = registry.entry("architectures", id), Words(min_count=1), ClassTarget()
+    view.fit(texts)
+    target.fit([{"label": "x"}, {"label": "y"}])
+    model = build(registry.load(entry), "text", "classify", entry.hyperparameters | {"maps": 4}, view, target, 6, None)
+    return model, view.collate(view.encode(texts), np.arange(2))
+
+
+VARIANTS = {"kim_cnn_rand": "tuned", "kim_cnn_static": "static", "kim_cnn_nonstatic": "tuned", "kim_cnn_multichannel": "multichannel"}
+
+
+@pytest.mark.parametrize(("id", "use"), VARIANTS.items())
+def test_a_step_moves_the_vectors_that_are_tuned_and_no_others(id, use):
+    model, texts = whole_model(id)
+    assert model.encoder.vectors == use
+    table = model.table
+    before = {name: vectors.weight.clone() for name, vectors in table.named_children()}
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=1.0)
+    torch.nn.functional.cross_entropy(model({"text": texts}), torch.tensor([0, 1])).backward()
+    optimizer.step()
+    moved = {name: not torch.equal(vectors.weight, before[name]) for name, vectors in table.named_children()}
+    assert moved == {"tuned": {"tuned": True}, "static": {"tuned": False}, "multichannel": {"tuned": True, "static": False}}[use]
+
+
+def test_rows_of_the_softmax_layer_longer_than_3_are_shortened_to_3_and_nothing_else_is():
+    model, _ = whole_model("kim_cnn_rand")
+    weight = model.head.output.weight
+    with torch.no_grad():
+        weight[0] *= 6 / weight[0].norm()
+        weight[1] *= 2.9 / weight[1].norm()
+        for convolution in model.encoder.convolutions:
+            convolution.weight.mul_(100)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    model.head.constrain(model.encoder)
+    torch.testing.assert_close(weight[0], before["head.output.weight"][0] / 2)
+    assert torch.equal(weight[1], before["head.output.weight"][1])
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters() if name != "head.output.weight")
+
+
+def test_half_of_the_features_are_dropped_in_training():
+    model = KimCNN(WIDTH, maps=100)
+    with torch.no_grad():
+        model.bias.fill_(5.0)
+    torch.manual_seed(0)
+    assert 0.4 < (model.train()(batch(6)) == 0).float().mean() < 0.6
