@@ -7,7 +7,6 @@ import json
 import shlex
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -171,6 +170,7 @@ def run(
 ) -> None:
     """Run architectures x tasks x seeds. Finished cells are left out, so the same command again resumes."""
     from harness import grid
+    from harness.progress import show, summarise
     from harness.protocols import PROTOCOLS
     from harness.records import Store
 
@@ -207,7 +207,7 @@ def run(
     for error in pending.damaged:
         print(f"archbench: damaged record, its cell is left out until you move the file away: {error}", file=sys.stderr)
     if dry_run:
-        return _show(pending)
+        return show(pending)
 
     settings = grid.Settings(
         results=store.folder,
@@ -224,7 +224,7 @@ def run(
     for item in pending.skip:
         store.write(grid.skipped(item, settings.command))
     records = run_cells(pending, settings, workers, _Mirror(mlflow, store))
-    _summarise(pending, records, store)
+    summarise(pending, records, store)
     stopped = len(records) < len(pending.run)
     if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
         raise typer.Exit(1)
@@ -299,36 +299,6 @@ class _Mirror:
         except TrackingError as error:
             self.uri = "none"
             print(f"archbench: {error}", file=sys.stderr)
-
-
-def _show(pending: Pending) -> None:
-    """What a run would do, a line per cell."""
-    from harness.progress import name
-
-    for cell in pending.run:
-        print(f"run   {name(cell)} ({cell.key})")
-    for item in pending.skip:
-        print(f"skip  {name(item.cell)}: {item.reason}")
-    print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
-
-
-def _summarise(pending: Pending, records: list[Record], store: Any) -> None:
-    from harness.progress import name, result
-
-    now, before = Counter(r.status for r in records), Counter(r.status for r in pending.finished)
-    left = len(pending.run) - len(records)
-    parts = [f"{count} {status}" for status, count in now.items()] + [f"{left} not started"] * bool(left)
-    print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
-    if pending.finished:
-        print(f"{len(pending.finished)} finished before: {', '.join(f'{count} {status}' for status, count in before.items())}")
-    if pending.skip:
-        print(f"{len(pending.skip)} skipped: they do not fit (the record of each says why)")
-    for record in records:
-        if record.status not in ("ok", "interrupted"):
-            print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")
-    if any(r.status not in ("ok", "skipped") for r in pending.finished):
-        print("cells that failed before are kept as they are; --retry-failed runs them again")
-    print(f"records: {store.folder / 'records'}")
 
 
 # --- plugins ---

@@ -1,9 +1,9 @@
 """The contract between an architecture and the harness: one base class per kind.
 
 A constructor's first parameter is ``width``, the size of one input vector (or, for a view that indexes a table of the architecture's own,
-the number of its rows). A constructor that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to
-score, of labels (tagging, CTC) or of output symbols (generation); one with a parameter ``view`` is given the fitted view. All other parameters are hyperparameters with the paper's values
-as defaults.
+the number of its rows). One that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to score, of
+labels (tagging, CTC) or of output symbols (generation); one with ``view`` is given the fitted view. All other parameters are
+hyperparameters with the paper's values as defaults.
 """
 
 from __future__ import annotations

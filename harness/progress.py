@@ -1,4 +1,4 @@
-"""How a run shows its progress: a live display in a terminal, plain lines elsewhere."""
+"""What a run tells: what it will do, its progress (live in a terminal, plain lines elsewhere), and how it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from harness.records import Cell, Record
+from harness.grid import Pending
+from harness.records import Cell, Record, Store
 
 COLOURS = {"ok": "green", "interrupted": "yellow"}  # every other status: red
 
@@ -92,3 +93,30 @@ def result(record: Record) -> str:
         return f"{record.error.get('type', '')}: {lines[-1]}"
     score = record.scores.get("test", {}).get(record.main_metric)
     return "" if score is None else f"{record.main_metric} {score:.3f}"
+
+
+def show(pending: Pending) -> None:
+    """What a run would do, a line per cell."""
+    for cell in pending.run:
+        print(f"run   {name(cell)} ({cell.key})")
+    for item in pending.skip:
+        print(f"skip  {name(item.cell)}: {item.reason}")
+    print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
+
+
+def summarise(pending: Pending, records: list[Record], store: Store) -> None:
+    """How a run ended: counts, what failed and where its log is, and where the records are."""
+    now, before = Counter(r.status for r in records), Counter(r.status for r in pending.finished)
+    left = len(pending.run) - len(records)
+    parts = [f"{count} {status}" for status, count in now.items()] + [f"{left} not started"] * bool(left)
+    print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
+    if pending.finished:
+        print(f"{len(pending.finished)} finished before: {', '.join(f'{count} {status}' for status, count in before.items())}")
+    if pending.skip:
+        print(f"{len(pending.skip)} skipped: they do not fit (the record of each says why)")
+    for record in records:
+        if record.status not in ("ok", "interrupted"):
+            print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")
+    if any(r.status not in ("ok", "skipped") for r in pending.finished):
+        print("cells that failed before are kept as they are; --retry-failed runs them again")
+    print(f"records: {store.folder / 'records'}")

@@ -73,11 +73,11 @@ class Task:
         """Rows read from the official distribution files below ``folder`` (``--data-dir``)."""
         raise NotImplementedError
 
-    def from_hub(self, rows: "datasets.Dataset", split: Split) -> Iterable[Row]:
+    def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
         """Rows made from the hub's split that :attr:`hub` names for ``split``."""
         raise NotImplementedError
 
-    def load(self, split: Split, tier: Tier, folder: Path | None = None) -> "datasets.Dataset":
+    def load(self, split: Split, tier: Tier, folder: Path | None = None) -> datasets.Dataset:
         """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not as it should be."""
         import datasets
 
@@ -92,7 +92,7 @@ class Task:
         self._check(rows, split)
         return datasets.Dataset.from_list(rows)
 
-    def _download(self, split: Split) -> "datasets.Dataset":
+    def _download(self, split: Split) -> datasets.Dataset:
         import datasets
 
         if self.hub is None:

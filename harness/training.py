@@ -144,9 +144,8 @@ class Training(pl.LightningModule):
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
         self.seconds["dev"] += ended - trained
-        self.curve.append(
-            {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss, **scores, "seconds": ended - self._began}
-        )
+        row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
+        self.curve.append(row | scores | {"seconds": ended - self._began})
 
     def _selection(self, metric: float, dev_loss: float) -> float:
         """What epochs and learning rates are compared by (higher is better); a dev loss that is not finite loses every tie."""

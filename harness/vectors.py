@@ -21,8 +21,7 @@ def read_vectors(file: Path, vocabulary: Vocabulary) -> tuple[Tensor, int]:
     wanted = {word: number for number, word in enumerate(vocabulary.words, start=2)}
     found: dict[int, np.ndarray] = {}
     dims = None
-    opened = gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")
-    with opened as lines:
+    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             parts = line.rstrip("\n").rstrip(" ").split(" ")
             if number == 1 and len(parts) == 2:

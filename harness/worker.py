@@ -6,6 +6,7 @@ The engine runs :func:`run_cell` in a process of its own; whatever escapes from 
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 import traceback
@@ -53,9 +54,11 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         fields, status, error = {}, "failed", failure
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total = time.perf_counter() - began
-    record = record.model_copy(update=fields | {"status": status, "memory": measure.memory()})
+    record = record.model_copy(update={"memory": measure.memory()} | fields | {"status": status})
     record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
     record.main_metric = registry.entry("tasks", cell.task).main_metric
+    # What else this machine did meanwhile: a speed taken beside other work is lower than it could be.
+    record.environment = record.environment | {"load_average": round(os.getloadavg()[0], 2)}
     if error is not None:
         record.error = {"type": type(error).__name__, "message": str(error), "log": str(settings.log(cell))}
     return record
@@ -73,8 +76,9 @@ def _constructor_settings(cell: Cell) -> dict[str, Any]:
 def _outcome(cell: Cell, task: Task, settings: Settings, dev: dict[str, float], rows: Any, predictions: list[Any]) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test."""
     test = score(task.entry.metrics, predictions, rows)
+    memory = measure.memory()  # before the file is written: compressing it takes memory that is not the model's
     saved = Store(settings.results).save_predictions(cell, list(rows["id"]), predictions)
-    return {"scores": {"dev": dev, "test": test}, "predictions": saved}
+    return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
 
 
 def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:

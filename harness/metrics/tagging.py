@@ -24,7 +24,7 @@ def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
         prefix, _, type_ = tag.partition("-")
         if prefix not in _PREFIXES:
             raise ValueError(f"tag {tag!r} marks no span: it is neither O nor B-, I-, E- or S- with a type")
-        begins = prefix in "BS" or prefix in "IE" and (start is None or type_ != open_type)
+        begins = prefix in "BS" or (prefix in "IE" and (start is None or type_ != open_type))
         if start is not None and (begins or prefix == "O"):
             found.add((start, i, open_type))
             start = None

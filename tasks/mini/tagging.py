@@ -3,7 +3,7 @@
 Names are persons, places or organisations alike, by a noun at the other end of the sentence ("the city that ... is called
 Jordan"); "sheep" is singular or plural by its verb, "cut" past or present by the adverb that opens the sentence; "the school
 talks" is a noun phrase or a clause, and "after" opens a clause or a phrase, by a verb that comes later or not. The deciding
-word is at least three words away, so a window of five does not see it.
+word is at least five words away, so a window of five does not see it.
 """
 
 from __future__ import annotations

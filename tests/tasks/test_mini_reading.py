@@ -102,8 +102,7 @@ def most_shared_sentence(row: Row) -> str:
 def test_nearness_and_overlap_do_not_find_the_answer(floor) -> None:
     rows = list(reading.rows("test", False))
     right = sum(floor(row) == row["answers"]["text"][0] for row in rows) / len(rows)
-    print(floor.__name__, right)
-    assert right < 0.6
+    assert right < 0.5
 
 
 def test_many_answers_of_test_never_occur_in_train() -> None:

@@ -48,7 +48,7 @@ def nearest(train: np.ndarray, labels: list[str], test: np.ndarray) -> list[str]
     return [labels[n] for n in distances.argmin(axis=1)]
 
 
-@pytest.mark.parametrize(("unseen", "least"), [(False, 0.9), (True, 0.7)])
+@pytest.mark.parametrize(("unseen", "least"), [(False, 0.9), (True, 0.9)])
 def test_spectra_tell_the_digit_and_length_or_loudness_do_not(unseen: bool, least: float) -> None:
     train, test = (list(speech.digits(split, labelled=True, unseen=unseen)) for split in ("train", "test"))
     labels, gold = [row["label"] for row in train], [row["label"] for row in test]
@@ -63,9 +63,8 @@ def test_spectra_tell_the_digit_and_length_or_loudness_do_not(unseen: bool, leas
         return np.array([len(signal) / 1000, 10 * signal.std()])
 
     found = accuracy(lambda row: spectra(np.concatenate(spoken(samples(row))))), accuracy(coarse)
-    print(unseen, found)
     assert found[0] > least
-    assert found[1] < 0.45
+    assert found[1] < 0.4
 
 
 def test_speakers_of_the_unseen_split_are_in_one_split_only() -> None:
@@ -102,9 +101,8 @@ def test_voices_differ_in_pitch() -> None:
 
 def test_spelled_sequences_are_told_by_nearest_words() -> None:
     """Cut at the pauses, each item is known by its nearest neighbour in train: the sequences can be transcribed."""
-    train, test = (list(speech.letters(split)) for split in ("train", "test"))
-    transcripts = {split: {row["transcript"] for row in speech.letters(split)} for split in ("dev",)}["dev"]
-    assert not {row["transcript"] for row in train} & (transcripts | {row["transcript"] for row in test})
+    train, dev, test = (list(speech.letters(split)) for split in ("train", "dev", "test"))
+    assert not {row["transcript"] for row in train} & {row["transcript"] for row in dev + test}
     features, labels = [], []
     for row in train:
         pieces, words = spoken(samples(row)), row["transcript"].split()
@@ -120,8 +118,7 @@ def test_spelled_sequences_are_told_by_nearest_words() -> None:
         right += sum(a == b for a, b in zip(found, words, strict=False)) if len(found) == len(words) else 0
         total += len(words)
     majority = max(map(labels.count, set(labels))) / len(labels)
-    print(right / total, majority)
-    assert right / total > 0.8
+    assert right / total > 0.9
     assert majority < 0.2
 
 
