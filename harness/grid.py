@@ -23,7 +23,7 @@ from harness.registry import Entry, RegistryError
 ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
     "seq": ("classify", "match", "rank", "tag", "extract", "transcribe"),
     "text": ("classify", "match", "rank"),
-    "tree": ("classify", "match", "rank"),
+    "tree": ("classify",),
     "pair": ("match", "rank"),
     "tag": ("tag",),
     "span": ("extract",),

@@ -60,7 +60,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     # What else this machine did meanwhile: a speed taken beside other work is lower than it could be.
     record.environment = record.environment | {"load_average": round(os.getloadavg()[0], 2)}
     if error is not None:
-        record.error = {"type": type(error).__name__, "message": str(error), "log": str(settings.log(cell))}
+        record.error = {"type": type(error).__name__, "message": str(error), "log": os.path.relpath(settings.log(cell), settings.results)}
     return record
 
 

@@ -14,7 +14,6 @@ from tasks.mini import answers, inference, reading, sentiment, speech, tagging, 
 SPLITS = ("train", "dev", "test")
 SPEECH = {
     "digits": partial(speech.digits, labelled=False, unseen=False),
-    "digits_labelled": partial(speech.digits, labelled=True, unseen=False),
     "digits_unseen": partial(speech.digits, labelled=False, unseen=True),
     "letters": speech.letters,
 }
@@ -44,7 +43,6 @@ COLUMNS = {
     "reading_unanswerable": {"id", "passage", "question", "answers"},
     "answers": {"id", "first", "second", "label", "group"},
     "digits": {"id", "audio", "transcript", "speaker"},
-    "digits_labelled": {"id", "audio", "label", "speaker"},
     "digits_unseen": {"id", "audio", "transcript", "speaker"},
     "letters": {"id", "audio", "transcript", "speaker"},
 }
@@ -61,7 +59,6 @@ GOLDEN = {
     "reading_unanswerable": "8aae524ab4ba5686ba7e1b2c53ce94e829be21cb3af220ee1e29d1cac9ff86ff",
     "answers": "94390db507689034abc304372db4e272b9ebdf4e3cb6a7b131da60a30a35b056",
     "digits": "00baceda12355166aede194a60ca11e51763fba68c61dbfa1249a0c99f3bc2d7",
-    "digits_labelled": "41d61b0efdebc21b0471e8ff63c5b97deeedf9df2388e2a440c6f262a80ef018",
     "digits_unseen": "8a608ba0167f0debf2daa82c399bb4c38b0311e3d14d4551fd6999f02e6316c8",
     "letters": "b75b80e12b8b11dcfa1c8a273dabe8249797556c6decada686b63e30d9b2f986",
 }

@@ -1,0 +1,80 @@
+"""BiLSTM-CRF: the loss and the decoding of the whole model, by enumeration of all label sequences."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from architectures.tagging.bilstm_crf import BiLSTMCRF
+from harness.corpus import Batch
+from harness.heads import Tag
+from harness.targets import IGNORED, TagTarget
+from harness.views.words import WordBatch
+
+LABELS = ["B-X", "I-X", "O"]
+LENGTHS = [4, 2]
+
+
+def batch() -> WordBatch:
+    vectors = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(1))
+    mask = torch.arange(4) < torch.tensor(LENGTHS)[:, None]
+    return WordBatch(torch.zeros(2, 4, dtype=torch.long), mask, torch.tensor(LENGTHS), vectors)
+
+
+def model() -> tuple[BiLSTMCRF, Tag]:
+    """An encoder and its head with transition scores large enough to overrule emissions."""
+    torch.manual_seed(0)
+    target = TagTarget()
+    target.labels = LABELS
+    encoder = BiLSTMCRF(width=5, labels=3, hidden=4)
+    head = Tag(encoder, target)
+    for parameter in head.crf.parameters():
+        nn.init.normal_(parameter)
+    return encoder, head
+
+
+def sequence_scores(head: Tag, emissions: Tensor) -> dict[tuple[int, ...], Tensor]:
+    """Score of every label sequence for the emissions (T, L) of one sentence, added up term by term."""
+    crf = head.crf
+    found = {}
+    for labels in itertools.product(range(3), repeat=len(emissions)):
+        score = crf.start[labels[0]] + crf.end[labels[-1]] + sum(emissions[t, label] for t, label in enumerate(labels))
+        found[labels] = score + sum(crf.transitions[a, b] for a, b in itertools.pairwise(labels))
+    return found
+
+
+def test_loss_is_minus_the_log_probability_of_the_gold_sequence_among_all_sequences():
+    """A softmax per word, or a CRF without transitions, start or end scores, gives another number."""
+    encoder, head = model()
+    words, gold = batch(), torch.tensor([[0, 1, 2, 2], [2, 0, IGNORED, IGNORED]])
+    loss = head.loss(encoder, head(encoder, {"text": words}), gold)
+    emissions = encoder(words)
+    expected = []
+    for row, length in enumerate(LENGTHS):
+        scores = sequence_scores(head, emissions[row, :length])
+        expected.append(torch.stack(list(scores.values())).logsumexp(0) - scores[tuple(gold[row, :length].tolist())])
+    torch.testing.assert_close(loss, torch.stack(expected).mean())
+
+
+def test_decoding_finds_the_best_sequence_which_is_not_the_best_label_of_each_word():
+    encoder, head = model()
+    outputs = head(encoder, {"text": batch()})
+    decoded = head.decode(encoder, outputs, Batch({}, None, None, 0), None)
+    for row, length in enumerate(LENGTHS):
+        scores = sequence_scores(head, outputs[0][row, :length])
+        assert decoded[row] == [LABELS[label] for label in max(scores, key=scores.get)]
+    alone = [[LABELS[label] for label in row[:length]] for row, length in zip(outputs[0].argmax(-1).tolist(), LENGTHS, strict=True)]
+    assert decoded != alone
+
+
+def test_emissions_of_a_word_depend_on_both_sides_of_the_sentence():
+    """A one-way LSTM would leave the first word's emissions alone when the last word changes."""
+    encoder, _ = model()
+    words = batch()
+    vectors = words.vectors.clone().requires_grad_()
+    emissions = encoder(words._replace(vectors=vectors))
+    for word, other in ((0, 3), (3, 0)):
+        (gradient,) = torch.autograd.grad(emissions[0, word].sum(), vectors, retain_graph=True)
+        assert gradient[0, other].abs().max() > 0

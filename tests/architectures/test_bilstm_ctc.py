@@ -1,0 +1,92 @@
+"""Deep BiLSTM with CTC: the loss by enumeration of paths, decoding by hand, the stack against torch's own."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from architectures.speech.bilstm_ctc import BiLSTMCTC
+from harness.heads import TranscribeFrames
+from harness.targets import SymbolTarget
+from harness.views.frames import FrameBatch
+
+BLANK, S, T = 0, 1, 2
+
+
+def model(layers: int = 1, beam: int = 1) -> tuple[BiLSTMCTC, TranscribeFrames]:
+    torch.manual_seed(0)
+    target = SymbolTarget(reserved=1, by_word=False)
+    target.symbols = ["s", "t"]
+    encoder = BiLSTMCTC(width=4, labels=len(target), hidden=5, layers=layers, beam=beam)
+    return encoder, TranscribeFrames(encoder, target)
+
+
+def frames(lengths: list[int]) -> FrameBatch:
+    vectors = torch.randn(len(lengths), max(lengths), 4, generator=torch.Generator().manual_seed(1))
+    return FrameBatch(vectors, torch.arange(max(lengths)) < torch.tensor(lengths)[:, None], torch.tensor(lengths))
+
+
+def probability(emitted: Tensor, labels: list[int]) -> Tensor:
+    """Sum over all paths through the frames (T, L) that give ``labels`` once repeats are merged and blanks dropped."""
+    total = torch.zeros(())
+    for path in itertools.product(range(emitted.shape[1]), repeat=len(emitted)):
+        if [label for label, _ in itertools.groupby(path) if label != BLANK] == labels:
+            total = total + torch.stack([frame[label] for frame, label in zip(emitted, path, strict=True)]).prod()
+    return total
+
+
+def test_loss_is_minus_the_log_of_the_sum_over_all_paths():
+    """Three frames and two labels; ``ss`` needs a blank between, so exactly one path spells it. Mean over rows, per symbol."""
+    encoder, head = model()
+    inputs = {"text": frames([3, 3, 2])}
+    wanted = [[S, T], [S, S], [T]]
+    target = torch.tensor([[S, T], [S, S], [T, 0]]), torch.tensor([2, 2, 1])
+    outputs = head(encoder, inputs)
+    found = head.loss(encoder, outputs, target)
+    emitted = encoder(inputs["text"])[0].softmax(-1)
+    expected = [
+        -probability(emitted[row, :length], labels).log() / len(labels)
+        for row, (labels, length) in enumerate(zip(wanted, [3, 3, 2], strict=True))
+    ]
+    torch.testing.assert_close(found, torch.stack(expected).mean())
+    torch.testing.assert_close(probability(emitted[1], [S, S]), emitted[1, 0, S] * emitted[1, 1, BLANK] * emitted[1, 2, S])
+
+
+def paths(*spelt: list[int]) -> tuple[Tensor, Tensor]:
+    """Frame scores whose most probable paths are the given ones."""
+    return torch.log(nn.functional.one_hot(torch.tensor(spelt), 3) * 0.9 + 0.03), torch.tensor([len(path) for path in spelt])
+
+
+def test_best_path_merges_repeats_before_it_drops_blanks():
+    """``s s - s`` is two letters: dropping blanks first would leave one."""
+    encoder, head = model()
+    outputs = paths([S, S, BLANK, S], [S, S, T, T], [BLANK, BLANK, BLANK, BLANK])
+    assert head.decode(encoder, outputs, None, None) == ["ss", "st", ""]
+
+
+def test_a_beam_sums_over_paths_where_the_best_path_is_the_wrong_answer():
+    """Two frames with blank .6 and s .4: the best path is empty (.36), but ``s`` has .64 in all."""
+    scores = torch.log(torch.tensor([[[0.6, 0.4, 1e-9]] * 2])), torch.tensor([2])
+    for beam, answer in ((1, ""), (4, "s")):
+        encoder, head = model(beam=beam)
+        assert head.decode(encoder, scores, None, None) == [answer]
+
+
+def test_layers_are_stacked_and_read_in_both_directions():
+    """The same scores as torch's bidirectional LSTM of two layers with these weights."""
+    encoder, _ = model(layers=2)
+    state = {}
+    for number, (forwards, backwards) in enumerate(zip(encoder.recurrence.forwards, encoder.recurrence.backwards, strict=True)):
+        for name, weight in forwards.state_dict().items():
+            state[name.replace("l0", f"l{number}")] = weight
+        for name, weight in backwards.state_dict().items():
+            state[name.replace("l0", f"l{number}_reverse")] = weight
+    lstm = nn.LSTM(4, 5, num_layers=2, bidirectional=True, batch_first=True)
+    lstm.load_state_dict(state)
+    inputs = frames([6, 4])
+    scores, lengths = encoder(inputs)
+    assert lengths.tolist() == [6, 4]
+    for row, length in enumerate([6, 4]):
+        torch.testing.assert_close(scores[row, :length], encoder.output(lstm(inputs.vectors[row : row + 1, :length])[0][0]))

@@ -1,0 +1,287 @@
+"""Discovery: what is listed, what is loaded, and what a user is told about a plugin that is wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.registry import Recipe, RegistryError, UnknownName
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGIN = """
+from harness.registry import Recipe, register
+
+@register("{id}", name="Mine", kind="text", paper="Nobody 2026", source="test", year=2026, recipe=Recipe(lr=0.25))
+class Mine:
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test begins without plugins and leaves none behind."""
+    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_broken", {"architectures": {}, "tasks": {}})
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a plugin file and gives it as ``--plugin`` does."""
+
+    def write(text: str = PLUGIN.format(id="mine"), name: str = "mine.py") -> Path:
+        file = tmp_path / name
+        file.write_text(text)
+        registry.add_plugin(file)
+        return file
+
+    return write
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes files below the test's folder importable and names modules as entry points of another package."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(files: dict[str, str], *modules: str) -> Path:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        points = [importlib.metadata.EntryPoint(module, module, "archbench.architectures") for module in modules]
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == "archbench.architectures" else [])
+        return tmp_path
+
+    yield install
+    for name in [n for n in sys.modules if n.partition(".")[0].startswith("toyplugin")]:
+        del sys.modules[name]
+
+
+# --- names ---
+
+
+def test_a_misspelt_name_gets_near_ones():
+    with pytest.raises(UnknownName, match=r"no architecture is called 'bilsm'; did you mean bilstm"):
+        registry.entry("architectures", "bilsm")
+
+
+def test_a_name_like_no_other_points_to_the_list():
+    with pytest.raises(UnknownName, match=r"archbench list tasks"):
+        registry.entry("tasks", "zzzzzz")
+
+
+def test_a_pattern_that_fits_nothing_is_an_error_and_not_an_empty_run():
+    assert [e.id for e in registry.match("architectures", "kim_cnn_stat*, dan")] == ["kim_cnn_static", "dan"]
+    with pytest.raises(UnknownName, match="no architecture is called 'kim_ccn"):
+        registry.match("architectures", "dan,kim_ccn*")
+
+
+def test_overlapping_patterns_choose_an_entry_once():
+    assert [e.id for e in registry.match("architectures", "dan,da*")].count("dan") == 1
+
+
+def test_an_option_that_is_not_declared_says_whose():
+    with pytest.raises(AttributeError, match="dan .*does not declare 'metrics'"):
+        _ = registry.entry("architectures", "dan").metrics
+
+
+# --- plugins ---
+
+
+def test_a_plugin_file_is_listed_and_loaded(plugin):
+    file = plugin()
+    entry = registry.entry("architectures", "mine")
+    assert (entry.file, entry.kind, entry.recipe, entry.version, entry.class_name) == (file, "text", Recipe(lr=0.25), 1, "Mine")
+    assert registry.load(entry).__name__ == "Mine"
+    assert registry.registered("architectures", "mine") == dict(entry.options)
+
+
+def test_a_plugin_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(RegistryError, match="nowhere.py: no such file"):
+        registry.add_plugin(tmp_path / "nowhere.py")
+
+
+def test_a_file_given_twice_counts_once(plugin, tmp_path, monkeypatch):
+    """Once by its full and once by its relative path: no 'registered twice'."""
+    plugin()
+    monkeypatch.chdir(tmp_path)
+    registry.add_plugin("mine.py")
+    assert len(registry.plugin_files()) == 1
+    assert "mine" in registry.entries("architectures")
+
+
+def test_a_built_in_file_given_as_plugin_counts_once():
+    """Whoever edits architectures/feedforward/dan.py and passes it to --plugin means that file."""
+    registry.add_plugin(ROOT / "architectures" / "feedforward" / "dan.py")
+    assert "dan" in registry.entries("architectures")
+
+
+def test_loading_a_file_twice_gives_one_class(plugin):
+    """Variants are compared and pickled by class: a second copy of a module would break both."""
+    plugin(PLUGIN.format(id="mine") + PLUGIN.format(id="mine_too").replace("class Mine", "class Other"))
+    first = registry.load(registry.entry("architectures", "mine"))
+    registry.load(registry.entry("architectures", "mine_too"))
+    assert registry.load(registry.entry("architectures", "mine")) is first
+
+
+def test_files_of_the_same_name_in_two_folders_are_two_modules(plugin, tmp_path):
+    (tmp_path / "other").mkdir()
+    plugin()
+    plugin(PLUGIN.format(id="mine_too"), "other/mine.py")
+    loaded = [registry.load(registry.entry("architectures", id)) for id in ("mine", "mine_too")]
+    assert loaded[0] is not loaded[1]
+
+
+@pytest.mark.parametrize("taken", ["mine", "dan"])
+def test_a_taken_id_names_both_files(plugin, taken):
+    """Two models under one name would share their records."""
+    first = plugin() if taken == "mine" else ROOT / "architectures" / "feedforward" / "dan.py"
+    second = plugin(PLUGIN.format(id=taken), "second.py")
+    with pytest.raises(RegistryError, match="registered twice") as error:
+        registry.entries("architectures")
+    assert str(first) in str(error.value) and str(second) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        '@register(ID, name="Mine", kind="text", paper="-", source="-", year=2026)',
+        '@register("mine", name="Mine", kind=KIND, paper="-", source="-", year=2026)',
+        '@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=Recipe(lr=RATE))',
+        '@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=make())',
+        '@register(name="Mine", kind="text", paper="-", source="-", year=2026)',
+        '@register("mine", **OPTIONS)',
+    ],
+)
+def test_arguments_that_a_listing_cannot_read_name_file_and_line(plugin, decorator):
+    file = plugin(f"from harness.registry import Recipe, register\n\n{decorator}\nclass Mine:\n    pass\n")
+    with pytest.raises(RegistryError, match="literal") as error:
+        registry.entries("architectures")
+    assert f"{file}:3" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "wrong"),
+    [
+        ('@register("mine", name="Mine", paper="-", source="-", year=2026)', "kind"),
+        ('@register("mine", name="Mine", kind="txt", paper="-", source="-", year=2026)', "txt"),
+        ('@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, colour="red")', "colour"),
+        ('@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=Recipe(rate=1))', "rate"),
+    ],
+)
+def test_arguments_that_are_missing_or_unknown_are_said_by_the_listing(plugin, decorator, wrong):
+    """`archbench list` must not crash on a decorator that Python would refuse, nor offer what cannot be loaded."""
+    file = plugin(f"from harness.registry import Recipe, register\n\n{decorator}\nclass Mine:\n    pass\n")
+    with pytest.raises(RegistryError, match=wrong) as error:
+        registry.entries("architectures")
+    assert f"{file}:3" in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"class Mine(:\n", "# caf\xe9\n".encode("latin-1"), b"x = 1\0\n"])
+def test_a_plugin_that_is_no_python_is_named(plugin, content):
+    """A syntax error, another encoding, a binary file."""
+    file = plugin()
+    file.write_bytes(content)
+    with pytest.raises(RegistryError) as error:
+        registry.entries("architectures")
+    assert str(file) in str(error.value)
+
+
+def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(plugin):
+    file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))
+    with pytest.raises(RegistryError, match="no_such_module") as error:
+        registry.load(registry.entry("architectures", "mine"))
+    assert str(file) in str(error.value)
+    registry.load(registry.entry("architectures", "dan"))
+
+
+def test_an_unknown_name_names_the_files_that_failed_to_import(plugin):
+    """The name that is missed may well stand in such a file."""
+    file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))
+    with pytest.raises(RegistryError):
+        registry.load(registry.entry("architectures", "mine"))
+    with pytest.raises(UnknownName) as error:
+        registry.entry("architectures", "mien_too")
+    assert str(file) in str(error.value) and "no_such_module" in str(error.value)
+    assert file in registry.broken("architectures")
+
+
+def test_a_failed_import_can_be_repaired_and_tried_again(plugin):
+    """No half-imported module may stay behind."""
+    file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))
+    entry = registry.entry("architectures", "mine")
+    with pytest.raises(RegistryError):
+        registry.load(entry)
+    file.write_text(PLUGIN.format(id="mine") + "# repaired\n")
+    assert registry.load(entry).__name__ == "Mine"
+
+
+# --- entry points of other packages ---
+
+
+def test_an_installed_package_adds_an_architecture(installed):
+    folder = installed({"toyplugin_a.py": PLUGIN.format(id="theirs")}, "toyplugin_a")
+    entry = registry.entry("architectures", "theirs")
+    assert entry.file == folder / "toyplugin_a.py"
+    assert registry.load(entry).__name__ == "Mine"
+    assert "theirs" not in registry.entries("tasks")
+
+
+def test_a_module_of_a_package_may_import_its_neighbours(installed):
+    """That is how a package of several models shares its layers."""
+    files = {
+        "toyplugin_b/__init__.py": "",
+        "toyplugin_b/layers.py": "SIZE = 3\n",
+        "toyplugin_b/model.py": "from .layers import SIZE\n" + PLUGIN.format(id="theirs"),
+    }
+    installed(files, "toyplugin_b.model")
+    assert registry.load(registry.entry("architectures", "theirs")).__name__ == "Mine"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"toyplugin_c/__init__.py": "raise RuntimeError('not on this machine')", "toyplugin_c/model.py": ""},
+        {"toyplugin_c/__init__.py": "", "toyplugin_c/model.py": "class Mine(:\n"},
+    ],
+    ids=["gone", "package raises", "syntax error"],
+)
+def test_a_broken_entry_point_is_named_and_everything_else_is_listed(installed, files):
+    """A package somebody installed once must not stop `archbench list` for good."""
+    installed(files, "toyplugin_c.model")
+    assert "dan" in registry.entries("architectures")
+    with pytest.raises(UnknownName, match="toyplugin_c"):
+        registry.entry("architectures", "theirs")
+
+
+# --- listing is light ---
+
+
+def test_a_listing_imports_neither_torch_nor_any_plugin(tmp_path):
+    """`archbench list` answers at once, and on a machine where a plugin cannot be imported."""
+    plugin = tmp_path / "loud.py"
+    plugin.write_text("raise SystemExit('imported')\n" + PLUGIN.format(id="loud"))
+    code = (
+        "import sys\nfrom harness import registry\n"
+        f"registry.add_plugin({str(plugin)!r})\n"
+        "found = registry.entries('architectures')\nassert 'loud' in found and len(found) > 10 and registry.entries('tasks')\n"
+        "assert registry.match('architectures', 'loud')\n"
+        "print(*({'torch', 'numpy', 'pandas', 'datasets'} | {m for m in sys.modules if m.startswith(('tasks.', 'architectures.'))}) "
+        "& set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+def test_every_built_in_file_registers_something():
+    """A file without a decorator, or with one that the listing does not see, would silently be missing from the grid."""
+    for sort in ("architectures", "tasks"):
+        listed = {entry.file for entry in registry.entries(sort).values()}
+        assert registry.broken(sort) == {}
+        assert set(registry._files(sort)) <= listed
