@@ -148,8 +148,9 @@ class PairEncoder(Encoder):
 
 
 class Tagger(Encoder):
-    """Words to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``."""
+    """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``."""
 
+    view = Words(lower=False)
     decoder: str = "softmax"
 
 

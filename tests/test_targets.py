@@ -48,12 +48,11 @@ def test_a_span_of_words_comes_back_as_it_stands_in_the_passage(pieces, data):
         (" in", 5, (1, 1)),  # white space at the edge is no word
         ("in Paris ", 6, (1, 2)),
         ("Par", 9, (2, 2)),
-        ("Paris.", 9, (2, 3)),
+        ("Paris .", 9, (2, 3)),
     ],
 )
 def test_an_answer_that_cuts_words_takes_the_words_it_touches(answer, start, units):
     passage = "1600s in Paris . End"
-    passage = passage.replace(" .", ".")
     assert passage[start : start + len(answer)] == answer
     assert SpanTarget().encode([question(passage, answer, start)], Words())["span"].tolist() == [list(units)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,8 +26,8 @@ def sentences(count: int, start: int = 0) -> list[Row]:
     """Labelled sentences of three to five words."""
     rows = []
     for number in range(start, start + count):
-        word, label = ((GOOD, "positive") if number % 2 else (BAD, "negative"))[0][number % 3], ("negative", "positive")[number % 2]
-        text = f"the {THINGS[number % 4]} is {word}" + " now" * (number % 3 == 0)
+        words, label = (GOOD, "positive") if number % 2 else (BAD, "negative")
+        text = f"the {THINGS[number % 4]} is {words[number % 3]}" + " now" * (number % 3 == 0)
         rows.append({"id": f"row-{number}", "text": text, "label": label})
     return rows
 
@@ -48,9 +48,9 @@ class ToyTask(Task):
         return rows
 
 
-def toy_task(train: int = 48, **splits: Any) -> ToyTask:
+def toy_task(**splits: Any) -> ToyTask:
     """Sentences in three splits; keyword arguments replace a split."""
-    return ToyTask({"train": sentences(train), "dev": sentences(16, 1000), "test": sentences(16, 2000)} | splits)
+    return ToyTask({"train": sentences(48), "dev": sentences(16, 1000), "test": sentences(16, 2000)} | splits)
 
 
 def toy_corpus(task: Task | None = None, view: View | None = None, kind: str = "text", **settings: Any) -> Corpus:

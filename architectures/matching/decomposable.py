@@ -50,7 +50,7 @@ class IntraAttention(nn.Module):
     source="M2.5[92] T5",
     year=2016,
     recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=4),
-    tiny={"hidden": 24},
+    tiny={"hidden": 48},
     deviations=(
         "Without --vectors its fixed vectors are random, not GloVe.",
         "Unknown words share one vector, not 100 random ones.",
@@ -66,7 +66,7 @@ class IntraAttention(nn.Module):
     year=2016,
     recipe=Recipe(optimizer="adagrad", lr=0.025, batch_size=4),
     hyperparameters={"intra": True},
-    tiny={"hidden": 24},
+    tiny={"hidden": 48},
     deviations=(
         "Without --vectors its fixed vectors are random, not GloVe.",
         "Unknown words share one vector, not 100 random ones.",

@@ -13,7 +13,10 @@ from harness.registry import Recipe, register
 
 
 class SelfAttention(nn.Module):
-    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: (B, T, size) -> (B, T, size)."""
+    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: (B, T, size) -> (B, T, size).
+
+    No position looks at padding; a text without any other gets zeros.
+    """
 
     def __init__(self, size: int, heads: int, dropout: float):
         super().__init__()
@@ -23,13 +26,12 @@ class SelfAttention(nn.Module):
         self.queries_keys_values = nn.Linear(size, 3 * size)
         self.output = nn.Linear(size, size)
 
-    def forward(self, states: Tensor, attended: Tensor) -> Tensor:
-        """``attended`` (B, T) is true at the positions that may be looked at, at least one in each row."""
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         batch, length, size = states.shape
         split = self.queries_keys_values(states).view(batch, length, 3, self.heads, size // self.heads)
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
         dropout = self.dropout if self.training else 0.0
-        heads = F.scaled_dot_product_attention(queries, keys, values, attn_mask=attended[:, None, None], dropout_p=dropout)
+        heads = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask[:, None, None], dropout_p=dropout)
         return self.output(heads.transpose(1, 2).reshape(batch, length, size))
 
 
@@ -43,8 +45,8 @@ class TransformerLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, states: Tensor, attended: Tensor) -> Tensor:
-        states = self.norms[0](states + self.dropout(self.attention(states, attended)))
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        states = self.norms[0](states + self.dropout(self.attention(states, mask)))
         return self.norms[1](states + self.dropout(self.feedforward(states)))
 
 
@@ -80,8 +82,6 @@ class TransformerEncoder(SequenceEncoder):
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         states = self.projection(vectors) * math.sqrt(self.size)
         states = self.dropout(states + sinusoids(states.shape[1], self.size, states))
-        # A softmax needs something to look at: a text without positions sees its padding, and no reader sees the result.
-        attended = mask | ~mask.any(1, keepdim=True)
         for layer in self.layers:
-            states = layer(states, attended)
+            states = layer(states, mask)
         return states

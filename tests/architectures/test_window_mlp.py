@@ -49,5 +49,5 @@ def test_order_inside_the_window_counts_and_nothing_outside_it():
 
 
 def test_a_window_without_a_middle_is_refused():
-    with pytest.raises(ValueError, match="window=4.*odd"):
+    with pytest.raises(ValueError, match=r"window=4.*odd"):
         tagger(window=4)

@@ -1,0 +1,53 @@
+"""Multinomial naive Bayes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import MultinomialNB
+
+from harness.kinds import Estimator
+from harness.registry import register
+from harness.task import Row
+from harness.views.base import Text, words_of
+
+
+def lower_words(text: Text) -> list[str]:
+    """Words of a text, lower-cased."""
+    return [word.lower() for word in words_of(text)]
+
+
+def ngram_counter(longest: int, **settings: Any) -> CountVectorizer:
+    """Counts the runs of 1 to ``longest`` words of a text; one that no fitted text had is ignored."""
+    return CountVectorizer(tokenizer=lower_words, lowercase=False, token_pattern=None, ngram_range=(1, longest), **settings)
+
+
+@register(
+    "naive_bayes",
+    name="Naive Bayes",
+    kind="fit",
+    paper="Socher et al. 2013 (baseline)",
+    source="M-T1[43]",
+    year=2013,
+)
+class NaiveBayes(Estimator):
+    """argmax over classes of log p(c) + sum over n-grams f of n_f log((N_cf + a) / (N_c + a |V|)).
+
+    n_f counts f in the text, N_cf in the training texts of class c, N_c sums N_cf over the vocabulary V of all n-grams of training; a is
+    ``smoothing``. An n-gram that training never showed is ignored. p(c) is the share of c in training.
+    """
+
+    def __init__(self, seed: int = 0, ngrams: int = 2, smoothing: float = 1.0):
+        super().__init__(seed)
+        self.ngrams, self.smoothing = ngrams, smoothing
+
+    def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
+        self.counter = ngram_counter(self.ngrams)
+        counts = self.counter.fit_transform([row["text"] for row in train])
+        self.model = MultinomialNB(alpha=self.smoothing).fit(counts, [row["label"] for row in train])
+        self.parameter_count = self.model.feature_log_prob_.size + self.model.class_log_prior_.size
+
+    def predict(self, rows: Sequence[Row]) -> list[str]:
+        return self.model.predict(self.counter.transform([row["text"] for row in rows])).tolist()

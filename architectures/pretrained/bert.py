@@ -1,0 +1,165 @@
+"""BERT."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from torch import Tensor, nn
+
+from harness.kinds import PretrainedEncoder
+from harness.registry import Recipe, register
+from harness.views.base import View
+from harness.views.subwords import SubwordBatch, Subwords
+
+
+@register(
+    "bert",
+    name="BERT, small and not pre-trained",
+    kind="plm",
+    paper="Devlin et al. 2018",
+    source="M2.10[7] R25",
+    year=2018,
+    recipe=Recipe(
+        optimizer="adamw",
+        lr=0.00003,
+        batch_size=32,
+        epochs=3,
+        patience=3,
+        weight_decay=0.01,
+        clip=1.0,
+        lr_schedule="linear",
+        warmup_steps=100,
+    ),
+    tiny={"layers": 1, "hidden": 32, "vocabulary": 1000},
+    deviations=(
+        "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER loads trained ones.",
+        "Pre-training itself (masked words, next sentence) is not part of this entry.",
+        "Warms up over 100 steps, not over a tenth of them.",
+    ),
+)
+@register(
+    "bert_base",
+    name="BERT-base",
+    kind="plm",
+    paper="Devlin et al. 2018",
+    source="M2.10[7] T1-T4 R25",
+    year=2018,
+    recipe=Recipe(
+        optimizer="adamw",
+        lr=0.00003,
+        batch_size=32,
+        epochs=3,
+        patience=3,
+        weight_decay=0.01,
+        clip=1.0,
+        lr_schedule="linear",
+        warmup_steps=100,
+    ),
+    hyperparameters={"pretrained": "bert-base-uncased", "layers": 12, "hidden": 768, "heads": 12},
+    tiny={"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
+    deviations=(
+        "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
+        "Warms up over 100 steps, not over a tenth of them.",
+    ),
+)
+@register(
+    "bert_large",
+    name="BERT-large",
+    kind="plm",
+    paper="Devlin et al. 2018",
+    source="M2.10[7] T1-T4 R25",
+    year=2018,
+    recipe=Recipe(
+        optimizer="adamw",
+        lr=0.00003,
+        batch_size=32,
+        epochs=3,
+        patience=3,
+        weight_decay=0.01,
+        clip=1.0,
+        lr_schedule="linear",
+        warmup_steps=100,
+    ),
+    hyperparameters={"pretrained": "bert-large-uncased", "layers": 24, "hidden": 1024, "heads": 16},
+    tiny={"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
+    deviations=(
+        "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
+        "Warms up over 100 steps, not over a tenth of them.",
+    ),
+)
+class BERT(PretrainedEncoder):
+    """Piece, segment and learned position vectors added, then transformer layers with GELU and the norm after each residual sum.
+
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their tokenizer. Without it the weights are random,
+    ``layers``, ``hidden``, ``heads`` and ``dropout`` are the model's and ``vocabulary`` is the size of the tokenizer that is learnt on the
+    training texts; loaded weights bring their own. A sequence has at most ``max_length`` pieces. The vector of a text is the last state of
+    [CLS] through a linear layer and tanh.
+    """
+
+    unused = ("model.pooler",)  # tags and spans are read from the states of the pieces
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        view = super().reads(column, hyperparameters)
+        names = {"pretrained": "pretrained", "vocabulary": "size", "max_length": "max_length"}
+        wanted = {field: hyperparameters[name] for name, field in names.items() if name in hyperparameters}
+        return None if view is None else dataclasses.replace(view, **wanted)
+
+    def __init__(
+        self,
+        width: int,
+        pretrained: str = "",
+        layers: int = 2,
+        hidden: int = 128,
+        heads: int = 2,
+        dropout: float = 0.1,
+        vocabulary: int = Subwords.size,
+        max_length: int = Subwords.max_length,
+    ):
+        super().__init__()
+        try:
+            import transformers  # slow to import, and an extra
+        except ImportError as error:
+            raise ImportError("BERT needs transformers: pip install 'archbench[plm]'") from error
+        if pretrained:
+            self.model = _loaded(pretrained, width, max_length)
+        else:
+            config = transformers.BertConfig(
+                vocab_size=width,
+                hidden_size=hidden,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                intermediate_size=4 * hidden,
+                hidden_dropout_prob=dropout,
+                attention_probs_dropout_prob=dropout,
+                max_position_embeddings=max_length,
+            )
+            self.model = transformers.BertModel(config)
+        self.size = self.model.config.hidden_size
+
+    def forward(self, pieces: SubwordBatch) -> Tensor:
+        # A mask (B, T) would be looked at for padding first: a wait for the GPU at each step, and no pass without values to count FLOPs.
+        attended = pieces.mask[:, None, None]
+        return self.model(input_ids=pieces.ids, attention_mask=attended, token_type_ids=pieces.segments).last_hidden_state
+
+    def pooled(self, states: Tensor) -> Tensor:
+        return self.model.pooler(states)
+
+
+def _loaded(source: str, pieces: int, max_length: int) -> nn.Module:
+    """The pre-trained BERT in a folder or on the hub; ``ValueError`` when there is none or it does not suit tokenizer and length."""
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(source, use_safetensors=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"pretrained={source!r}: neither a folder with safetensors weights nor a name on the hub: {error}") from error
+    config = model.config
+    if config.model_type != "bert":
+        raise ValueError(f"pretrained={source!r} is of type {config.model_type}, expected bert")
+    if pieces > config.vocab_size:
+        raise ValueError(f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for {config.vocab_size}")
+    if max_length > config.max_position_embeddings:
+        raise ValueError(f"max_length={max_length}: pretrained={source!r} has {config.max_position_embeddings} positions")
+    return model.float().train()

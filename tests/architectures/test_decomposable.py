@@ -1,0 +1,106 @@
+"""The mechanism of decomposable attention: align, compare word by word, sum; and no order of words without the intra part."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from architectures.matching.decomposable import DecomposableAttention
+from harness.views.words import WordBatch
+
+WIDTH = 5
+FIRST, SECOND = (3, 1, 14), (2, 4, 13)
+"""Words of each text of three pairs; 14 words and NULL are farther apart than the distances that have a bias of their own."""
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+
+
+def model_of(**options) -> DecomposableAttention:
+    torch.manual_seed(0)
+    model = DecomposableAttention(WIDTH, hidden=8, **options).eval()
+    with torch.no_grad():  # weights so large that attention is far from uniform
+        for parameter in model.parameters():
+            parameter.mul_(3) if parameter.dim() == 2 else parameter.normal_()
+    return model
+
+
+def softmax_mean(scores: list[Tensor], words: list[Tensor]) -> Tensor:
+    """The words' mean under the softmax of their scores."""
+    weights = [score.exp() for score in scores]
+    return sum(weight * word for weight, word in zip(weights, words, strict=True)) / sum(weights)
+
+
+def words_of(model: DecomposableAttention, vectors: Tensor) -> list[Tensor]:
+    """NULL and the words of one text, projected and, where the model does so, joined with what they attend to."""
+    words = [model.project.weight @ (vector / vector.norm()) for vector in (model.null, *vectors)]
+    if model.within is None:
+        return words
+    compared = [model.within.compare(word) for word in words]
+    reach = model.within.reach
+
+    def distance(apart: int) -> Tensor:
+        return model.within.distance[apart + reach if abs(apart) <= reach else -1]
+
+    scores = [[compared[i] @ compared[j] + distance(i - j) for j in range(len(words))] for i in range(len(words))]
+    return [torch.cat([word, softmax_mean(row, words)]) for word, row in zip(words, scores, strict=True)]
+
+
+def written_out(model: DecomposableAttention, first: Tensor, second: Tensor) -> Tensor:
+    """The vector of one pair, word by word: equations 1 to 5 of the paper."""
+    a, b = words_of(model, first), words_of(model, second)
+    energy = [[model.attend(x) @ model.attend(y) for y in b] for x in a]
+    beta = [softmax_mean(row, b) for row in energy]
+    alpha = [softmax_mean([row[j] for row in energy], a) for j in range(len(b))]
+    compared_a = sum(model.compare(torch.cat(pair)) for pair in zip(a, beta, strict=True))
+    compared_b = sum(model.compare(torch.cat(pair)) for pair in zip(b, alpha, strict=True))
+    return model.aggregate(torch.cat([compared_a, compared_b]))
+
+
+@pytest.mark.parametrize("intra", [False, True])
+def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(intra):
+    """Wrong softmax axes, a mean for the sum, padding in either, or a missing NULL word would each show here."""
+    model, first, second = model_of(intra=intra), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3, model.size) and found.any()
+    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+        expected = written_out(model, first.vectors[row, :m], second.vectors[row, :n])
+        torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_order_of_the_words_counts_only_with_attention_within_a_text():
+    first, second = texts((6,), 1), texts((5,), 2)
+    shuffled = first._replace(vectors=first.vectors[:, [4, 1, 5, 0, 3, 2]])
+    plain, intra = model_of(), model_of(intra=True)
+    torch.testing.assert_close(plain(shuffled, second), plain(first, second))
+    assert not torch.allclose(intra(shuffled, second), intra(first, second), atol=1e-3)
+    with torch.no_grad():
+        intra.within.distance.zero_()
+    torch.testing.assert_close(intra(shuffled, second), intra(first, second))
+
+
+def test_words_farther_apart_than_the_reach_share_one_bias():
+    within = model_of(intra=True, reach=2).within
+    with torch.no_grad():
+        within.distance.copy_(torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0, 9.0]))
+    assert within.bias(5)[0].tolist() == [0.0, -1.0, -2.0, 9.0, 9.0]
+    assert within.bias(5)[:, 0].tolist() == [0.0, 1.0, 2.0, 9.0, 9.0]
+
+
+def test_only_the_direction_of_a_word_vector_counts_and_the_projection_has_no_bias():
+    model, first, second = model_of(), texts((4,), 1), texts((3,), 2)
+    longer = first._replace(vectors=first.vectors * torch.tensor([3.0, 0.5, 20.0, 1.0])[:, None])
+    torch.testing.assert_close(model(longer, second), model(first, second))
+    assert not F.linear(torch.zeros(WIDTH), *model.project.parameters()).any()
+
+
+def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
+    assert model_of().vectors == "static" and model_of(tuned=True).vectors == "tuned"

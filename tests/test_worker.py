@@ -1,0 +1,345 @@
+"""One cell from start to record: the record says what happened, and says it again when the cell is run again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import grid, registry, worker
+from harness.grid import Settings
+from harness.metrics import score
+from harness.records import Cell, Record, Store
+from harness.worker import Assembly, run_cell
+
+FIELDS = (
+    "schema key status architecture architecture_version task task_version tier protocol seed hyperparameters devices precision scores "
+    "main_metric counts partial speed memory parameters flops_per_example seconds environment data commit dirty command started error "
+    "predictions training"
+).split()
+
+PLUGIN = """
+import json
+import torch
+from harness.kinds import Estimator, TextEncoder
+from harness.registry import register
+
+
+@register("trouble", name="Trouble", kind="text", paper="none", source="test", year=2026)
+class Trouble(TextEncoder):
+    def __init__(self, width: int, how: str = "none"):
+        super().__init__()
+        self.how, self.size = how, 4
+        self.layer = torch.nn.Linear(width, 4)
+
+    def forward(self, words):
+        if self.how == "raises":
+            raise KeyError("a model that raises")
+        if self.how == "memory":
+            torch.empty(2**50)
+        if self.how == "python memory":
+            raise MemoryError
+        states = self.layer(words.vectors.mean(1))
+        return states * float("nan") if self.how == "nan" and self.training else states
+
+
+class Watching(Estimator):
+    def __init__(self, seed: int = 0, notes: str = ""):
+        super().__init__(seed)
+        self.notes = notes
+
+    def note(self, call, rows):
+        with open(self.notes, "a") as file:
+            file.write(json.dumps([call, [[row["id"], sorted(row)] for row in rows]]) + "\\n")
+
+    def fit(self, train, dev, unlabelled=()):
+        self.parameter_count = 3
+        for call, rows in (("train", train), ("dev", dev), ("unlabelled", unlabelled)):
+            self.note(call, rows)
+
+    def predict(self, rows):
+        self.note("predict", rows)
+        return ["positive"] * len(rows)
+
+
+@register("watching", name="Watching", kind="fit", paper="none", source="test", year=2026)
+class Inductive(Watching):
+    pass
+
+
+@register("watching_all", name="Watching all", kind="fit", paper="none", source="test", year=2026)
+class Transductive(Watching):
+    transductive = True
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "trouble.py"
+    file.write_text(PLUGIN)
+    monkeypatch.setattr(registry, "_plugins", [file])
+    return file
+
+
+def plan(architecture: str, task: str, *overrides: str, protocol: str = "smoke", max_train: int | None = 100, **more: Any) -> Cell:
+    """The cell that ``archbench run`` would make."""
+    entries = [registry.entry("architectures", architecture)], [registry.entry("tasks", task)]
+    [planned] = grid.plan(*entries, tier="mini", protocol=protocol, seeds=[0], overrides=overrides, max_train=max_train, **more)
+    assert planned.reason is None
+    return planned.cell
+
+
+SMALL = "bilstm.hidden=8"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Settings:
+    results = tmp_path_factory.mktemp("results")
+    known = dict(data_dir=None, plugins=(), threads=1, timeout=None, memory_limit_mib=None, command="archbench run", work=results / "work")
+    return Settings(results=results, **known)
+
+
+@pytest.fixture(scope="module")
+def tried(shared) -> tuple[Cell, Record, list[float]]:
+    """A cell under protocol ``equal`` with three learning rates, and the rates of its fits in their order."""
+    cell = plan("bilstm", "sst2", SMALL, "bilstm.training.learning_rates=[1e-7, 0.02, 1e-6]", protocol="equal", max_train=None, max_epochs=2)
+    rates: list[float] = []
+    original = Assembly.training_of
+
+    def spy(self: Assembly, model: Any, lr: float) -> Any:
+        rates.append(lr)
+        return original(self, model, lr)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Assembly, "training_of", spy)
+        return cell, run_cell(cell, shared), rates
+
+
+def rescored(record: Record, settings: Settings) -> dict[str, float]:
+    """Test scores computed from the saved predictions alone."""
+    saved = Store(settings.results).load_predictions(record)
+    ids, predictions = saved if isinstance(saved, tuple) else (saved["ids"], saved["predictions"])
+    entry = registry.entry("tasks", record.task)
+    rows = {row["id"]: row for row in registry.load(entry)(entry).load("test", "mini")}
+    return score(entry.metrics, list(predictions), [rows[id] for id in ids])
+
+
+# --- a cell that ends well ---
+
+
+def test_a_record_has_exactly_the_fields_that_other_programs_read(tried, shared):
+    cell, record, _ = tried
+    path = Store(shared.results).write(record)
+    written = json.loads(path.read_text())
+    assert sorted(written) == sorted(FIELDS)
+    assert (record.status, record.error, record.key, record.cell) == ("ok", None, cell.key, cell)
+
+
+def test_a_record_is_filled_with_what_was_measured(tried):
+    cell, record, _ = tried
+    task = registry.entry("tasks", "sst2")
+    rows = {split: registry.load(task)(task).load(split, "mini") for split in ("train", "dev", "test")}
+    assert record.counts == {split: len(found) for split, found in rows.items()}
+    assert set(record.data) == set(rows) and all(len(digest) == 64 for digest in record.data.values())
+    assert set(record.scores) == {"dev", "test"} and all(set(found) == set(task.metrics) for found in record.scores.values())
+    assert record.main_metric == "accuracy"
+    assert set(record.speed) >= {"train_examples_per_second", "train_tokens_per_second", "inference_examples_per_second", "latency_ms_p50"}
+    assert record.speed["train_tokens_per_second"] > record.speed["train_examples_per_second"] > 0
+    assert 0 < record.speed["latency_ms_p50"] <= record.speed["latency_ms_p95"]
+    assert 0 < record.parameters["embedding"] < record.parameters["total"]
+    assert record.flops_per_example > 1000 and record.memory["peak_rss_mib"] > 50
+    parts = [record.seconds[name] for name in ("train", "dev", "other")]
+    assert all(part > 0 for part in parts) and sum(parts) == pytest.approx(record.seconds["total"], rel=1e-3)
+    assert record.started and record.commit and record.environment["versions"]["torch"] and record.command == "archbench run"
+    assert record.hyperparameters == cell.hyperparameters and record.hyperparameters["hidden"] == 8
+
+
+def test_the_dev_scores_are_those_of_the_kept_epoch(tried):
+    _, record, _ = tried
+    curve = record.training["curve"]
+    assert [row["epoch"] for row in curve] == [1, 2] and record.training["epochs"] == 2
+    best = curve[record.training["best_epoch"] - 1]
+    assert record.scores["dev"] == {name: best[name] for name in record.scores["dev"]}
+    assert best["accuracy"] == max(row["accuracy"] for row in curve)
+
+
+def test_every_rate_is_tried_and_the_best_pilot_trains_the_cell(tried):
+    """The order in which rates are listed decides nothing; each fit after the pilots is a fresh model."""
+    _, record, rates = tried
+    assert rates == [1e-7, 0.02, 1e-6, 0.02]
+    scores = record.training["learning_rates"]
+    assert {float(rate) for rate in scores} == set(rates) and all(0 <= found <= 1 for found in scores.values())
+    assert scores["0.02"] == max(scores.values())
+
+
+def test_saved_predictions_give_the_recorded_scores(tried, shared):
+    """Otherwise a corrected metric could not be applied without training again."""
+    _, record, _ = tried
+    assert rescored(record, shared) == pytest.approx(record.scores["test"])
+    file = shared.results / record.predictions["path"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == record.predictions["sha256"]
+
+
+def test_a_finished_cell_leaves_no_checkpoint(tried, shared):
+    cell, _, _ = tried
+    assert not (shared.work / "checkpoints" / cell.key).exists()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task", "overrides"),
+    [
+        ("bilstm", "sst2", [SMALL]),
+        ("dan", "snli", ["dan.hidden=8"]),
+        ("avg_vectors", "wikiqa", []),
+        ("window_mlp", "conll2003_ner", ["window_mlp.hidden=8"]),
+        ("bilstm", "squad2", [SMALL]),
+        ("bilstm", "fsdd", [SMALL]),
+        ("hmm", "conll2003_pos", []),
+    ],
+)
+def test_the_same_cell_twice_gives_the_same_scores_and_predictions(make_settings, tmp_path, architecture, task, overrides):
+    """In every task type: a second machine confirms a row to the last digit, and predictions re-score to it."""
+    cell = plan(architecture, task, *overrides, max_train=40)
+    twice = []
+    for name in ("first", "second"):
+        settings = dataclasses.replace(make_settings(), results=tmp_path / name, work=tmp_path / name / "work")
+        record = run_cell(cell, settings)
+        assert record.status == "ok", record.error
+        twice.append((record.scores, record.predictions["sha256"], record.data, record.parameters))
+        assert rescored(record, settings) == pytest.approx(record.scores["test"])
+    assert twice[0] == twice[1]
+    assert record.partial is True and record.counts["train"] <= 40
+
+
+def test_another_seed_is_another_model(make_settings):
+    cell = plan("bilstm", "sst2", SMALL, max_train=60)
+    losses = {run_cell(dataclasses.replace(cell, seed=seed), make_settings()).training["curve"][0]["dev_loss"] for seed in (0, 1)}
+    assert len(losses) == 2
+
+
+def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monkeypatch):
+    entry = registry.entry("tasks", "sst2")
+    cell = plan("avg_vectors", "sst2", max_train=None)
+    full = len(registry.load(entry)(entry).load("train", "mini"))
+    assert run_cell(cell, make_settings()).partial is True, "mini is smaller than SST"
+    whole = dataclasses.replace(entry, options=dict(entry.options) | {"sizes": {"train": full}})
+    original = registry.entry
+    monkeypatch.setattr(registry, "entry", lambda sort, id: whole if id == "sst2" else original(sort, id))
+    assert run_cell(cell, make_settings()).partial is False
+
+
+def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("".join(f"{word} {i} 1 0 0 0.5\n" for i, word in enumerate(("film", "the", "good", "bad"))))
+    cell = plan("bilstm", "sst2", SMALL, vectors=file)
+    record = run_cell(cell, make_settings(vectors=file))
+    assert record.status == "ok"
+    assert record.parameters["embedding"] % 5 == 0
+    assert record.hyperparameters["vectors"]["dims"] == 5
+
+
+# --- what a system may see ---
+
+
+@pytest.mark.parametrize("architecture", ["watching", "watching_all"])
+def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_path, architecture):
+    notes = tmp_path / "notes.jsonl"
+    record = run_cell(plan(architecture, "sst2", f"{architecture}.notes={notes}"), make_settings(plugins=(plugin,)))
+    assert (record.status, record.parameters["total"]) == ("ok", 3), record.error
+    entry = registry.entry("tasks", "sst2")
+    test = set(registry.load(entry)(entry).load("test", "mini")["id"])
+    calls = [json.loads(line) for line in notes.read_text().splitlines()]
+    asked = [(call, columns) for call, rows in calls for id, columns in rows if id in test]
+    assert {call for call, _ in asked} == {"predict"} | ({"unlabelled"} if architecture == "watching_all" else set())
+    assert all(not {"label", "tree"} & set(columns) for _, columns in asked)
+    assert len(next(rows for call, rows in calls if call == "train")) == 100
+    predicted = [i for i, (call, rows) in enumerate(calls) if call == "predict" and {id for id, _ in rows} == test]
+    assert len(predicted) == 1, "test is scored once"
+
+
+def test_test_is_loaded_after_training_alone(make_settings, monkeypatch):
+    order: list[str] = []
+    task = registry.load(registry.entry("tasks", "sst2"))
+    load, fit = task.load, worker.fit
+    monkeypatch.setattr(task, "load", lambda self, split, *rest: order.append(split) or load(self, split, *rest))
+    monkeypatch.setattr(worker, "fit", lambda *a, **k: [fit(*a, **k), order.append("fitted")][0])
+    assert run_cell(plan("avg_vectors", "sst2"), make_settings()).status == "ok"
+    assert order == ["train", "dev", "fitted", "test"]
+
+
+# --- cells that end otherwise ---
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "type", "message"),
+    [
+        ("nan", "diverged", "Diverged", "training loss is nan after epoch 1"),
+        ("raises", "failed", "KeyError", "a model that raises"),
+        ("python memory", "oom", "MemoryError", ""),
+        ("memory", "oom", "RuntimeError", "allocate memory"),
+    ],
+)
+def test_a_cell_that_does_not_end_well_says_how(make_settings, plugin, capfd, how, status, type, message):
+    settings = make_settings(plugins=(plugin,))
+    cell = plan("trouble", "sst2", f"trouble.how={how!r}")
+    record = run_cell(cell, settings)
+    assert (record.status, record.error["type"], record.scores, record.predictions) == (status, type, {}, None)
+    assert message in record.error["message"]
+    assert settings.results / record.error["log"] == settings.log(cell)
+    assert record.main_metric == "accuracy" and record.seconds["total"] > 0
+    Store(settings.results).write(record)
+    if status == "failed":
+        assert "Traceback" in capfd.readouterr().err, "the log is where a user looks"
+
+
+def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypatch):
+    cell = plan("bilstm", "sst2", SMALL, "bilstm.training.learning_rates=[1e38, 0.01]", "bilstm.training.optimizer=sgd", "bilstm.training.clip=None")
+    record = run_cell(cell, make_settings())
+    assert record.status == "ok", record.error
+    assert record.training["learning_rates"]["1e+38"] is None and 0 <= record.training["learning_rates"]["0.01"] <= 1
+
+
+def test_data_that_is_missing_is_a_failed_cell_that_names_the_file(make_settings, tmp_path):
+    cell = dataclasses.replace(plan("avg_vectors", "sst2"), tier="local")
+    record = run_cell(cell, make_settings(data_dir=tmp_path))
+    assert (record.status, record.error["type"]) == ("failed", "DataError")
+    assert str(tmp_path / "sst") in record.error["message"]
+
+
+def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make_settings, plugin, monkeypatch):
+    """Whoever corrects a model and retries wants the corrected model trained, not the end of the wrong one's training."""
+    settings = make_settings(plugins=(plugin,))
+    cell = plan("trouble", "sst2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "predict", lambda *_: 1 / 0)
+        assert run_cell(cell, settings).status == "failed"
+    fitted: list[int] = []
+    original = worker.Training.on_train_epoch_start
+    monkeypatch.setattr(worker.Training, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self))
+    assert run_cell(cell, settings).status == "ok"
+    assert fitted == [0]
+
+
+def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_path, monkeypatch):
+    """A pre-empted machine costs the epoch it was in, and changes no score."""
+    cell = plan("bilstm", "sst2", SMALL, "bilstm.training.epochs=3", "bilstm.training.patience=3")
+    whole = run_cell(cell, make_settings())
+    settings = dataclasses.replace(make_settings(), results=tmp_path / "cut", work=tmp_path / "cut" / "work")
+    original = worker.Training.on_train_epoch_start
+
+    def cut(self: Any) -> None:
+        if self.current_epoch == 2:
+            raise KeyboardInterrupt
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises((KeyboardInterrupt, SystemExit)):
+        patch.setattr(worker.Training, "on_train_epoch_start", cut)
+        run_cell(cell, settings)
+    resumed = run_cell(cell, settings)
+    losses = [[row["train_loss"] for row in record.training["curve"]] for record in (whole, resumed)]
+    assert losses[0] == losses[1] and len(losses[0]) == 3
+    assert (resumed.scores, resumed.predictions["sha256"]) == (whole.scores, whole.predictions["sha256"])
