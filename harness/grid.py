@@ -113,6 +113,10 @@ def fits(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> s
         return f"kind {architecture.kind} does not answer tasks of type {task.type}"
     if task.type not in types:
         return f"kind {architecture.kind} runs on {', '.join(types)}; {task.id} is of type {task.type}"
+    if architecture.kind == "regime":
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        if reason := fits(wrapped, task, wrapped.hyperparameters):
+            return f"wraps {wrapped.id}: {reason}"
     return _load(architecture).unfit(task, hyperparameters)
 
 

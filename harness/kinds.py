@@ -229,14 +229,16 @@ class Estimator(Architecture):
 
 
 class Regime(Architecture):
-    """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its loss."""
+    """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its loss.
+
+    It fits the tasks that the wrapped one fits, unless :meth:`unfit` says more.
+    """
 
     wraps: str
 
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        return registry.load(wrapped).unfit(task, hyperparameters)
+        return None
 
     def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
         """Change the model before training; ``counts`` are the training frequencies of its word table's rows."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from harness import registry
 from harness.corpus import Batch
-from harness.kinds import Encoder, Regime
+from harness.kinds import Regime
 from harness.model import Model, WordTable
 from harness.registry import Entry, Recipe, register
 from harness.views.tree import TreeBatch
@@ -86,11 +86,11 @@ class AdversarialTraining(Regime):
 
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.load(registry.entry("architectures", hyperparameters["wraps"]))
-        views = [wrapped.reads(column, hyperparameters) for column in registry.load(task).inputs]
-        if not issubclass(wrapped, Encoder) or not any(view is not None and view.embeds for view in views):
-            return f"moves word vectors, and {hyperparameters['wraps']} reads none on {task.id}"
-        return super().unfit(task, hyperparameters)
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        views = [registry.load(wrapped).reads(column, wrapped.hyperparameters) for column in registry.load(task).inputs]
+        if not any(view is not None and view.embeds for view in views):
+            return f"moves word vectors, and {wrapped.id} reads none on {task.id}"
+        return None
 
     def prepare(self, model: Model, counts: Tensor | None) -> None:
         model.table = NormalizedTable(model.table, counts)

@@ -71,7 +71,7 @@ class HiddenMarkovTagger(Estimator):
         with np.errstate(divide="ignore"):
             logs = np.log(moves / moves.sum(1, keepdims=True))
         self.start, self.transitions, self.end = logs[edge, :-1], logs[:-1, :-1], logs[:-1, edge]
-        self.parameter_count = logs.size - 1 + len(pairs) + sum(map(np.count_nonzero, self.endings.values()))
+        self.parameter_count = logs.size - 1 + len(pairs) + sum(int(np.count_nonzero(c)) for c in self.endings.values())
 
     def _count_words(self, pairs: Counter[tuple[str, int]]) -> None:
         """Tag counts of every word, and of every ending of the rare ones."""
