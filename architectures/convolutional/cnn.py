@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
@@ -64,6 +65,9 @@ class StackedCNN(SequenceEncoder):
         more = (1 if position in SCALARS else width) if self.joins else 0
         widths = [width + more] + [hidden] * layers
         self.convolutions = nn.ModuleList(nn.Conv1d(a, b, window, padding="same") for a, b in pairwise(widths))
+        for convolution in self.convolutions:  # PyTorch's default shrinks the signal by 0.4 in each ReLU layer: four would not train
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            nn.init.zeros_(convolution.bias)
         self.dropout = nn.Dropout(dropout)
         self.size = hidden
 
@@ -82,7 +86,11 @@ class StackedCNN(SequenceEncoder):
         if self.position in ("none", "relative"):
             return vectors
         codes = self.codes(vectors, mask)
-        return torch.cat([vectors, codes.expand(*vectors.shape[:2], -1)], dim=-1) if self.joins else vectors + codes
+        if self.joins:
+            return torch.cat([vectors, codes.expand(*vectors.shape[:2], -1)], dim=-1)
+        # Sinusoids are of size 1, word vectors far smaller: unscaled (Vaswani et al. 2017 scale them too), the words would drown.
+        scale = math.sqrt(vectors.shape[-1]) if self.position == "sinusoidal" else 1.0
+        return vectors * scale + codes
 
     def distance_scores(self, mask: Tensor) -> Tensor:
         """What the first layer makes of the distance vectors of the words in each window: (B, hidden, T)."""
