@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,8 +105,7 @@ class Corpus:
         self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
         self.fields = fields_of(kind, task.entry.type, view)
         rows = limit(task.load("train", tier, folder), max_train)
-        if task.entry.type == "classify" and view.column not in rows.column_names:
-            raise DataError(f"{task.entry.id}, tier {tier}: no column {view.column!r}, which {type(view).__name__} reads")
+        self._check(rows)
         self.fingerprints = {"train": fingerprint(rows)}
         target.fit(rows)
         self._fit(rows)
@@ -117,28 +118,34 @@ class Corpus:
 
     def _load(self, split: str) -> Split:
         rows = self.task.load(split, self.tier, self.folder)
+        self._check(rows)
         self.fingerprints[split] = fingerprint(rows)
         return self._encode(split, rows)
 
+    def _check(self, rows: datasets.Dataset) -> None:
+        if self.task.entry.type == "classify" and self.view.column not in rows.column_names:
+            name = type(self.view).__name__
+            raise DataError(f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads")
+
     def _fit(self, rows: Sequence[Row]) -> None:
         file = self._cached("view.json", self.fingerprints["train"])
-        if file is not None and file.exists():
-            self.view.restore(json.loads(file.read_text()))
+        state = _sound(file, _read_state)
+        if state is not None:
+            self.view.restore(state)
             return
         self.view.fit([read(row) for row in rows for read in self.fields.values()])
         if file is not None:
-            _replace(file, lambda path: path.write_text(json.dumps(self.view.state())))
+            _replace(file, lambda path: _write_state(path, self.view.state()))
 
     def _encode(self, split: str, rows: datasets.Dataset) -> Split:
         inputs = {}
         for field, read in self.fields.items():
             file = self._cached(f"{field}.npz", self.fingerprints[split])
-            if file is None or not file.exists():
+            columns = _sound(file, _restore)
+            if columns is None:
                 columns = self.view.encode([read(row) for row in rows])
                 if file is not None:
                     _replace(file, lambda path, columns=columns: _save(path, columns))
-            else:
-                columns = _restore(file)
             inputs[field] = columns
         return Split(rows, self.view, self.target, inputs, self.target.encode(rows, self.view))
 
@@ -161,6 +168,29 @@ def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
     names = generator.permutation(np.unique(groups))
     sizes = np.cumsum([(groups == name).sum() for name in names])
     return rows.select(np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))])))
+
+
+def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:
+    """What a cached file holds; None when there is none or it is damaged (it is made again)."""
+    if file is None or not file.exists():
+        return None
+    try:
+        return read(file)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        print(f"{file} is damaged ({error}): made again")
+        return None
+
+
+def _write_state(path: Path, state: dict[str, Any]) -> None:
+    text = json.dumps(state)
+    path.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    digest, _, text = path.read_text().partition("\n")
+    if hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise ValueError("its digest is another")
+    return json.loads(text)
 
 
 def _replace(file: Path, write: Callable[[Path], Any]) -> None:

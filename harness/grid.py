@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import gzip
 import hashlib
 import inspect
 import json
@@ -199,9 +200,9 @@ def _described(file: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            stream.seek(0)
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             head = [stream.readline().decode("utf-8").split() for _ in range(2)]
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"--vectors {file}: {error}; expected a text file of lines `word number number ...`") from error
     has_header = len(head[0]) == 2 and all(field.isdigit() for field in head[0])
     first = head[1] if has_header else head[0]

@@ -47,9 +47,12 @@ class StepClock:
         self._last = now
 
     def rates(self) -> dict[str, Any]:
-        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding) and ``unstable``; None before any step counted."""
+        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding) and ``unstable``.
+
+        Before any step counted there is no rate, and ``unstable`` is true.
+        """
         if not self.steps:
-            return {"train_examples_per_second": None, "train_tokens_per_second": None, "unstable": None}
+            return {"train_examples_per_second": None, "train_tokens_per_second": None, "unstable": True}
         seconds, examples, units = np.array(self.steps, dtype=float).T
         parts = np.array_split(np.arange(len(seconds)), min(10, len(seconds)))
         rates = np.array([units[part].sum() / seconds[part].sum() for part in parts])
@@ -121,12 +124,12 @@ def flops_per_example(model: Model, batch: Batch) -> float | None:
     from torch.utils.flop_counter import FlopCounterMode
 
     try:
-        clone = copy.deepcopy(model).to("meta").eval()
+        clone = copy.deepcopy(model).to("meta").eval().requires_grad_(False)  # the counter hooks into gradients of views
         counter = FlopCounterMode(display=False)
         with counter, torch.no_grad():
             clone(move_data_to_device(batch.inputs, "meta"))
         return counter.get_total_flops() / len(batch.rows)
-    except (NotImplementedError, RuntimeError):
+    except Exception:  # whatever a forward pass does with values that are not there; the cell is trained by now
         return None
 
 

@@ -152,6 +152,7 @@ def _register(sort: Sort, id: str, options: dict[str, Any]):
 
 # --- what the harness asks ---
 
+_CHECKS = {"architectures": register, "tasks": register_task}
 _DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks"}
 _DEFAULTS: dict[Sort, dict[str, Any]] = {
     "architectures": dict(recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), version=1),
@@ -184,11 +185,16 @@ def _files(sort: Sort) -> Iterator[Path]:
     for point in importlib.metadata.entry_points(group=f"archbench.{sort}"):
         try:
             spec = importlib.util.find_spec(point.module)
-        except ImportError as error:
-            raise RegistryError(f"entry point {point.name} = {point.value}: {error}") from error
+        except Exception as error:  # the packages above the module are imported for this, and may do anything
+            spec, reason = None, f"{type(error).__name__}: {error}"
+        else:
+            reason = f"there is no module {point.module}"
         if spec is None or spec.origin is None:
-            raise RegistryError(f"entry point {point.name} = {point.value}: there is no module {point.module}")
-        yield Path(spec.origin)
+            _unlisted[sort][Path(point.value)] = f"entry point {point.name} = {point.value}: {reason}"
+            continue
+        file = Path(spec.origin).resolve()
+        _modules[file] = point.module
+        yield file
     yield from _plugins
 
 
@@ -205,6 +211,8 @@ def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise RegistryError(f"{file}:{error.lineno}: {error.msg}") from error
+    except (OSError, ValueError) as error:  # not UTF-8, null bytes
+        raise RegistryError(f"{file}: {error}") from error
     for node in tree.body:
         for call in node.decorator_list if isinstance(node, ast.ClassDef) else []:
             if not isinstance(call, ast.Call) or _DECORATORS.get(getattr(call.func, "id", "")) != sort:
@@ -212,8 +220,14 @@ def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
             try:
                 id = ast.literal_eval(call.args[0])
                 options = {str(k.arg): _literal(k.value) for k in call.keywords}
-            except (ValueError, IndexError, TypeError) as error:
+            except TypeError as error:  # Recipe(...) with a name it does not have
+                raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
+            except (ValueError, IndexError) as error:
                 raise RegistryError(f"{file}:{call.lineno}: arguments of @{call.func.id} must be literals, the id first") from error
+            try:
+                _CHECKS[sort](id, **options)
+            except (TypeError, RegistryError) as error:
+                raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
             options = _DEFAULTS[sort] | options
             yield Entry(id, sort, file, node.name, MappingProxyType(options))
 
@@ -221,8 +235,8 @@ def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
 def entries(sort: Sort) -> dict[str, Entry]:
     """All registered names of a sort, by id, without importing any plugin. A file that cannot be parsed is in :func:`broken`."""
     found: dict[str, Entry] = {}
-    _broken[sort] = {}
-    for file in _files(sort):
+    _unlisted[sort] = {}
+    for file in dict.fromkeys(_files(sort)):
         try:
             for entry in _parse(file, sort):
                 other = found.setdefault(entry.id, entry)
@@ -231,16 +245,18 @@ def entries(sort: Sort) -> dict[str, Entry]:
         except RegistryError as error:
             if file in _plugins or "registered twice" in str(error):
                 raise
-            _broken[sort][file] = str(error)
+            _unlisted[sort][file] = str(error)
     return found
 
 
+_unlisted: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
 _broken: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
+_modules: dict[Path, str] = {}
 
 
 def broken(sort: Sort) -> dict[Path, str]:
     """Files that could not be listed or imported so far, each with its error; the rest works without them."""
-    return dict(_broken[sort])
+    return _broken[sort] | _unlisted[sort]
 
 
 def entry(sort: Sort, id: str) -> Entry:
@@ -254,7 +270,7 @@ def entry(sort: Sort, id: str) -> Entry:
 def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
     near = difflib.get_close_matches(id, known, n=3, cutoff=0.5)
     message = f"no {sort[:-1]} is called {id!r}" + (f"; did you mean {' or '.join(near)}?" if near else f"; see `archbench list {sort}`")
-    for file, error in _broken[sort].items():
+    for file, error in broken(sort).items():
         message += f"\n  {file} could not be read: {error}"
     return message
 
@@ -274,13 +290,14 @@ def match(sort: Sort, patterns: str) -> list[Entry]:
 def load(entry: Entry) -> type:
     """Import the file of ``entry`` and return its class; the error names the file when that fails."""
     try:
-        inside = entry.file.is_relative_to(_ROOT / entry.sort)
-        module = (
-            importlib.import_module(".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)) if inside else _import_file(entry.file)
-        )
+        name = _modules.get(entry.file)
+        if entry.file.is_relative_to(_ROOT / entry.sort):
+            name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
+        module = importlib.import_module(name) if name else _import_file(entry.file)
     except Exception as error:
         _broken[entry.sort][entry.file] = f"{type(error).__name__}: {error}"
         raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}") from error
+    _broken[entry.sort].pop(entry.file, None)
     return getattr(module, entry.class_name)
 
 

@@ -63,7 +63,7 @@ class RankTarget(Target):
     def encode(self, rows: Sequence[Row], view: View) -> Columns:
         groups = {group: number for number, group in enumerate(dict.fromkeys(row["group"] for row in rows))}
         return {
-            "label": np.array([int(row["label"]) for row in rows], dtype=np.int64),
+            "label": np.array([_number({"0": 0, "1": 1}, row["label"], row) for row in rows], dtype=np.int64),
             "group": np.array([groups[row["group"]] for row in rows], dtype=np.int64),
         }
 
@@ -102,7 +102,7 @@ class SpanTarget(Target):
         if not row["answers"]["text"]:
             return -1, -1
         begin = row["answers"]["start"][0]
-        finish = begin + len(row["answers"]["text"][0])
+        finish = begin + len(row["answers"]["text"][0].rstrip())
         first, last = int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(starts, finish, "left")) - 1
         return (first, last) if first <= last < len(ends) and ends[-1] >= finish else (IGNORED, IGNORED)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
@@ -122,6 +123,12 @@ class Training(pl.LightningModule):
         self._loss, self._examples = torch.zeros((), device=self.device), 0
         self.clock.pause()
 
+    def on_train_batch_start(self, batch: Batch, index: int) -> None:
+        if index == 0:
+            # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps processes apart. Not earlier: Lightning
+            # makes the epoch's iterator, which draws a number, before or after the start of the epoch.
+            torch.manual_seed(int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0]))
+
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.objective(batch)
         self._loss += loss.detach() * len(batch.rows)
@@ -166,9 +173,9 @@ def fit(
 
     A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs.
     """
-    keep = ModelCheckpoint(
-        folder, "best", "selection", mode="max", save_last=True, save_on_train_epoch_end=True, enable_version_counter=False
-    )
+    always: dict[str, Any] = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+    keep = ModelCheckpoint(folder, "best", "selection", mode="max", **always)
+    newest = ModelCheckpoint(folder, "last", **always)  # `save_last` would write only when the best is written
     stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
     with warnings.catch_warnings():
@@ -181,7 +188,7 @@ def fit(
             max_epochs=1 if pilot else max_epochs,
             limit_train_batches=-(-PILOT_EXAMPLES // training.settings["batch_size"]) if pilot else 1.0,
             gradient_clip_val=training.settings["clip"],
-            callbacks=[] if pilot else [keep, stop],
+            callbacks=[] if pilot else [keep, newest, stop],
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             enable_checkpointing=not pilot,
@@ -190,9 +197,21 @@ def fit(
             logger=False,
             num_sanity_val_steps=0,
         )
-        trainer.fit(training, ckpt_path=str(last) if last.exists() and not pilot else None)
+        if pilot or not last.exists():
+            trainer.fit(training)
+        elif not _stopped(last):
+            trainer.fit(training, ckpt_path=str(last))
+        else:
+            keep.best_model_path = str(folder / "best.ckpt")
+            training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
     if pilot:
         return {}
     best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
     training.load_state_dict(best["state_dict"])
     return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)}
+
+
+def _stopped(last: Path) -> bool:
+    """Whether early stopping had ended the fit whose last checkpoint this is."""
+    states = torch.load(last, map_location="cpu", weights_only=True)["callbacks"]
+    return any(state.get("stopped_epoch", 0) > 0 for state in states.values())

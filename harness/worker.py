@@ -51,7 +51,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         fields, status, error = {}, "oom", failure
     except Exception as failure:
         traceback.print_exc()
-        fields, status, error = {}, "failed", failure
+        fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
+    shutil.rmtree(_checkpoints(cell, settings), ignore_errors=True)  # a cell that ended is not resumed: its code may be mended by then
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total = time.perf_counter() - began
     record = record.model_copy(update={"memory": measure.memory()} | fields | {"status": status})
@@ -62,6 +63,10 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if error is not None:
         record.error = {"type": type(error).__name__, "message": str(error), "log": os.path.relpath(settings.log(cell), settings.results)}
     return record
+
+
+def _checkpoints(cell: Cell, settings: Settings) -> Path:
+    return settings.work / "checkpoints" / cell.key
 
 
 def _task(cell: Cell) -> Task:
@@ -105,7 +110,7 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
         "partial": len(train) < task.entry.sizes["train"],
         "data": {"train": fingerprint(train), "dev": fingerprint(dev), "test": fingerprint(test)},
-        "parameters": {"total": estimator.parameter_count, "embedding": 0},
+        "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
         "speed": speed,
         "seconds": {"train": trained - began, "dev": ended - trained},
     }
@@ -173,7 +178,7 @@ def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entr
 def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
     """A cell trained by gradients."""
     assembly = Assembly(cell, settings)
-    folder = settings.work / "checkpoints" / cell.key
+    folder = _checkpoints(cell, settings)
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
     epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
@@ -181,7 +186,6 @@ def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
     fields = _score_and_measure(cell, settings, assembly, training, kept)
     tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
     fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
-    shutil.rmtree(folder, ignore_errors=True)
     return fields
 
 

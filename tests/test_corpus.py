@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -176,7 +175,6 @@ def test_a_damaged_cache_entry_is_made_again(tmp_path, name, damage):
 def test_nothing_half_written_is_left_behind(tmp_path):
     toy_corpus(cache=tmp_path)
     assert {file.name for file in tmp_path.rglob("*") if file.is_file()} == {"view.json", "text.npz"}
-    assert all(json.loads(file.read_text())["words"] for file in tmp_path.rglob("view.json"))
 
 
 # --- data that is not as it should be ---
@@ -215,7 +213,9 @@ def test_a_batch_holds_the_rows_that_were_asked_for():
     corpus = toy_corpus()
     batch = corpus.train.collate(np.array([7, 0, 3]))
     words = corpus.view.vocabulary.words
-    texts = [" ".join(words[i - 2] for i in ids[mask]) for ids, mask in zip(batch.inputs["text"].ids, batch.inputs["text"].mask, strict=True)]
+    texts = [
+        " ".join(words[i - 2] for i in ids[mask]) for ids, mask in zip(batch.inputs["text"].ids, batch.inputs["text"].mask, strict=True)
+    ]
     assert texts == [corpus.train.rows[row]["text"] for row in (7, 0, 3)]
     assert [corpus.target.labels[i] for i in batch.target] == [corpus.train.rows[row]["label"] for row in (7, 0, 3)]
     assert batch.units == sum(len(text.split()) for text in texts)

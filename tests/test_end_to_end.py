@@ -39,7 +39,7 @@ class GatedAverage(TextEncoder):
         return torch.relu(self.layer((weights * words.vectors).sum(1)))
 '''
 
-BAD = '''
+BAD = """
 import time
 from harness.kinds import TextEncoder
 from harness.registry import register
@@ -57,7 +57,7 @@ class Hangs(TextEncoder):
 
     def forward(self, words):
         time.sleep(600)
-'''
+"""
 
 
 @pytest.fixture
@@ -85,6 +85,7 @@ def runs(folder: Path) -> list:
     return [run for experiment in client.search_experiments() for run in client.search_runs([experiment.experiment_id])]
 
 
+@pytest.mark.slow
 def test_a_grid_runs_is_logged_and_is_not_computed_twice(archbench, tmp_path):
     grid = ("run", "-a", "kim_cnn_rand,avg_vectors", "-t", "sst2,wikiqa", "--workers", "2", *TINY)
     first = archbench(*grid)
@@ -96,7 +97,7 @@ def test_a_grid_runs_is_logged_and_is_not_computed_twice(archbench, tmp_path):
     assert all(record.partial and record.counts["train"] <= 100 for record in found.values())
     assert found["kim_cnn_rand", "sst2"].hyperparameters["maps"] == 8
 
-    logged = {run.data.tags["mlflow.runName"] if "record_key" not in run.data.tags else run.data.tags["record_key"]: run for run in runs(tmp_path)}
+    logged = {run.data.tags["record_key"]: run for run in runs(tmp_path)}
     assert set(logged) == {record.key for record in found.values()}, "one run per record, in one database"
     for record in found.values():
         told = logged[record.key].data.metrics
@@ -108,19 +109,23 @@ def test_a_grid_runs_is_logged_and_is_not_computed_twice(archbench, tmp_path):
     assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "results" / "records").rglob("*.json")}
 
 
+@pytest.mark.slow
 def test_a_plugin_that_raises_and_one_that_hangs_cost_their_own_cells_only(archbench, tmp_path):
+    """The limit is for the cell that hangs alone: a loaded machine may take longer than that for a sound one."""
     (tmp_path / "bad.py").write_text(BAD)
-    cells = ("-a", "raises,hangs,avg_vectors", "-t", "sst2", "--plugin", "bad.py", "--timeout", "25", "--workers", "3")
-    done = archbench("run", *cells, *NO_MLFLOW, "--max-train", "100")
+    cells = ("-t", "sst2", "--plugin", "bad.py", "--max-train", "100", *NO_MLFLOW)
+    limited = archbench("run", "-a", "hangs", "--timeout", "8", *cells)
+    done = archbench("run", "-a", "raises,hangs,avg_vectors", "--workers", "2", *cells)
     found = {architecture: record for (architecture, _), record in records(tmp_path).items()}
     assert {name: record.status for name, record in found.items()} == {"raises": "failed", "hangs": "timeout", "avg_vectors": "ok"}
-    assert done.returncode == 1
+    assert (limited.returncode, done.returncode) == (1, 1)
     assert (found["raises"].error["type"], found["raises"].error["message"]) == ("RuntimeError", "no such layer")
     assert "no such layer" in (tmp_path / "results" / found["raises"].error["log"]).read_text()
-    assert "--timeout" in found["hangs"].error["message"]
+    assert "--timeout" in found["hangs"].error["message"] and "--timeout" in limited.stdout
     assert "no such layer" in done.stdout and "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_one_new_file_is_a_new_architecture_and_mlflow_may_be_down(archbench, tmp_path):
     """`check` says that it is sound, `run --plugin` gives an ok record; the mirror that failed is repaired by `sync`."""
     (tmp_path / "gated_average.py").write_text(ENCODER)

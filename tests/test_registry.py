@@ -86,7 +86,7 @@ def test_overlapping_patterns_choose_an_entry_once():
 
 
 def test_an_option_that_is_not_declared_says_whose():
-    with pytest.raises(AttributeError, match="dan .*does not declare 'metrics'"):
+    with pytest.raises(AttributeError, match=r"dan .*does not declare 'metrics'"):
         _ = registry.entry("architectures", "dan").metrics
 
 
@@ -102,7 +102,7 @@ def test_a_plugin_file_is_listed_and_loaded(plugin):
 
 
 def test_a_plugin_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(RegistryError, match="nowhere.py: no such file"):
+    with pytest.raises(RegistryError, match=r"nowhere.py: no such file"):
         registry.add_plugin(tmp_path / "nowhere.py")
 
 

@@ -38,6 +38,7 @@ class Watched(Training):
     """Keeps the weights after every epoch and the rows of every batch; raises after the epoch ``cut``."""
 
     cut: int | None = None
+    now = 0  # the epoch that is being scored
 
     def __init__(self, *arguments: Any, **keywords: Any):
         super().__init__(*arguments, **keywords)
@@ -55,6 +56,7 @@ class Watched(Training):
             raise RuntimeError("the machine was switched off")
 
     def on_train_epoch_end(self) -> None:
+        Watched.now = self.current_epoch
         super().on_train_epoch_end()
         self.weights.append(copy.deepcopy(self.model.state_dict()))
 
@@ -75,9 +77,8 @@ def same(a: dict, b: dict) -> bool:
 
 def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy") -> None:
     """Dev scores (and losses) by epoch, whatever the model does."""
-    told, costs = iter(scores), iter(losses or [1.0] * len(scores))
-    monkeypatch.setattr(training, "score", lambda *_: {metric: next(told)})
-    monkeypatch.setattr(training, "predict_with_loss", lambda *_: ([], next(costs)))
+    monkeypatch.setattr(training, "score", lambda *_: {metric: scores[Watched.now]})
+    monkeypatch.setattr(training, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
 
 
 # --- optimisers and schedules ---
@@ -306,7 +307,17 @@ def test_a_fit_that_was_over_is_not_trained_further(corpus, tmp_path, monkeypatc
     assert go(first, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
     again = make(corpus, settings)
     assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
+    assert again.rows == [], "no epoch is run again"
     assert same(again.model.state_dict(), first.model.state_dict())
+
+
+def test_epochs_that_brought_nothing_are_not_run_again_either(corpus, tmp_path, monkeypatch):
+    """The last checkpoint is that of the last epoch, not that of the last improvement."""
+    scripted(monkeypatch, [0.6, 0.5, 0.4, 0.3])
+    go(make(corpus), tmp_path, 3)
+    again = make(corpus)
+    assert go(again, tmp_path, 4) == {"best_epoch": 1, "epochs": 4}
+    assert len(again.rows) == 1
 
 
 def test_patience_is_counted_across_the_cut(corpus, tmp_path, monkeypatch):

@@ -65,5 +65,3 @@ def toy_model(corpus: Corpus, architecture: str = "avg_vectors", seed: int = 0, 
     entry = registry.entry("architectures", architecture)
     torch.manual_seed(seed)
     return build(registry.load(entry), entry.kind, corpus.task.entry.type, settings, corpus.view, corpus.target, dims, None)
-
-

@@ -55,6 +55,15 @@ def test_rows_of_transitions_and_end_sum_to_one_with_smoothing():
     assert np.isfinite(hmm.transitions).all()
 
 
+def test_parameters_are_counted_as_a_plain_number():
+    """15 moves, 6 words with their tags, 16 endings with theirs; a record cannot hold a number of numpy's."""
+    hmm = HiddenMarkovTagger(longest_ending=2)
+    hmm.fit(CORPUS, [])
+    # "": D N V, and N for capitals; e he; g og; w aw with N and V; capital a na; s ps
+    assert hmm.parameter_count == 15 + 6 + (3 + 1) + 2 + 2 + 4 + 2 + 2
+    assert type(hmm.parameter_count) is int
+
+
 def test_the_same_word_is_tagged_by_its_neighbours():
     """``saw`` is seen more often as a verb: without transitions the noun after ``the`` would be lost."""
     hmm = HiddenMarkovTagger()
