@@ -187,7 +187,8 @@ def run(
 
     chosen_architectures, errors = grid.loadable(registry.match("architectures", architectures))
     chosen_tasks, more = grid.loadable(registry.match("tasks", tasks))
-    broken = errors + more
+    unread = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
+    broken = [*errors, *more, *unread.values()]
     for error in broken:
         print(f"archbench: left out: {error}", file=sys.stderr)
     planned = grid.plan(

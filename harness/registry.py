@@ -243,7 +243,7 @@ def entries(sort: Sort) -> dict[str, Entry]:
                 if other is not entry:
                     raise RegistryError(f"{entry.id!r} is registered twice: in {other.file} and in {entry.file}")
         except RegistryError as error:
-            if file in _plugins or "registered twice" in str(error):
+            if "registered twice" in str(error):
                 raise
             _unlisted[sort][file] = str(error)
     return found
@@ -252,6 +252,11 @@ def entries(sort: Sort) -> dict[str, Entry]:
 _unlisted: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
 _broken: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
 _modules: dict[Path, str] = {}
+
+
+def unlisted(sort: Sort) -> dict[Path, str]:
+    """Files that the last :func:`entries` could not read, each with its error."""
+    return dict(_unlisted[sort])
 
 
 def broken(sort: Sort) -> dict[Path, str]:

@@ -62,7 +62,8 @@ def full_record(cell: Cell = CELL) -> Record:
 def test_field_names_are_the_published_ones(store: Store):
     """Other programs read these names; one more or one less breaks them."""
     design = """schema, key, status, architecture, architecture_version, task, task_version, tier, protocol, seed, hyperparameters, devices,
-    precision, scores, main_metric, counts, partial, speed, memory, parameters, flops_per_example, seconds, environment, data, commit, dirty,
+    precision, scores, main_metric, counts, partial, speed, memory, parameters, flops_per_example, seconds, environment, data, commit,
+    dirty,
     command, started, error, predictions"""
     written = json.loads(store.write(full_record()).read_text())
     assert set(written) == {*re.split(r",\s+", design), "training"}

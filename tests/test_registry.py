@@ -147,6 +147,12 @@ def test_a_taken_id_names_both_files(plugin, taken):
     assert str(first) in str(error.value) and str(second) in str(error.value)
 
 
+def left_out(file) -> str:
+    """Why a plugin file is not listed, while the rest is."""
+    assert "dan" in registry.entries("architectures")
+    return registry.unlisted("architectures")[file]
+
+
 @pytest.mark.parametrize(
     "decorator",
     [
@@ -160,9 +166,8 @@ def test_a_taken_id_names_both_files(plugin, taken):
 )
 def test_arguments_that_a_listing_cannot_read_name_file_and_line(plugin, decorator):
     file = plugin(f"from harness.registry import Recipe, register\n\n{decorator}\nclass Mine:\n    pass\n")
-    with pytest.raises(RegistryError, match="literal") as error:
-        registry.entries("architectures")
-    assert f"{file}:3" in str(error.value)
+    error = left_out(file)
+    assert "literal" in error and f"{file}:3" in error
 
 
 @pytest.mark.parametrize(
@@ -177,9 +182,8 @@ def test_arguments_that_a_listing_cannot_read_name_file_and_line(plugin, decorat
 def test_arguments_that_are_missing_or_unknown_are_said_by_the_listing(plugin, decorator, wrong):
     """`archbench list` must not crash on a decorator that Python would refuse, nor offer what cannot be loaded."""
     file = plugin(f"from harness.registry import Recipe, register\n\n{decorator}\nclass Mine:\n    pass\n")
-    with pytest.raises(RegistryError, match=wrong) as error:
-        registry.entries("architectures")
-    assert f"{file}:3" in str(error.value)
+    error = left_out(file)
+    assert wrong in error and f"{file}:3" in error
 
 
 @pytest.mark.parametrize("content", [b"class Mine(:\n", "# caf\xe9\n".encode("latin-1"), b"x = 1\0\n"])
@@ -187,9 +191,7 @@ def test_a_plugin_that_is_no_python_is_named(plugin, content):
     """A syntax error, another encoding, a binary file."""
     file = plugin()
     file.write_bytes(content)
-    with pytest.raises(RegistryError) as error:
-        registry.entries("architectures")
-    assert str(file) in str(error.value)
+    assert str(file) in left_out(file)
 
 
 def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(plugin):

@@ -3,7 +3,7 @@
 import csv
 import gzip
 import os
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 from statistics import fmean
 
@@ -65,7 +65,7 @@ def _all_orders(question):
     """Mean AP and RR over every order of the candidates in which scores do not rise: the definition, literally."""
     precisions, reciprocals = [], []
     for order in permutations(range(len(question.scores))):
-        if any(question.scores[a] < question.scores[b] for a, b in zip(order, order[1:], strict=False)):
+        if any(question.scores[a] < question.scores[b] for a, b in pairwise(order)):
             continue
         ranks = [rank for rank, candidate in enumerate(order, start=1) if question.right[candidate]]
         precisions.append(fmean(number / rank for number, rank in enumerate(ranks, start=1)))
