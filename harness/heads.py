@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from architectures.blocks.attention import AdditiveAttention
 from architectures.blocks.beam import beam_search
-from architectures.blocks.crf import LinearChainCRF
+from architectures.blocks.crf import LinearChainCRF, transition_constraints
 from architectures.blocks.ctc import best_path, prefix_beam_search
 from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, SpanScores, Tagger, TreeEncoder, pool
 from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget, Target
@@ -210,7 +210,12 @@ class Tag(Head):
         super().__init__()
         self.target = target
         self.output = None if isinstance(encoder, Tagger) else nn.Linear(encoder.size, len(target.labels))
-        self.crf = LinearChainCRF(len(target.labels)) if getattr(encoder, "decoder", "softmax") == "crf" else None
+        self.crf = self.chain(encoder) if getattr(encoder, "decoder", "softmax") == "crf" else None
+
+    def chain(self, tagger: Tagger) -> LinearChainCRF:
+        """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names one."""
+        labels = self.target.labels
+        return LinearChainCRF(len(labels), transition_constraints(labels, tagger.scheme) if tagger.scheme else None)
 
     def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:
         """Scores (B, T, labels) and the mask of the words (B, T)."""
@@ -273,7 +278,7 @@ class Extract(Head):
         if self.no_answer is None:
             return SpanScores(scores.start, scores.end)
         if scores.no_answer is None:
-            return scores._replace(no_answer=self.no_answer.expand(len(scores.start)))
+            return scores._replace(no_answer=self.no_answer.repeat(len(scores.start)))
         return scores
 
     def loss(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
@@ -281,16 +286,15 @@ class Extract(Head):
 
         An answer beyond the cut of the passage has no position: it adds nothing.
         """
-        losses = []
-        for scores, gold in ((outputs.start, target[:, 0]), (outputs.end, target[:, 1])):
-            if outputs.no_answer is not None:
-                scores = torch.cat([outputs.no_answer[:, None], scores], dim=1)
-                gold = torch.where(gold >= -1, gold + 1, gold)
-            cut = gold >= scores.shape[1]
-            gold = gold.masked_fill(cut, 0)
-            cut |= scores.gather(1, gold.clamp(min=0)[:, None]).squeeze(1) == -torch.inf
-            losses.append(F.cross_entropy(scores, gold.masked_fill(cut, IGNORED), ignore_index=IGNORED, reduction="sum"))
-        return sum(losses) / max(len(target), 1)
+        scores = torch.stack([outputs.start, outputs.end], dim=1)
+        if outputs.no_answer is not None:
+            scores = torch.cat([outputs.no_answer[:, None, None].expand(-1, 2, 1), scores], dim=2)
+            target = torch.where(target >= -1, target + 1, target)
+        within = (target >= 0) & (target < scores.shape[2])
+        reached = scores.gather(2, target.where(within, 0)[..., None]).squeeze(2) > -torch.inf
+        counted = (within & reached).all(1, keepdim=True)
+        gold = target.where(counted, IGNORED)
+        return F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum") / len(target)
 
     def decode(self, encoder: Any, outputs: SpanScores, batch: Batch, split: Split) -> list[str]:
         first, last, score = best_spans(outputs.start, outputs.end)

@@ -148,10 +148,14 @@ class PairEncoder(Encoder):
 
 
 class Tagger(Encoder):
-    """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``."""
+    """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``.
+
+    ``scheme`` ("BIO" or "BIOES") forbids a CRF to decode labels that break it.
+    """
 
     view = Words(lower=False)
     decoder: str = "softmax"
+    scheme: str = ""
 
 
 class SpanScores(NamedTuple):

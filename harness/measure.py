@@ -116,7 +116,9 @@ def parameters(model: nn.Module) -> dict[str, int]:
 
 
 def flops_per_example(model: Model, batch: Batch) -> float | None:
-    """Floating-point operations of one forward pass divided by the batch's examples; None where the pass depends on values.
+    """Floating-point operations of one forward pass divided by the batch's examples.
+
+    None where the pass depends on values, or does nothing that the counter knows (a generator's pass begins with its loss).
 
     Counted on a copy without storage (device ``meta``): on the CPU the counter misses fused layers such as LSTM.
     """
@@ -128,7 +130,7 @@ def flops_per_example(model: Model, batch: Batch) -> float | None:
         counter = FlopCounterMode(display=False)
         with counter, torch.no_grad():
             clone(move_data_to_device(batch.inputs, "meta"))
-        return counter.get_total_flops() / len(batch.rows)
+        return counter.get_total_flops() / len(batch.rows) or None
     except Exception:  # whatever a forward pass does with values that are not there; the cell is trained by now
         return None
 

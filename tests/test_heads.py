@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness.batching import Ragged
 from harness.corpus import Batch
 from harness.heads import (
@@ -469,3 +470,24 @@ def test_generation_searches_with_the_beam_that_the_architecture_asks_for():
         encoder = Chain(p.log(), beam)
         found[beam] = Generate(encoder, generated()).decode(encoder, outputs, batch(1), None)
     assert found == {1: ["ape"], 2: ["bee"]}
+
+
+def test_an_answer_whose_end_is_cut_adds_nothing():
+    """A start without its end would teach the reader to begin answers that it cannot finish."""
+    outputs = SpanScores(torch.randn(2, 3), torch.randn(2, 3))
+    both = ExtractSpan.loss(None, None, outputs, torch.tensor([[0, 1], [2, 5]]))
+    one = ExtractSpan.loss(None, None, SpanScores(outputs.start[:1], outputs.end[:1]), torch.tensor([[0, 1]]))
+    assert torch.allclose(both, one / 2)
+
+
+def test_a_chunk_scheme_forbids_what_breaks_it():
+    """With a scheme, no decoded sentence has an inside without its begin, whatever the emissions say."""
+    target = TagTarget()
+    target.labels = ["B-PER", "I-PER", "O"]
+    tagger = BiLSTMCRF(4, 3, hidden=2, scheme="BIO")
+    emissions = torch.tensor([[[0.0, 9.0, 1.0], [0.0, 9.0, 0.0]]])
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    decoded = Tag(tagger, target).decode(tagger, (emissions, mask), None, None)
+    assert decoded == [["B-PER", "I-PER"]]
+    free = BiLSTMCRF(4, 3, hidden=2)
+    assert Tag(free, target).decode(free, (emissions, mask), None, None) == [["I-PER", "I-PER"]]

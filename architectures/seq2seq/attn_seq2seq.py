@@ -37,7 +37,7 @@ class DecoderState(NamedTuple):
     source="Z16.1.2 R25.3.1 M-A.5",
     year=2015,
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=80, epochs=20, clip=1.0, vector_dims=620),
-    tiny={"encoder_hidden": 96, "hidden": 96, "symbol_size": 32},
+    tiny={"encoder_hidden": 64, "hidden": 64, "symbol_size": 32},
     deviations=(
         "LSTM cells as in the source text; the paper has gated recurrent units.",
         "Scores are linear in the state; the paper has a maxout layer over state, context and last symbol.",

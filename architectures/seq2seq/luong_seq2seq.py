@@ -32,7 +32,7 @@ class DecoderState(NamedTuple):
     source="Z16.1.2 R25.3.1",
     year=2015,
     recipe=Recipe(optimizer="sgd", lr=1.0, batch_size=128, epochs=12, clip=5.0, lr_schedule="linear", vector_dims=1000),
-    tiny={"hidden": 96, "layers": 1, "symbol_size": 32},
+    tiny={"hidden": 64, "layers": 1, "symbol_size": 32},
     deviations=(
         "The learning rate falls linearly; the paper halves it each epoch from the ninth on.",
         "Attention is global; the paper's window around a predicted position is not built.",

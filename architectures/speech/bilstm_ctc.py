@@ -18,7 +18,7 @@ from harness.views.frames import FrameBatch, Frames
     source="X4.5.2 Fig4.11",
     year=2013,
     recipe=Recipe(optimizer="sgd", lr=0.002, momentum=0.9, batch_size=1, epochs=100, patience=10),
-    tiny={"hidden": 128, "layers": 1},
+    tiny={"hidden": 96, "layers": 1},
     deviations=(
         "Two frames are joined into one step, which halves the sequence.",
         "No noise is added to the weights.",

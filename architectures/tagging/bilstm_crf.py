@@ -28,13 +28,14 @@ class BiLSTMCRF(Tagger):
     """Emission scores, linear in the states of a BiLSTM; the label sequence as a whole is scored by a linear-chain CRF.
 
     The CRF (``architectures/blocks/crf.py``) adds a score for each pair of neighbouring labels, and for the first and the last label. It is
-    trained on the exact log-likelihood of the sentence and decoded by Viterbi.
+    trained on the exact log-likelihood of the sentence and decoded by Viterbi. ``scheme`` ("BIO" or "BIOES") forbids labels that break it.
     """
 
     decoder = "crf"
 
-    def __init__(self, width: int, labels: int, hidden: int = 300, layers: int = 1):
+    def __init__(self, width: int, labels: int, hidden: int = 300, layers: int = 1, scheme: str = ""):
         super().__init__()
+        self.scheme = scheme
         self.recurrence = Recurrent("lstm", width, hidden, layers, bidirectional=True)
         self.emissions = nn.Linear(self.recurrence.size, labels)
 
