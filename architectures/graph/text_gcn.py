@@ -112,6 +112,7 @@ def _identity(row: Row) -> tuple[str, str]:
     year=2019,
     tiny={"hidden": 16},
     deviations=(
+        "TRANSDUCTIVE, as in the paper: the test texts, without their labels, are in its graph.",
         "Answers with the scores of the epoch with the lowest dev loss, not of the last one.",
         "Stops early on the task's dev split, not on a tenth of the training texts.",
         "Keeps stop words and, unless min_count says otherwise, rare words, as the paper does for short texts only.",
