@@ -74,6 +74,11 @@ def _task(cell: Cell) -> Task:
     return registry.load(entry)(entry)
 
 
+def _partial(cell: Cell, task: Task, examples: int) -> bool:
+    """Whether the cell saw less than the task offers: fewer training examples than the official split has, or capped passes over them."""
+    return examples < task.entry.sizes["train"] or cell.hyperparameters["limits"]["max_epochs"] is not None
+
+
 def _constructor_settings(cell: Cell) -> dict[str, Any]:
     return {name: value for name, value in cell.hyperparameters.items() if name not in NOT_CONSTRUCTOR}
 
@@ -108,7 +113,7 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
         speed |= measure.inference(lambda chosen: estimator.predict([rows[i] for i in chosen]), lengths, batch_size=64, seconds=1.0)
     return fields | {
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
-        "partial": len(train) < task.entry.sizes["train"],
+        "partial": _partial(cell, task, len(train)),
         "data": {"train": fingerprint(train), "dev": fingerprint(dev), "test": fingerprint(test)},
         "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
         "speed": speed,
@@ -222,7 +227,7 @@ def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, train
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
-        "partial": len(corpus.train) < task.entry.sizes["train"],
+        "partial": _partial(cell, task, len(corpus.train)),
         "data": corpus.fingerprints,
         "parameters": measure.parameters(model),
         "speed": speed,

@@ -261,6 +261,7 @@ def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monke
     original = registry.entry
     monkeypatch.setattr(registry, "entry", lambda sort, id: whole if id == "sst2" else original(sort, id))
     assert run_cell(cell, make_settings()).partial is False
+    assert run_cell(plan("avg_vectors", "sst2", max_train=None, max_epochs=1), make_settings()).partial is True, "its passes are capped"
 
 
 def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):

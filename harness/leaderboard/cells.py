@@ -83,6 +83,8 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     if any(record.partial for record in result.ok):
         size = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
         notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {f'{size:,}' if size else 'more'}")
+        if passes := first.hyperparameters.get("limits", {}).get("max_epochs"):
+            notes.append(f"at most {passes} passes over them")
     for entry, version in (
         (board.architectures.get(first.architecture), first.architecture_version),
         (board.tasks.get(first.task), first.task_version),
