@@ -101,17 +101,23 @@ def register(
     tiny: dict[str, Any] = MappingProxyType({}),
     deviations: tuple[str, ...] = (),
     version: int = 1,
+    variants: dict[str, dict[str, Any]] = MappingProxyType({}),
 ):
-    """Register an architecture class under ``id``; stack several on one class for its variants.
+    """Register an architecture class under ``id``, and under the ids of its ``variants`` with what each of them has otherwise.
 
-    ``hyperparameters`` fixes constructor arguments for this id (a variant); ``tiny`` are sizes for the contract tests;
-    ``deviations`` says, one sentence each, where this differs from the paper; ``version`` is raised when results would change.
-    Every argument is a literal (or ``Recipe(...)`` of literals), because listings are read from the source text.
+    ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract tests; ``deviations`` says, one
+    sentence each, where this differs from the paper; ``version`` is raised when results would change. A variant that has little in
+    common with the rest takes a decorator of its own. Every argument is a literal (or ``Recipe(...)`` of literals), because listings
+    are read from the source text.
     """
     if kind not in KINDS:
         raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
     options = dict(name=name, kind=kind, paper=paper, source=source, year=year, recipe=recipe, hyperparameters=dict(hyperparameters))
-    return _register("architectures", id, options | dict(tiny=dict(tiny), deviations=deviations, version=version))
+    options |= dict(tiny=dict(tiny), deviations=deviations, version=version)
+    for variant, changes in variants.items():
+        if unknown := set(changes) - set(options):
+            raise RegistryError(f"{variant}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}")
+    return _register("architectures", {id: options} | {variant: options | changes for variant, changes in variants.items()})
 
 
 def register_task(
@@ -136,15 +142,16 @@ def register_task(
     if main_metric not in metrics:
         raise RegistryError(f"{id}: main metric {main_metric!r} is not among its metrics {metrics}")
     options = dict(name=name, type=type, metrics=metrics, main_metric=main_metric, sizes=sizes, epochs=epochs)
-    return _register("tasks", id, options | dict(protocol=protocol, version=version))
+    return _register("tasks", {id: options | dict(protocol=protocol, version=version)})
 
 
-def _register(sort: Sort, id: str, options: dict[str, Any]):
+def _register(sort: Sort, options_of: dict[str, dict[str, Any]]):
     def keep(cls: type) -> type:
-        known = _registered.get((sort, id))
-        if known and known[0].__qualname__ != cls.__qualname__:
-            raise RegistryError(f"{id} is registered twice: by {known[0].__module__} and by {cls.__module__}")
-        _registered[sort, id] = cls, options
+        for id, options in options_of.items():
+            known = _registered.get((sort, id))
+            if known and known[0].__qualname__ != cls.__qualname__:
+                raise RegistryError(f"{id} is registered twice: by {known[0].__module__} and by {cls.__module__}")
+            _registered[sort, id] = cls, options
         return cls
 
     return keep
@@ -228,8 +235,10 @@ def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
                 _CHECKS[sort](id, **options)
             except (TypeError, RegistryError) as error:
                 raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
+            variants = options.pop("variants", {})
             options = _DEFAULTS[sort] | options
-            yield Entry(id, sort, file, node.name, MappingProxyType(options))
+            for each, changes in ({id: {}} | variants).items():
+                yield Entry(each, sort, file, node.name, MappingProxyType(options | changes))
 
 
 def entries(sort: Sort) -> dict[str, Entry]:

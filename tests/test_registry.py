@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,14 @@ class Mine:
 
 
 @pytest.fixture(autouse=True)
-def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test begins without plugins and leaves none behind."""
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test begins without plugins and leaves none behind; what is built in and was imported meanwhile stays registered."""
     monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(registry, "_broken", {"architectures": {}, "tasks": {}})
+    yield
+    for key, (cls, _) in list(registry._registered.items()):
+        if not cls.__module__.startswith(("architectures.", "tasks.")):
+            del registry._registered[key]
 
 
 @pytest.fixture
@@ -287,3 +290,19 @@ def test_every_built_in_file_registers_something():
         listed = {entry.file for entry in registry.entries(sort).values()}
         assert registry.broken(sort) == {}
         assert set(registry._files(sort)) <= listed
+
+
+def test_variants_are_listed_as_they_are_registered(plugin):
+    """A variant that is listed with its base's settings would be run as its base."""
+    variants = 'variants={"mine_wide": {"name": "Mine, wide", "hyperparameters": {"hidden": 9}}}'
+    plugin(PLUGIN.format(id="mine").replace("year=2026", f"year=2026, {variants}", 1))
+    found = registry.entries("architectures")
+    registry.load(found["mine"])
+    assert found["mine_wide"].hyperparameters == {"hidden": 9} and found["mine_wide"].paper == found["mine"].paper
+    for id in ("mine", "mine_wide"):
+        assert dict(found[id].options) == registry.registered("architectures", id)
+
+
+def test_a_variant_that_changes_what_there_is_not_is_named(plugin):
+    file = plugin(PLUGIN.format(id="mine").replace("year=2026", 'year=2026, variants={"mine_wide": {"hiden": 9}}', 1))
+    assert "mine_wide" in left_out(file) and "hiden" in left_out(file)

@@ -42,24 +42,7 @@ def remaining(length: int) -> int:
         "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
         "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
     ),
-)
-@register(
-    "char_cnn_large",
-    name="Character CNN, large",
-    kind="text",
-    paper="Zhang et al. 2015",
-    source="M2.3[50] T1 T2",
-    year=2015,
-    recipe=Recipe(
-        optimizer="sgd", lr=0.01, momentum=0.9, batch_size=128, epochs=30, patience=30, lr_schedule="inverse_epoch", decay=0.3333
-    ),
-    hyperparameters={"maps": 1024, "hidden": 2048, "spread": 0.02},
-    tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
-    deviations=(
-        "No thesaurus augmentation: these are the paper's rows without it.",
-        "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
-        "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
-    ),
+    variants={"char_cnn_large": {"name": "Character CNN, large", "hyperparameters": {"maps": 1024, "hidden": 2048, "spread": 0.02}}},
 )
 class CharacterCNN(TextEncoder):
     """One-hot characters, read backwards, through six convolutions (7, 7, 3, 3, 3, 3) and two dense layers; ReLU after each.

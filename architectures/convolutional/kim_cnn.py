@@ -19,42 +19,23 @@ from harness.views.words import WordBatch
     year=2014,
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25),
     tiny={"maps": 8},
-)
-@register(
-    "kim_cnn_static",
-    name="Kim CNN, static vectors",
-    kind="text",
-    paper="Kim 2014",
-    source="M2.3[46] X4.5.1",
-    year=2014,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25),
-    hyperparameters={"channels": "static"},
-    tiny={"maps": 8},
-    deviations=("Without --vectors its fixed vectors are random, not word2vec.",),
-)
-@register(
-    "kim_cnn_nonstatic",
-    name="Kim CNN, tuned vectors",
-    kind="text",
-    paper="Kim 2014",
-    source="M2.3[46] X4.5.1",
-    year=2014,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25),
-    hyperparameters={"channels": "tuned"},
-    tiny={"maps": 8},
-    deviations=("Without --vectors its vectors start at random, which is kim_cnn_rand.",),
-)
-@register(
-    "kim_cnn_multichannel",
-    name="Kim CNN, static and tuned vectors",
-    kind="text",
-    paper="Kim 2014",
-    source="M2.3[46] X4.5.1",
-    year=2014,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25),
-    hyperparameters={"channels": "multichannel"},
-    tiny={"maps": 8},
-    deviations=("Without --vectors both channels start from random vectors, not word2vec.",),
+    variants={
+        "kim_cnn_static": {
+            "name": "Kim CNN, static vectors",
+            "hyperparameters": {"channels": "static"},
+            "deviations": ("Without --vectors its fixed vectors are random, not word2vec.",),
+        },
+        "kim_cnn_nonstatic": {
+            "name": "Kim CNN, tuned vectors",
+            "hyperparameters": {"channels": "tuned"},
+            "deviations": ("Without --vectors its vectors start at random, which is kim_cnn_rand.",),
+        },
+        "kim_cnn_multichannel": {
+            "name": "Kim CNN, static and tuned vectors",
+            "hyperparameters": {"channels": "multichannel"},
+            "deviations": ("Without --vectors both channels start from random vectors, not word2vec.",),
+        },
+    },
 )
 class KimCNN(TextEncoder):
     """One layer of convolutions over windows of 3, 4 and 5 words, ReLU, the maximum of each map over time, dropout.

@@ -37,56 +37,28 @@ from harness.views.subwords import SubwordBatch, Subwords
         "Pre-training itself (masked words, next sentence) is not part of this entry.",
         "Warms up over 100 steps, not over a tenth of them.",
     ),
-)
-@register(
-    "bert_base",
-    name="BERT-base",
-    kind="plm",
-    paper="Devlin et al. 2018",
-    source="M2.10[7] T1-T4 R25",
-    year=2018,
-    recipe=Recipe(
-        optimizer="adamw",
-        lr=0.00003,
-        batch_size=32,
-        epochs=3,
-        patience=3,
-        weight_decay=0.01,
-        clip=1.0,
-        lr_schedule="linear",
-        warmup_steps=100,
-    ),
-    hyperparameters={"pretrained": "bert-base-uncased", "layers": 12, "hidden": 768, "heads": 12},
-    tiny={"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-    deviations=(
-        "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
-        "Warms up over 100 steps, not over a tenth of them.",
-    ),
-)
-@register(
-    "bert_large",
-    name="BERT-large",
-    kind="plm",
-    paper="Devlin et al. 2018",
-    source="M2.10[7] T1-T4 R25",
-    year=2018,
-    recipe=Recipe(
-        optimizer="adamw",
-        lr=0.00003,
-        batch_size=32,
-        epochs=3,
-        patience=3,
-        weight_decay=0.01,
-        clip=1.0,
-        lr_schedule="linear",
-        warmup_steps=100,
-    ),
-    hyperparameters={"pretrained": "bert-large-uncased", "layers": 24, "hidden": 1024, "heads": 16},
-    tiny={"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-    deviations=(
-        "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
-        "Warms up over 100 steps, not over a tenth of them.",
-    ),
+    variants={
+        "bert_base": {
+            "name": "BERT-base",
+            "source": "M2.10[7] T1-T4 R25",
+            "hyperparameters": {"pretrained": "bert-base-uncased", "layers": 12, "hidden": 768, "heads": 12},
+            "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
+            "deviations": (
+                "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
+                "Warms up over 100 steps, not over a tenth of them.",
+            ),
+        },
+        "bert_large": {
+            "name": "BERT-large",
+            "source": "M2.10[7] T1-T4 R25",
+            "hyperparameters": {"pretrained": "bert-large-uncased", "layers": 24, "hidden": 1024, "heads": 16},
+            "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
+            "deviations": (
+                "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
+                "Warms up over 100 steps, not over a tenth of them.",
+            ),
+        },
+    },
 )
 class BERT(PretrainedEncoder):
     """Piece, segment and learned position vectors added, then transformer layers with GELU and the norm after each residual sum.

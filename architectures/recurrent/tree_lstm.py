@@ -54,21 +54,16 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
         "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",
         "Word vectors are trained at the rate of all weights, not at 0.1.",
     ),
-)
-@register(
-    "tree_lstm_child_sum",
-    name="Tree-LSTM, child-sum",
-    kind="tree",
-    paper="Tai et al. 2015",
-    source="M2.2[33]",
-    year=2015,
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=25, weight_decay=0.0001),
-    hyperparameters={"children": "sum", "hidden": 168},
-    tiny={"hidden": 16},
-    deviations=(
-        "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at each node.",
-        "Word vectors are trained at the rate of all weights, not at 0.1.",
-    ),
+    variants={
+        "tree_lstm_child_sum": {
+            "name": "Tree-LSTM, child-sum",
+            "hyperparameters": {"children": "sum", "hidden": 168},
+            "deviations": (
+                "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at each node.",
+                "Word vectors are trained at the rate of all weights, not at 0.1.",
+            ),
+        },
+    },
 )
 class TreeLSTM(TreeEncoder):
     """Memory cells up the tree, with a forget gate per child: c = i * u + sum_k f_k * c_k, h = o * tanh(c).
