@@ -13,11 +13,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from harness import measure, registry
+from harness.batching import length_buckets
 from harness.corpus import Batch, Corpus, limit
 from harness.grid import Settings
 from harness.heads import ADAPTERS
@@ -102,15 +104,16 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
     began = time.perf_counter()
     estimator.fit(train.to_list(), dev.to_list(), unlabelled)
     trained = time.perf_counter()
-    dev_scores = score(task.entry.metrics, estimator.predict(dev.to_list()), dev)
+    asked = _without_answers(dev)
+    dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
     fields = _outcome(cell, task, settings, dev_scores, test, estimator.predict(_without_answers(test)))
     speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None, "unstable": True}
     if not estimator.transductive:
-        rows = dev.to_list()
-        lengths = measure.np.ones(len(rows))
-        speed |= measure.inference(lambda chosen: estimator.predict([rows[i] for i in chosen]), lengths, batch_size=64, seconds=1.0)
+        speed |= measure.inference(
+            lambda rows: estimator.predict([asked[i] for i in rows]), np.ones(len(asked)), batch_size=64, seconds=1.0
+        )
     return fields | {
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
         "partial": _partial(cell, task, len(train)),
@@ -223,7 +226,7 @@ def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, train
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
     fields = _outcome(cell, task, settings, dev, test.rows, predict(model, test, batch_size, device))
     speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
-    rows = measure.length_buckets(corpus.dev.lengths, batch_size, measure.np.random.default_rng(0))[0]
+    rows = length_buckets(corpus.dev.lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
