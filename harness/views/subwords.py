@@ -70,7 +70,7 @@ class Subwords(View):
         from transformers import AutoTokenizer  # slow to import, and an extra
 
         try:
-            loaded = AutoTokenizer.from_pretrained(source, use_fast=True)
+            loaded = AutoTokenizer.from_pretrained(source, use_fast=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise ValueError(f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}") from error
         special = [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
