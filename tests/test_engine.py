@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing.context import ForkServerProcess
 
 import psutil
 import pytest
@@ -103,6 +104,20 @@ def test_a_fork_server_that_dies_costs_no_cell(make_cell, make_settings):
     settings.work.mkdir(parents=True)
     records = local.run([make_cell("kills_server"), make_cell("fine")], settings, workers=1, function=FAKE)
     assert [r.status for r in records] == ["ok", "ok"]
+
+
+def test_a_server_that_refuses_for_a_moment_costs_no_cell(make_cell, make_settings, monkeypatch):
+    """A dying fork server still counts as running: asked in that moment it refuses, and the grid must ask again."""
+    start, refusals = ForkServerProcess.start, iter([True, True, False])
+
+    def refusing(process):
+        if next(refusals):
+            raise ConnectionRefusedError
+        start(process)
+
+    monkeypatch.setattr(ForkServerProcess, "start", refusing)
+    monkeypatch.setattr(local, "START_PAUSES", (0.0, 0.0))
+    assert [r.status for r in local.run([make_cell("fine")], make_settings(), workers=1, function=FAKE)] == ["ok"]
 
 
 def test_a_failing_cell_never_stops_the_grid(make_cell, make_settings):

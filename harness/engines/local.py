@@ -40,6 +40,7 @@ MALLOC = {
 GRACE = 5.0  # seconds from TERM to KILL
 POLL = 0.1  # seconds between two looks at the running cells
 MEMORY_POLL = 0.5
+START_PAUSES = (0.1, 0.3, 1.0, 2.0)  # seconds between tries to start a process
 TAIL = 20  # log lines that go into the record of a cell that died
 SERVER_LOST = 255  # what multiprocessing reports when the fork server died and nobody knows how its child ended
 PR_SET_PDEATHSIG = 1
@@ -120,16 +121,17 @@ class _Running:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.found = self._stamp()
         self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
-        self.process = context.Process(target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible))
-        try:
-            with _environment(self.settings.threads):
-                self.process.start()
-        except (EOFError, OSError):
-            # The server died before or while it forked; multiprocessing starts a new one at the next try.
-            if self.retried:
-                raise
-            self.retried = True
-            self.start()
+        for pause in (*START_PAUSES, None):
+            self.process = context.Process(target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible))
+            try:
+                with _environment(self.settings.threads):
+                    self.process.start()
+                return
+            except (EOFError, OSError):
+                # A server that is just dying refuses, and counts as running until it is gone: only then is a new one started.
+                if pause is None:
+                    raise
+                time.sleep(pause)
 
     def _stamp(self) -> tuple[int, int] | None:
         """Tells one version of the record file from another."""
@@ -166,7 +168,10 @@ class _Running:
         self.signal(signal.SIGKILL)  # processes that it left behind
         if self.process.exitcode == SERVER_LOST and not self.retried and self.kill_at is None and not self.written():
             self.retried = True
-            self.start()
+            try:
+                self.start()
+            except (EOFError, OSError) as error:
+                return self.failure("failed", "engine", f"no process could be started again: {error!r}")
             return None
         return self._record()
 
