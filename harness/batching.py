@@ -122,5 +122,5 @@ class Batches(torch.utils.data.IterableDataset):
 
     def __iter__(self) -> Iterator:
         buckets = self._buckets()
-        for rows in buckets[self.rank : len(self) * self.world : self.world]:
+        for rows in buckets[self.rank : len(buckets) // self.world * self.world : self.world]:
             yield self.collate(rows)

@@ -165,7 +165,7 @@ class _Case:
             entry = registry.entry("architectures", settings["wraps"])
             settings = grid.hyperparameters(entry) | entry.tiny
         self.cls, self.kind, self.settings = registry.load(entry), entry.kind, settings
-        view = next(v for v in (self.cls.reads(column, settings) for column in registry.load(task).inputs) if v is not None)
+        view = self.cls.view_for(task, settings)
         self.corpus = _corpus(self.task, view, self.kind)
         self.audio = "audio" in self.corpus.train.rows.column_names
 
@@ -188,7 +188,7 @@ class _Case:
         view = self.corpus.view
         model = build(self.cls, self.kind, self.task.entry.type, self.settings, view, self.corpus.target, VECTOR_DIMS, None)
         if self.regime is not None:
-            self.regime.prepare(model, torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None)
+            self.regime.apply(model, view)
         return model
 
     def loss(self, model: Model, batch: Batch) -> Tensor:

@@ -5,6 +5,7 @@ The test split is a method, not an attribute: only the scoring step calls it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -62,7 +63,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
+    @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Units of each row, all fields together."""
         return sum(self.view.lengths(columns) for columns in self.inputs.values())

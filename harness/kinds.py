@@ -38,10 +38,16 @@ class Architecture:
         return copy.deepcopy(cls.view) if cls.view is not None and cls.view.column == column else None
 
     @classmethod
+    def view_for(cls, task: Entry, hyperparameters: dict[str, Any]) -> View | None:
+        """A fresh view for the first of the task's inputs that this architecture can read; None when it can read none."""
+        views = (cls.reads(column, hyperparameters) for column in registry.load(task).inputs)
+        return next((view for view in views if view is not None), None)
+
+    @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         """Why this architecture cannot run on a task whose type it fits, or None."""
         columns = registry.load(task).inputs
-        if any(cls.reads(column, hyperparameters) for column in columns):
+        if cls.view_for(task, hyperparameters) is not None:
             return None
         wanted = getattr(cls.view, "column", "text")
         return f"reads {wanted}, but {task.id} offers {' and '.join(columns)}"
@@ -243,6 +249,11 @@ class Regime(Architecture):
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         return None
+
+    def apply(self, model: nn.Module, view: View) -> None:
+        """Prepare a fresh model that reads ``view``."""
+        # Rows 0 and 1 of a word table are padding and the unknown word, which no vocabulary counts.
+        self.prepare(model, torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None)
 
     def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
         """Change the model before training; ``counts`` are the training frequencies of its word table's rows."""

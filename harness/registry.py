@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -212,8 +213,21 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _parse(file: Path, sort: Sort) -> Iterator[Entry]:
-    """Entries that the decorators in ``file`` declare, read from the source text."""
+def _parse(file: Path, sort: Sort) -> tuple[Entry, ...]:
+    """Entries that the decorators in ``file`` declare, read from the source text; once for each version of the file."""
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise RegistryError(f"{file}: {error}") from error
+    return _parsed(file, sort, (status.st_mtime_ns, status.st_size))
+
+
+@functools.cache
+def _parsed(file: Path, sort: Sort, version: tuple[int, int]) -> tuple[Entry, ...]:
+    return tuple(_declared(file, sort))
+
+
+def _declared(file: Path, sort: Sort) -> Iterator[Entry]:
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
     except SyntaxError as error:

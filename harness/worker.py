@@ -140,8 +140,7 @@ class Assembly:
         self.regime, self.encoder_entry, self.settings = _unwrap(entry, _constructor_settings(cell))
         self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
         kind, self.type = self.encoder_entry.kind, self.task.entry.type
-        views = (self.encoder_class.reads(column, self.settings) for column in registry.load(self.task.entry).inputs)
-        view = next(view for view in views if view is not None)
+        view = self.encoder_class.view_for(self.task.entry, self.settings)
         target = ADAPTERS[kind, self.type][1]()
         limits, cache = cell.hyperparameters["limits"], settings.work / "encoded"
         self.corpus = Corpus(self.task, cell.tier, settings.data_dir, view, target, kind, limits["max_train"], cache)
@@ -157,8 +156,7 @@ class Assembly:
             print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
         model = build(self.encoder_class, self.encoder_entry.kind, self.type, self.settings, view, self.corpus.target, dims, vectors)
         if self.regime is not None:
-            counts = torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None
-            self.regime.prepare(model, counts)
+            self.regime.apply(model, view)
         return model
 
     def training_of(self, model: Model, lr: float) -> Training:

@@ -51,7 +51,7 @@ def trained(tmp_path: Path):
     def train(id: str, architecture: str, epochs: int, lr: float = 0.01, dims: int = 24, **sizes: Any) -> float:
         task, entry = task_of(id), registry.entry("architectures", architecture)
         cls, settings = registry.load(entry), grid.hyperparameters(entry) | sizes
-        view = next(v for v in (cls.reads(column, settings) for column in registry.load(task.entry).inputs) if v is not None)
+        view = cls.view_for(task.entry, settings)
         corpus = Corpus(task, "mini", None, view, ADAPTERS[entry.kind, task.entry.type][1](), entry.kind, None, None)
         torch.manual_seed(0)
         model = build(cls, entry.kind, task.entry.type, settings, view, corpus.target, dims, None)

@@ -87,8 +87,8 @@ class AdversarialTraining(Regime):
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        views = [registry.load(wrapped).reads(column, wrapped.hyperparameters) for column in registry.load(task).inputs]
-        if not any(view is not None and view.embeds for view in views):
+        view = registry.load(wrapped).view_for(task, wrapped.hyperparameters)
+        if view is None or not view.embeds:
             return f"moves word vectors, and {wrapped.id} reads none on {task.id}"
         return None
 
