@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import json
 import os
 import zipfile
@@ -153,9 +154,16 @@ class Corpus:
     def _cached(self, name: str, data: str) -> Path | None:
         if self.cache is None:
             return None
-        identity = [self.view.settings(), sorted(self.fields), self.fingerprints["train"], data]
+        identity = [self.view.settings(), _source(type(self.view)), sorted(self.fields), self.fingerprints["train"], data]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return self.cache / digest / name
+
+
+@functools.cache
+def _source(view: type) -> str:
+    """Digest of the code of a view and its bases: what another version of it encoded is not read."""
+    files = sorted({inspect.getfile(cls) for cls in view.__mro__ if cls.__module__ != "builtins"})
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
 def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:

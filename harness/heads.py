@@ -17,7 +17,7 @@ from architectures.blocks.attention import AdditiveAttention
 from architectures.blocks.beam import beam_search
 from architectures.blocks.crf import LinearChainCRF, transition_constraints
 from architectures.blocks.ctc import best_path, prefix_beam_search
-from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, SpanScores, Tagger, TreeEncoder, pool
+from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, SpanScores, Tagger, TreeEncoder
 from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget, Target
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ LONGEST_ANSWER = 30
 def text_vector(encoder: Encoder, text: Any) -> Tensor:
     """The vector (B, size) of one text, whatever the encoder's kind."""
     if isinstance(encoder, SequenceEncoder):
-        return pool(encoder(text.vectors, text.mask), text.mask, encoder.pooling)
+        return encoder.pooled(encoder(text.vectors, text.mask), text.mask)
     if isinstance(encoder, PretrainedEncoder):
         return encoder.pooled(encoder(text))
     return encoder(text)

@@ -96,7 +96,7 @@ def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
 class SequenceEncoder(Encoder):
     """Vectors (B, T, width) and mask (B, T) to states (B, T, ``size``); never sees what the vectors stand for.
 
-    ``pooling`` is how a task that needs one vector gets it.
+    ``pooling`` is how a task that needs one vector gets it; an architecture with a pooling of its own overrides :meth:`pooled`.
     """
 
     size: int
@@ -108,6 +108,10 @@ class SequenceEncoder(Encoder):
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         raise NotImplementedError
+
+    def pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Vector (B, size) of the whole text."""
+        return pool(states, mask, self.pooling)
 
 
 class TextEncoder(Encoder):

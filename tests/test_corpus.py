@@ -10,7 +10,7 @@ import pytest
 import torch
 from toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 
-from harness import registry
+from harness import corpus, registry
 from harness.batching import Ragged
 from harness.corpus import limit
 from harness.task import DataError
@@ -145,6 +145,15 @@ def test_another_setting_or_other_data_is_another_entry(tmp_path):
     assert len(data) == len(settings) + 1, "another dev split under the same vocabulary"
     toy_corpus(max_train=20, cache=tmp_path)
     assert len(entries(tmp_path)) == len(data) + len(before), "another training set gives another vocabulary, so another dev too"
+
+
+def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):
+    """A view mended in a new version must not meet what the old one wrote."""
+    toy_corpus(cache=tmp_path)
+    before = entries(tmp_path)
+    monkeypatch.setattr(corpus, "_source", lambda view: "another digest")
+    toy_corpus(cache=tmp_path)
+    assert len(entries(tmp_path)) == 2 * len(before)
 
 
 def test_the_two_texts_of_a_pair_are_cached_apart(tmp_path):

@@ -119,6 +119,15 @@ def test_a_sequence_encoders_own_pooling_makes_the_vector_of_its_text():
     assert torch.equal(text_vector(Identity(4, "mean"), text), pool(STATES, text.mask, "mean"))
 
 
+class FirstState(Identity):
+    def pooled(self, states, mask):
+        return states[:, 0]
+
+
+def test_an_encoder_with_a_pooling_of_its_own_is_asked_for_it():
+    assert torch.equal(text_vector(FirstState(4, "mean"), words(STATES, [2, 1])), STATES[:, 0])
+
+
 # classes, pairs, ranking
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -44,7 +45,8 @@ class Vocabulary:
 class WordBatch(NamedTuple):
     """Words of B texts, T at most: ``ids`` (B, T), ``mask`` (B, T) true at words, ``lengths`` (B,), and their ``vectors`` (B, T, D).
 
-    ``static`` (B, T, D) are the untouched copies of tuned vectors, for an architecture that asks for both.
+    ``static`` (B, T, D) are the untouched copies of tuned vectors, for an architecture that asks for both. ``spellings`` (B, T) number
+    the words by their letters: unknown words share one id, but two of them are the same word only if their spelling is (0 at padding).
     """
 
     ids: Tensor
@@ -52,6 +54,12 @@ class WordBatch(NamedTuple):
     lengths: Tensor
     vectors: Tensor = torch.empty(0)
     static: Tensor = torch.empty(0)
+    spellings: Tensor = torch.empty(0)
+
+
+def spelling(word: str) -> int:
+    """A positive 31-bit number of the word's letters."""
+    return crc32(word.encode()) >> 1 or 1
 
 
 @dataclass
@@ -76,14 +84,24 @@ class Words(View):
         self.vocabulary = Vocabulary.of((word for text in texts for word in self.read(text)), self.min_count)
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        return {"ids": Ragged.of(self.vocabulary.ids(self.read(text)) for text in texts)}
+        read = [self.read(text) for text in texts]
+        return {
+            "ids": Ragged.of(self.vocabulary.ids(words) for words in read),
+            "spellings": Ragged.of([spelling(word) for word in words] for words in read),
+        }
 
     def lengths(self, columns: Columns) -> np.ndarray:
         return columns["ids"].lengths
 
     def collate(self, columns: Columns, rows: np.ndarray) -> WordBatch:
         ids, lengths = columns["ids"].pad(rows, PAD)
-        return WordBatch(torch.from_numpy(ids).long(), mask_of(lengths, ids.shape[1]), torch.from_numpy(lengths))
+        spellings, _ = columns["spellings"].pad(rows, 0)
+        return WordBatch(
+            torch.from_numpy(ids).long(),
+            mask_of(lengths, ids.shape[1]),
+            torch.from_numpy(lengths),
+            spellings=torch.from_numpy(spellings).long(),
+        )
 
     def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
         """Character offsets at which each word begins and ends, for copying an answer out of a raw text."""

@@ -24,6 +24,7 @@ class WordCharacterBatch(NamedTuple):
     lengths: Tensor
     vectors: Tensor = torch.empty(0)
     static: Tensor = torch.empty(0)
+    spellings: Tensor = torch.empty(0)
     characters: Tensor = torch.empty(0)
     character_mask: Tensor = torch.empty(0)
 
