@@ -114,7 +114,7 @@ def _corpus(task: Any, view: View, kind: str) -> Corpus:
 
 
 def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
-    """What a system without a model predicts: the commonest label, the commonest tag of each word, one score for all, no answer."""
+    """What a system without a model predicts: the commonest label or word, the commonest tag of each word, one score for all, no answer."""
     if task.type in ("classify", "match"):
         return [Counter(row["label"] for row in train).most_common(1)[0][0]] * len(rows)
     if task.type == "tag":
@@ -124,6 +124,8 @@ def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
                 seen[word][tag] += 1
                 seen[""][tag] += 1
         return [[(seen.get(word) or seen[""]).most_common(1)[0][0] for word in row["text"]] for row in rows]
+    if task.type == "answer":
+        return [Counter(row["answer"] for row in train).most_common(1)[0][0]] * len(rows)
     return [0.0 if task.type == "rank" else ""] * len(rows)
 
 
@@ -136,6 +138,8 @@ def shortened(row: Row, task_type: str) -> Row:
     short = {name: one(value) if name in ("text", "first", "second", "passage", "question") else value for name, value in row.items()}
     if "tree" in row:
         short["tree"] = f"(2 {words_of(row['text'])[0]})"
+    if task_type == "answer":
+        short["facts"] = [one(fact) for fact in row["facts"][:1]]
     if task_type == "tag":
         short["tags"] = row["tags"][:1]
     if task_type == "extract":
@@ -147,6 +151,8 @@ def with_unknown_words(row: Row) -> Row:
     """The row with every word of its texts replaced by one that no training text has."""
     fields = [name for name in ("text", "first", "second", "passage", "question") if name in row]
     strange = {f: ["Qzxv"] * len(row[f]) if isinstance(row[f], list) else " ".join(["Qzxv"] * len(words_of(row[f]))) for f in fields}
+    if "facts" in row:
+        strange["facts"] = [" ".join(["Qzxv"] * len(words_of(fact))) for fact in row["facts"]]
     if "answers" in row:
         strange["answers"] = {"text": ["Qzxv"], "start": [0]}
     if "tree" in row:

@@ -48,7 +48,20 @@ def fields_of(kind: str, task_type: str, view: View) -> Fields:
         return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
     if task_type == "extract":
         return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
+    if task_type == "answer" and kind == "answer":
+        return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
+    if task_type == "answer":
+        return {"text": told}
     return {"text": lambda row: row[view.column]}
+
+
+MOST_FACTS = 50
+"""Facts of a story that are read, the newest (Sukhbaatar et al. 2015)."""
+
+
+def told(row: Row) -> list[str]:
+    """Question and newest facts as one text, for architectures that have no memory."""
+    return [*words_of(row["question"]), "|", *(word for fact in row["facts"][-MOST_FACTS:] for word in words_of(fact))]
 
 
 @dataclass

@@ -22,12 +22,13 @@ from harness.records import Cell, Record, RecordError, Store
 from harness.registry import Entry, RegistryError
 
 ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
-    "seq": ("classify", "match", "rank", "tag", "extract", "transcribe"),
-    "text": ("classify", "match", "rank"),
+    "seq": ("classify", "match", "rank", "tag", "extract", "answer", "transcribe"),
+    "text": ("classify", "match", "rank", "answer"),
     "tree": ("classify",),
     "pair": ("match", "rank"),
     "tag": ("tag",),
     "span": ("extract",),
+    "answer": ("answer",),
     "ctc": ("transcribe",),
     "generate": ("extract", "transcribe"),
     "plm": ("classify", "match", "rank", "tag", "extract"),
@@ -35,7 +36,7 @@ ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
 }
 """Task types that the harness can put an architecture of a kind to; an Estimator (kind ``fit``) declares ``task_types`` itself."""
 
-GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "view", "seed")
+GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
 SECTIONS = ("training", "limits", "vectors")

@@ -18,7 +18,7 @@ from architectures.blocks.beam import beam_search
 from architectures.blocks.crf import LinearChainCRF, transition_constraints
 from architectures.blocks.ctc import best_path, prefix_beam_search
 from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, SpanScores, Tagger, TreeEncoder
-from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget, Target
+from harness.targets import IGNORED, AnswerTarget, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget, Target
 
 if TYPE_CHECKING:
     from harness.corpus import Batch, Split
@@ -129,6 +129,14 @@ def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
         order = [negative, negative, IGNORED, positive, positive]
     table = torch.tensor([*order, IGNORED], device=labels.device)
     return table[labels]
+
+
+class Answer(Classify):
+    """An architecture that reads facts and question."""
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        vector = encoder(inputs["facts"], inputs["question"])
+        return vector if self.output is None else self.output(vector)
 
 
 class Match(Classify):
@@ -439,15 +447,18 @@ ADAPTERS: dict[tuple[str, str], tuple[type[Head], Callable[[], Target]]] = {
     ("seq", "rank"): (Rank, RankTarget),
     ("seq", "tag"): (Tag, TagTarget),
     ("seq", "extract"): (Extract, SpanTarget),
+    ("seq", "answer"): (Classify, AnswerTarget),
     ("seq", "transcribe"): (Transcribe, characters_for_ctc),
     ("text", "classify"): (Classify, ClassTarget),
     ("text", "match"): (Match, ClassTarget),
     ("text", "rank"): (Rank, RankTarget),
+    ("text", "answer"): (Classify, AnswerTarget),
     ("tree", "classify"): (ClassifyTree, ClassTarget),
     ("pair", "match"): (MatchPair, ClassTarget),
     ("pair", "rank"): (RankPair, RankTarget),
     ("tag", "tag"): (Tag, TagTarget),
     ("span", "extract"): (ExtractSpan, SpanTarget),
+    ("answer", "answer"): (Answer, AnswerTarget),
     ("ctc", "transcribe"): (TranscribeFrames, characters_for_ctc),
     ("generate", "extract"): (Generate, words_to_generate),
     ("generate", "transcribe"): (Generate, characters_to_generate),

@@ -2,8 +2,8 @@
 
 A constructor's first parameter is ``width``, the size of one input vector (or, for a view that indexes a table of the architecture's own,
 the number of its rows). One that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to score, of
-labels (tagging, CTC) or of output symbols (generation); one with ``view`` is given the fitted view. All other parameters are
-hyperparameters with the paper's values as defaults.
+labels (tagging, CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer; one with ``view`` is
+given the fitted view. All other parameters are hyperparameters with the paper's values as defaults.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness import registry
 from harness.registry import Entry
 from harness.task import Row
 from harness.views.base import View
+from harness.views.facts import Facts
 from harness.views.frames import Frames
 from harness.views.subwords import Subwords
 from harness.views.words import Words
@@ -66,6 +67,10 @@ class Encoder(Architecture, nn.Module):
     head_max_norm: float | None = None
     unused: ClassVar[tuple[str, ...]] = ()
     """Name prefixes of parameters that may stay without a gradient, each for a reason given beside it."""
+
+    def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Loss of class scores (B, classes), which the architecture's own last layer gave, against labels (B,)."""
+        return F.cross_entropy(scores, labels)
 
     def auxiliary_loss(self) -> Tensor | float:
         """A term that the last forward pass adds to the training loss (a penalty, a second objective)."""
@@ -122,10 +127,6 @@ class TextEncoder(Encoder):
 
     size: int
 
-    def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Loss of class scores (B, classes) against labels (B,)."""
-        return F.cross_entropy(scores, labels)
-
 
 class TreeEncoder(TextEncoder):
     """A text with its tree: :meth:`nodes` gives a state per node, from which root and node labels are predicted."""
@@ -178,6 +179,15 @@ class SpanScores(NamedTuple):
 
 class Reader(Encoder):
     """Passage and question to :class:`SpanScores`."""
+
+
+class Answerer(Encoder):
+    """Facts and question (two FactBatches) to a vector (B, ``size``), or to scores (B, answers) of the words that can be the answer.
+
+    A constructor with a parameter ``answers`` is given these words; the last, empty one stands for every answer that training never showed.
+    """
+
+    view = Facts()
 
 
 class FrameEncoder(Encoder):

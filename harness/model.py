@@ -74,7 +74,7 @@ def build(
     given = {"width": dims if view.embeds else view.width, "view": view}
     labels = getattr(target, "labels", None)
     if labels is not None:
-        given |= {"classes": len(labels), "labels": len(labels)}
+        given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
     elif hasattr(target, "symbols"):
         given |= {"labels": len(target), "symbols": len(target)}
     wanted = inspect.signature(cls).parameters

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 Sort = Literal["architectures", "tasks"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "lm", "plm", "fit", "regime", "vectors", "tokens")
-TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "transcribe")
+TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
 
 
 class RegistryError(Exception):

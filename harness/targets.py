@@ -46,6 +46,8 @@ def _number(known: dict[str, int], label: str, row: Row) -> int:
 class ClassTarget(Target):
     """One class per row: int64 (B,)."""
 
+    labels: list[str]
+
     def fit(self, rows: Sequence[Row]) -> None:
         self.labels = sorted({row["label"] for row in rows})
 
@@ -55,6 +57,17 @@ class ClassTarget(Target):
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
         return torch.from_numpy(columns["label"][rows])
+
+
+class AnswerTarget(ClassTarget):
+    """One word per row, as its number among the training answers: int64 (B,). The last number is every word that is none of them."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.labels = [*sorted({row["answer"] for row in rows}), ""]
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        known = _numbers(self.labels)
+        return {"label": np.array([known.get(row["answer"], known[""]) for row in rows], dtype=np.int64)}
 
 
 class RankTarget(Target):

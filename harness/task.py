@@ -8,6 +8,7 @@ match      ``first``, ``second``, ``label``
 rank       ``first`` (the question), ``second`` (a candidate), ``label`` ("1" right, "0" wrong), ``group`` (the question's id)
 tag        ``text`` (list of words), ``tags`` (one per word)
 extract    ``passage``, ``question``, ``answers`` = {"text": [...], "start": [character offsets]}; both empty: no answer
+answer     ``facts`` (texts in the order they were told), ``question``, ``answer`` (one word), ``skill`` (which ability the question tests)
 transcribe ``audio`` = {"bytes": a WAV file, "path": its name}, ``transcript``; optionally ``speaker``
 ========== =====================================================================================================
 """
@@ -36,6 +37,7 @@ REQUIRED = {
     "rank": ("first", "second", "label", "group"),
     "tag": ("text", "tags"),
     "extract": ("passage", "question", "answers"),
+    "answer": ("facts", "question", "answer", "skill"),
     "transcribe": ("audio", "transcript"),
 }
 

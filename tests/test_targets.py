@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.batching import Ragged
-from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.targets import IGNORED, AnswerTarget, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
 from harness.task import DataError
 from harness.views.base import WORD
 from harness.views.words import Words
@@ -102,6 +102,14 @@ def test_a_label_that_training_never_showed_names_row_and_label():
     target.fit([{"id": "1", "label": "a"}])
     with pytest.raises(DataError, match=r"row dev-7: label 'b' .*known: a"):
         target.encode([{"id": "dev-7", "label": "b"}], Words())
+
+
+def test_an_answer_that_training_never_showed_is_the_empty_one():
+    """A test answer outside the training answers is a question every model gets wrong, not an error."""
+    target = AnswerTarget()
+    target.fit([{"answer": "milk"}, {"answer": "east"}, {"answer": "milk"}])
+    assert target.labels == ["east", "milk", ""]
+    assert target.encode([{"answer": "milk"}, {"answer": "milk,apple"}], Words())["label"].tolist() == [1, 2]
 
 
 def test_candidates_of_one_question_share_a_number():

@@ -32,6 +32,7 @@ SHAPES = (
     Shape("5", "Table 5: natural language inference", ("snli", "mnli_matched", "mnli_mismatched"), ("accuracy",)),
     Shape("tagging", "Tagging", patterns=("conll*",), types=("tag",)),
     Shape("speech", "Speech", patterns=("fsdd*", "an4*"), types=("transcribe",)),
+    Shape("stories", "Stories", types=("answer",)),
     Shape("other", "Other tasks", patterns=("*",)),
 )
 

@@ -8,6 +8,7 @@ classify, match  the label
 rank             the candidate's score, a number; higher is better
 tag              one tag per word
 extract          the answer as text; "" says that there is none
+answer           the word
 transcribe       the transcript
 language model   [sum of the tokens' natural log-probabilities, number of tokens]
 ================ ===================================================================
@@ -110,6 +111,11 @@ def _extract(name: str) -> Compute:
     return compute
 
 
+def _by_skill(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    columns = {"references": _column(rows, "answer"), "skills": _column(rows, "skill")}
+    return _compute("stories", "SkillAccuracy", predictions=list(predictions), **columns)
+
+
 def _perplexity(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
     sums, counts = zip(*predictions, strict=True)
     return _compute("language_modelling", "Perplexity", predictions=list(sums), references=list(counts))
@@ -131,6 +137,8 @@ METRICS: dict[str, Compute] = {
     "exact_match_answerable": _extract("Squad2"),
     "f1_answerable": _extract("Squad2"),
     "no_answer_accuracy": _extract("Squad2"),
+    "skill_accuracy": _by_skill,
+    "skills_solved": _by_skill,
     "wer": _against("transcript", "speech", "WordErrorRate"),
     "cer": _against("transcript", "speech", "CharacterErrorRate"),
     "perplexity": _perplexity,

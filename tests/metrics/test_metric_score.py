@@ -15,6 +15,7 @@ ROWS = {
     "rank": [0.5, [{"label": "1", "group": "q"}, {"label": "0", "group": "q"}]],
     "tag": [["B-X", "O"], [{"tags": ["B-X", "O"]}, {"tags": ["O", "O"]}]],
     "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
+    "answer": ["x", [{"answer": "x", "skill": "a"}, {"answer": "y", "skill": "b"}]],
     "transcribe": ["one", [{"transcript": "one"}, {"transcript": "two"}]],
     "lm": [(-3.0, 2), [{}, {}]],
 }
@@ -24,6 +25,7 @@ KIND = {
     **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
     **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
     **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),
+    **dict.fromkeys(("skill_accuracy", "skills_solved"), "answer"),
     "wer": "transcribe",
     "cer": "transcribe",
     "perplexity": "lm",

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from harness.task import Row, fingerprint
-from tasks.mini import answers, inference, reading, sentiment, speech, tagging, topics
+from tasks.mini import answers, inference, reading, sentiment, speech, stories, tagging, topics
 
 SPLITS = ("train", "dev", "test")
 SPEECH = {
@@ -28,9 +28,10 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "reading": partial(reading.rows, unanswerable=False),
     "reading_unanswerable": partial(reading.rows, unanswerable=True),
     "answers": answers.rows,
+    "stories": stories.rows,
     **SPEECH,
 }
-CONTENT = ("text", "first", "second", "passage", "question", "audio")
+CONTENT = ("text", "first", "second", "passage", "facts", "question", "audio")
 COLUMNS = {
     "sentiment_fine": {"id", "text", "label", "tree"},
     "sentiment_binary": {"id", "text", "label", "tree"},
@@ -42,6 +43,7 @@ COLUMNS = {
     "reading": {"id", "passage", "question", "answers"},
     "reading_unanswerable": {"id", "passage", "question", "answers"},
     "answers": {"id", "first", "second", "label", "group"},
+    "stories": {"id", "facts", "question", "answer", "skill"},
     "digits": {"id", "audio", "transcript", "speaker"},
     "digits_unseen": {"id", "audio", "transcript", "speaker"},
     "letters": {"id", "audio", "transcript", "speaker"},
@@ -58,6 +60,7 @@ GOLDEN = {
     "reading": "1ac0b82651fd3abb33853ef9b7d26120c545d1f120d391465a79a988b6179612",
     "reading_unanswerable": "8aae524ab4ba5686ba7e1b2c53ce94e829be21cb3af220ee1e29d1cac9ff86ff",
     "answers": "94390db507689034abc304372db4e272b9ebdf4e3cb6a7b131da60a30a35b056",
+    "stories": "8d4f47e19b42619c392895ca68ab8738c128a3c082fb4598ead0aa7ec91d6570",
     "digits": "00baceda12355166aede194a60ca11e51763fba68c61dbfa1249a0c99f3bc2d7",
     "digits_unseen": "8a608ba0167f0debf2daa82c399bb4c38b0311e3d14d4551fd6999f02e6316c8",
     "letters": "b75b80e12b8b11dcfa1c8a273dabe8249797556c6decada686b63e30d9b2f986",
@@ -108,10 +111,10 @@ def test_columns_ids_and_sizes(name: str, corpora: dict[str, dict[str, list[Row]
 def test_train_has_every_label(corpora: dict[str, dict[str, list[Row]]]) -> None:
     """A label or tag that only test has cannot be learnt, and breaks the label table of a head."""
     for name, splits in corpora.items():
-        column = next((c for c in ("label", "tags") if c in splits["train"][0]), None)
+        column = next((c for c in ("label", "tags", "answer") if c in splits["train"][0]), None)
         if column:
             train, rest = (
-                {label for split in part for row in splits[split] for label in ([row[column]] if column == "label" else row[column])}
+                {label for split in part for row in splits[split] for label in (row[column] if column == "tags" else [row[column]])}
                 for part in (("train",), ("dev", "test"))
             )
             assert rest <= train, name
@@ -123,7 +126,7 @@ def test_vocabulary_is_small_and_partly_held_out(name: str, corpora: dict[str, d
 
     def words(split: str) -> set[str]:
         texts = (row[c] for row in corpora[name][split] for c in CONTENT if c in row)
-        return {word.strip(".,?").lower() for text in texts for word in (text.split() if isinstance(text, str) else text)}
+        return {word.strip(".,?").lower() for text in texts for word in (text if isinstance(text, str) else " ".join(text)).split()}
 
     assert 40 <= len(words("train")) <= 200
     assert 1 <= len(words("test") - words("train")) <= 60

@@ -46,6 +46,15 @@ def test_ag_news(read):
     }
 
 
+def test_babi(read, task):
+    """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of train."""
+    parts = read("babi")
+    assert sizes(parts) == dict(task("babi").entry.sizes)
+    for rows in (parts["train"] + parts["dev"], parts["test"]):
+        assert Counter(row["skill"] for row in rows) == {f"qa{n}": 1000 for n in range(1, 21)}
+    assert max(len(row["facts"]) for row in parts["train"]) > 100
+
+
 def test_conll2003(read, task, data_folder):
     """Sentences, tokens and entities; entities are counted on the BIOES tags."""
     parts = read("conll2003_ner")

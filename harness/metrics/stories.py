@@ -1,0 +1,32 @@
+"""Metrics of questions about stories, which test one skill each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import fmean
+
+import datasets
+import evaluate
+
+SOLVED = 0.95
+"""Accuracy from which a skill counts as solved (Weston et al. 2015)."""
+
+
+class SkillAccuracy(evaluate.Metric):
+    """Mean over the skills of the share of right answers, and the share of skills that are solved. Source: Weston et al. 2015."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=type(self).__doc__ or "",
+            citation="",
+            inputs_description="predictions, references: one answer per question; skills: which one it tests",
+            features=datasets.Features({"predictions": text, "references": text, "skills": text}),
+        )
+
+    def _compute(self, predictions: list[str], references: list[str], skills: list[str]) -> dict[str, float]:
+        right: dict[str, list[bool]] = defaultdict(list)
+        for predicted, answer, skill in zip(predictions, references, skills, strict=True):
+            right[skill].append(predicted == answer)
+        shares = [fmean(found) for found in right.values()]
+        return {"skill_accuracy": fmean(shares), "skills_solved": fmean(share >= SOLVED for share in shares)}

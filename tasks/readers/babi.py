@@ -1,0 +1,51 @@
+"""bAbI's text format: numbered lines, a question with its answer and the numbers of the facts that support it behind tabs."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.task import DataError, Row
+
+
+def member(archive: Path, beginning: str, ending: str) -> list[str]:
+    """Lines of the one file of a zip archive whose name begins and ends so; :class:`DataError` when there is none or several."""
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            found = [name for name in zipped.namelist() if name.startswith(beginning) and name.endswith(ending)]
+            if len(found) != 1:
+                raise DataError(f"{archive}: {len(found)} files are called {beginning}*{ending}, expected one")
+            return zipped.read(found[0]).decode("utf-8").splitlines()
+    except (zipfile.BadZipFile, UnicodeDecodeError, OSError, EOFError) as error:
+        raise DataError(f"{archive}: cannot be read ({error}); the file is damaged or no zip archive") from error
+
+
+def stories(lines: Iterable[str], place: str, skill: str) -> Iterator[Row]:
+    """One row per question, with the facts told before it in its story; number 1 begins a story. Columns as of type answer, and ``story``.
+
+    Raises :class:`DataError` with the line for a line that is neither fact nor question.
+    """
+    facts: list[str] = []
+    story = 0
+    for line, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        number, _, rest = text.partition(" ")
+        if not number.isdigit() or not rest:
+            raise DataError(f"{place}, line {line}: {text[:40]!r} does not begin with a number and a blank")
+        if number == "1":
+            facts, story = [], story + 1
+        question, tab, answered = rest.partition("\t")
+        if not tab:
+            facts.append(rest.strip())
+            continue
+        answer = answered.split("\t")[0].strip()
+        if not answer or not facts:
+            raise DataError(f"{place}, line {line}: a question without {'facts before it' if answer else 'an answer behind its tab'}")
+        yield row(f"{skill}-{line}", facts, question, answer, skill) | {"story": f"{skill}-{story}"}
+
+
+def row(id: str, facts: list[str], question: str, answer: str, skill: str) -> Row:
+    """The row of one question."""
+    return {"id": id, "facts": list(facts), "question": question.strip(), "answer": answer, "skill": skill}
