@@ -112,6 +112,13 @@ def test_answers_are_paraphrases(trained):
     assert trained("wikiqa", "avg_vectors", 8, lr=0.005) > 0.9
 
 
+def test_stories_need_a_memory_with_an_order(trained):
+    """Accuracy: commonest answer .100, bag .339, memory network .639. Which of a person's moves is the newest is told by order alone."""
+    assert without_model("babi") < 0.2
+    assert trained("babi", "avg_vectors", 12, lr=0.005) < 0.42
+    assert trained("babi", "memn2n", 20, size=32) > 0.5
+
+
 def words(text: Any) -> set[str]:
     return {word.lower() for word in words_of(text)}
 

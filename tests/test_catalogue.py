@@ -1,0 +1,54 @@
+"""The catalogue of the source texts' systems (results/catalogue.csv) against what is registered."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+
+CATALOGUE = Path(__file__).parents[1] / "results" / "catalogue.csv"
+DONE = {"1"}
+"""Waves that are complete."""
+
+
+@pytest.fixture(scope="module")
+def systems() -> list[dict[str, str]]:
+    with CATALOGUE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[tuple[str, str], list[registry.Entry]]:
+    """What is registered, by family and name of its file."""
+    found = defaultdict(list)
+    for entry in registry.entries("architectures").values():
+        found[entry.file.parent.name, entry.file.stem].append(entry)
+    return found
+
+
+def test_complete_waves_lack_no_system(systems, files) -> None:
+    """A reader of the source texts looks for every one of them. What later waves lack is printed (``pytest -rP``)."""
+    missing = defaultdict(list)
+    for system in systems:
+        if (system["family"], system["id"]) not in files:
+            missing[system["wave"]].append(system["id"])
+    for wave in sorted(missing):
+        print(f"wave {wave}: {len(missing[wave])} missing: {', '.join(missing[wave])}")
+    assert not {wave: ids for wave, ids in missing.items() if wave in DONE}
+
+
+def test_a_system_has_the_kind_and_the_source_of_its_row(systems, files) -> None:
+    """The leaderboard groups by kind and cites the source text: another kind would be another architecture.
+
+    The catalogue names the kind of answer (the hidden Markov tagger: tag); one without gradient training is an estimator, kind fit.
+    """
+    wrong = []
+    for system in systems:
+        for entry in files.get((system["family"], system["id"]), []):
+            if entry.kind not in (system["kind"], "fit") or not set(entry.source.split()) & set(system["source"].split()):
+                wrong.append(f"{entry.id}: {entry.kind}, {entry.source}; the catalogue says {system['kind']}, {system['source']}")
+    assert not wrong
