@@ -1,0 +1,68 @@
+"""Capsule-B: capsule networks over windows of three, four and five words side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from architectures.blocks.capsules import CapsuleColumn, separate_margin_loss
+from harness.kinds import TextEncoder
+from harness.registry import Entry, Recipe, register
+from harness.views.words import WordBatch
+
+
+@register(
+    "capsule_b",
+    name="Capsule-B",
+    kind="text",
+    paper="Zhao et al. 2018; Yang et al. 2019",
+    source="M2.4[71,72] T2",
+    year=2018,
+    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=25, epochs=20, vector_dims=300),
+    tiny={"maps": 16, "primary": 6, "capsules": 6, "size": 8},
+    deviations=(
+        "Child capsules share a transformation matrix per parent (one of the paper's two forms, and the released code's), so that class"
+        " capsules hear from any number of positions; the paper flattens texts of one length, padding included.",
+        "The numbers of filters and capsules are the released code's, without its stride of two.",
+        "The scale at which transformation matrices start is ours: capsules must not vanish from layer to layer.",
+        "Without --vectors the word vectors start at random, not from word2vec.",
+    ),
+)
+class CapsuleB(TextEncoder):
+    """The lengths (B, classes) of the means of the class capsules that columns with windows of 3, 4 and 5 words give.
+
+    Each column (:class:`~architectures.blocks.capsules.CapsuleColumn`) has weights of its own. Vectors are averaged, not lengths: columns
+    that point in different directions cancel out. The orphan capsule has no target and no score; trained by the separate margin loss.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        classes: int,
+        ngrams: tuple = (3, 4, 5),
+        maps: int = 32,
+        primary: int = 16,
+        capsules: int = 16,
+        size: int = 16,
+        window: int = 3,
+        iterations: int = 3,
+    ):
+        super().__init__()
+        self.columns = nn.ModuleList(
+            CapsuleColumn(width, classes, ngram, maps, primary, capsules, size, window, iterations) for ngram in ngrams
+        )
+
+    @classmethod
+    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        if task.type in ("match", "rank"):
+            return "its last layer is a capsule for each class of a single text: it has no vector to compare two texts by"
+        return super().unfit(task, hyperparameters)
+
+    def forward(self, words: WordBatch) -> Tensor:
+        columns = torch.stack([column(words.vectors, words.mask) for column in self.columns])
+        return torch.linalg.vector_norm(columns.mean(0)[:, :-1], dim=-1)
+
+    def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
+        return separate_margin_loss(scores, labels)

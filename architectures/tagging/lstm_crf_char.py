@@ -1,0 +1,88 @@
+"""Bidirectional LSTM over word vectors and character LSTMs, with a conditional random field on top."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from architectures.blocks.recurrent import Recurrent
+from harness.kinds import Tagger, pool
+from harness.registry import Recipe, register
+from harness.views.words import UNKNOWN
+from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+
+
+class CharacterLSTM(nn.Module):
+    """Characters (N, C) of N words to the end states (N, 2 * hidden) of an LSTM in each direction: what it has after the whole word."""
+
+    def __init__(self, alphabet: int, size: int, hidden: int):
+        super().__init__()
+        self.vectors = nn.Embedding(alphabet, size, padding_idx=0)
+        nn.init.xavier_uniform_(self.vectors.weight)
+        self.recurrence = Recurrent("lstm", size, hidden, bidirectional=True)
+
+    def forward(self, characters: Tensor, mask: Tensor) -> Tensor:
+        return pool(self.recurrence(self.vectors(characters), mask), mask, "ends")
+
+
+@register(
+    "lstm_crf_char",
+    name="LSTM-CRF with character LSTM",
+    kind="tag",
+    paper="Lample et al. 2016",
+    source="X4.5.3",
+    year=2016,
+    recipe=Recipe(optimizer="sgd", lr=0.01, batch_size=1, epochs=100, clip=5.0, vector_dims=100),
+    tiny={"hidden": 12, "character_size": 8, "character_hidden": 6},
+    deviations=(
+        "Without --vectors the word vectors start at random, not from skip-n-gram vectors.",
+        "Of a word longer than 30 characters the first 30 are read.",
+    ),
+)
+class LSTMCRFCharacters(Tagger):
+    """Each word's vector joined to the end states of a character BiLSTM, dropout, a BiLSTM, a tanh layer, and a linear-chain CRF.
+
+    A word seen once in training is the unknown word there with probability ``unknown_rate``, its characters untouched: so the unknown
+    word's vector is learnt, and the tagger comes to rely on spelling where it has nothing else. Scores are (B, T, labels).
+    """
+
+    # All words of the training text have vectors, also those seen once: being replaced at times is how they train the unknown one.
+    view = WordsAndCharacters(lower=False, min_count=1)
+    decoder = "crf"
+    # In training texts without a word that is seen once (a mini corpus), nothing is replaced.
+    unused = ("unknown",)
+
+    def __init__(
+        self,
+        width: int,
+        labels: int,
+        view: WordsAndCharacters,
+        hidden: int = 100,
+        character_size: int = 25,
+        character_hidden: int = 25,
+        dropout: float = 0.5,
+        unknown_rate: float = 0.5,
+    ):
+        super().__init__()
+        self.unknown_rate = unknown_rate
+        self.unknown = nn.Parameter(torch.empty(width).uniform_(-0.25, 0.25))
+        once = [False, False, *(count == 1 for count in view.vocabulary.counts)]  # ids 0 and 1 are padding and the unknown word
+        self.register_buffer("once", torch.tensor(once), persistent=False)
+        self.spelling = CharacterLSTM(view.alphabet_size, character_size, character_hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.recurrence = Recurrent("lstm", width + 2 * character_hidden, hidden, bidirectional=True)
+        self.hidden = nn.Linear(self.recurrence.size, hidden)
+        self.emissions = nn.Linear(hidden, labels)
+
+    def known(self, words: WordCharacterBatch) -> Tensor:
+        """Vectors (B, T, width) of the words, the unknown word's in place of those that have none or lose theirs by lot."""
+        unknown = words.ids == UNKNOWN
+        if self.training:
+            drawn = torch.rand(words.ids.shape, device=words.ids.device) < self.unknown_rate
+            unknown = unknown | (self.once[words.ids] & drawn)
+        return torch.where(unknown[..., None], self.unknown, words.vectors)
+
+    def forward(self, words: WordCharacterBatch) -> Tensor:
+        spelt = self.spelling(words.characters.flatten(0, 1), words.character_mask.flatten(0, 1)).unflatten(0, words.mask.shape)
+        joined = self.dropout(torch.cat([self.known(words), spelt], dim=-1))
+        return self.emissions(torch.tanh(self.hidden(self.recurrence(joined, words.mask))))

@@ -1,0 +1,78 @@
+"""Capsule-B: three columns of their own windows and weights, their class capsules averaged as vectors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from architectures.blocks.capsules import separate_margin_loss
+from architectures.capsule.capsule_b import CapsuleB
+from harness import grid, registry
+from harness.views.words import WordBatch
+
+
+def model_of() -> CapsuleB:
+    torch.manual_seed(0)
+    return CapsuleB(width=5, classes=2, maps=8, primary=3, capsules=4, size=4)
+
+
+def words_of(length: int = 7) -> WordBatch:
+    torch.manual_seed(1)
+    mask = torch.ones(3, length, dtype=torch.bool)
+    return WordBatch(mask.long(), mask, mask.sum(1), 3 * torch.randn(3, length, 5))
+
+
+class Fixed(nn.Module):
+    """A column whose class capsules are given."""
+
+    def __init__(self, capsules: Tensor):
+        super().__init__()
+        self.capsules = capsules
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        return self.capsules
+
+
+def test_columns_read_three_four_and_five_words_with_weights_of_their_own():
+    model = model_of()
+    assert [column.ngrams.kernel_size[0] for column in model.columns] == [3, 4, 5]
+    model(words_of()).sum().backward()
+    parameters = [list(column.parameters()) for column in model.columns]
+    assert len({id(p) for column in parameters for p in column}) == sum(map(len, parameters))
+    assert all(p.grad.any() for column in parameters for p in column)
+
+
+def test_scores_are_lengths_of_mean_vectors():
+    model, words = model_of(), words_of()
+    columns = [column(words.vectors, words.mask) for column in model.columns]
+    expected = [[(sum(c[text, label] for c in columns) / 3).pow(2).sum().sqrt() for label in range(2)] for text in range(3)]
+    torch.testing.assert_close(model(words), torch.stack([torch.stack(row) for row in expected]))
+
+
+def test_columns_that_point_in_opposite_directions_cancel_out():
+    """Averaging lengths, not vectors, would score them as high as columns that agree."""
+    model, capsule = model_of(), torch.tensor([[[0.6, 0.8], [0.0, 0.9], [1.0, 1.0]]])
+    opposed = capsule * torch.tensor([[[-1.0], [1.0], [1.0]]])
+    model.columns = nn.ModuleList([Fixed(capsule), Fixed(opposed)])
+    torch.testing.assert_close(model(words_of()), torch.tensor([[0.0, 0.9]]))
+
+
+def test_a_text_shorter_than_the_widest_window_is_read():
+    """Padded to four words by a longer neighbour, or not, it gets the same scores."""
+    model, words = model_of(), words_of(length=1)
+    longer = WordBatch(
+        words.ids, torch.arange(4) < words.lengths[:, None], words.lengths, torch.cat([words.vectors, torch.ones(3, 3, 5)], 1)
+    )
+    torch.testing.assert_close(model(longer), model(words))
+
+
+def test_trained_by_the_separate_margin_loss():
+    scores, labels = torch.rand(4, 2), torch.tensor([0, 1, 1, 0])
+    torch.testing.assert_close(model_of().objective(scores, labels), separate_margin_loss(scores, labels))
+
+
+@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("snli", False), ("wikiqa", False)])
+def test_classifies_single_texts_and_says_why_not_pairs(task: str, fits: bool):
+    reason = grid.fits(registry.entry("architectures", "capsule_b"), registry.entry("tasks", task), {})
+    assert reason is None if fits else "single text" in reason

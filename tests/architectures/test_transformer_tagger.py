@@ -1,0 +1,119 @@
+"""Transformer tagger: learned positions added to words, and three encoder layers written out for each sentence alone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from architectures.tagging.transformer_tagger import TransformerTagger
+from harness.heads import Tag
+from harness.targets import TagTarget
+from harness.views.words import WordBatch, Words
+
+SIZE, HEADS = 8, 2
+LENGTHS = [6, 3, 1]
+
+
+def batch(width: int = SIZE) -> WordBatch:
+    """Three sentences with noise at padding."""
+    vectors = torch.randn(3, 6, width, generator=torch.Generator().manual_seed(1))
+    mask = torch.arange(6) < torch.tensor(LENGTHS)[:, None]
+    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+
+
+def model(width: int = SIZE) -> TransformerTagger:
+    torch.manual_seed(0)
+    view = Words(lower=False, max_length=10)
+    tagger = TransformerTagger(width, labels=3, view=view, size=SIZE, heads=HEADS, inner=12).eval()
+    with torch.no_grad():
+        for parameter in tagger.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return tagger
+
+
+def norm(layer: nn.LayerNorm, state: Tensor) -> Tensor:
+    return (state - state.mean()) / (state.var(unbiased=False) + layer.eps).sqrt() * layer.weight + layer.bias
+
+
+def encoded(layer: nn.TransformerEncoderLayer, states: list[Tensor]) -> list[Tensor]:
+    """Multi-head attention among all states and the feed-forward network, each added to its input and normed."""
+    attention, part = layer.self_attn, SIZE // HEADS
+    queries, keys, values = (
+        [weight @ state + bias for state in states]
+        for weight, bias in zip(attention.in_proj_weight.split(SIZE), attention.in_proj_bias.split(SIZE), strict=True)
+    )
+    found = []
+    for t, state in enumerate(states):
+        heads = []
+        for head in range(HEADS):
+            cut = slice(head * part, (head + 1) * part)
+            weights = [(queries[t][cut] @ key[cut] / math.sqrt(part)).exp() for key in keys]
+            heads.append(sum(weight * value[cut] for weight, value in zip(weights, values, strict=True)) / sum(weights))
+        state = norm(layer.norm1, state + attention.out_proj.weight @ torch.cat(heads) + attention.out_proj.bias)
+        inner = torch.relu(layer.linear1.weight @ state + layer.linear1.bias)
+        found.append(norm(layer.norm2, state + layer.linear2.weight @ inner + layer.linear2.bias))
+    return found
+
+
+def test_word_and_position_vectors_are_summed_and_pass_three_encoder_layers():
+    """Each sentence by itself and written out: padding is looked at by nobody."""
+    tagger, words = model(), batch()
+    assert len(tagger.layers) == 3
+    emissions = tagger(words)
+    for row, length in enumerate(LENGTHS):
+        states = [words.vectors[row, t] + tagger.positions[t] for t in range(length)]
+        for layer in tagger.layers:
+            states = encoded(layer, states)
+        expected = torch.stack([tagger.emissions.weight @ state + tagger.emissions.bias for state in states])
+        torch.testing.assert_close(emissions[row, :length], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_positions_are_learnt_and_tell_equal_words_apart():
+    tagger, words = model(), batch()
+    same = words._replace(vectors=words.vectors[:, :1].expand(-1, 6, -1))
+    emissions = tagger(same)
+    assert not torch.allclose(emissions[0, 0], emissions[0, 1], atol=1e-3)
+    emissions[words.mask].pow(2).sum().backward()
+    assert tagger.positions.grad[:6].abs().amin(1).all() and not tagger.positions.grad[6:].any()
+    with torch.no_grad():
+        tagger.positions.zero_()
+    blind = tagger(same)
+    torch.testing.assert_close(blind[0, 0], blind[0, 5])
+
+
+def test_there_is_a_position_for_every_word_that_the_view_keeps():
+    """A longer test sentence than any in training must not run out of positions."""
+    tagger = model()
+    mask = torch.ones(1, 10, dtype=torch.bool)
+    assert tagger(WordBatch(mask.long(), mask, mask.sum(1), torch.randn(1, 10, SIZE))).shape == (1, 10, 3)
+    view = Words(lower=False, max_length=10)
+    view.fit([["a"] * 40])
+    assert view.lengths(view.encode([["a"] * 40])).tolist() == [10]
+
+
+def test_training_and_scoring_agree_without_dropout():
+    """PyTorch takes another road in evaluation than in training; both must be the same function."""
+    tagger, words = model(), batch()
+    for module in tagger.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    for layer in tagger.layers:
+        layer.self_attn.dropout = 0.0
+    with torch.inference_mode():
+        scored = tagger.eval()(words)[words.mask]
+    torch.testing.assert_close(tagger.train()(words)[words.mask], scored, atol=1e-5, rtol=1e-4)
+
+
+def test_vectors_of_another_width_are_mapped_and_labels_chosen_word_by_word():
+    tagger, target = model(width=5), TagTarget()
+    target.labels = ["A", "B", "C"]
+    assert tagger(batch(5)).shape == (3, 6, 3)
+    assert Tag(tagger, target).crf is None
+
+
+def test_a_size_that_heads_do_not_divide_is_refused():
+    with pytest.raises(ValueError, match="size=10 cannot be divided among heads=4"):
+        TransformerTagger(10, labels=3, view=Words(), size=10, heads=4)
