@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,69 +12,10 @@ import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor, nn
 
-from harness.batching import Ragged
+from architectures.blocks.corpus_graph import TextGraph
 from harness.kinds import Estimator
 from harness.registry import register
 from harness.task import Row
-from harness.views.base import plain, words_of
-
-WINDOWS_AT_ONCE = 200_000
-"""Windows whose pairs are counted together: enough for speed, few enough for memory."""
-
-
-def count_pairs(texts: Ragged, words: int, window: int) -> tuple[sparse.csr_array, int]:
-    """In how many windows two words occur together (words, words), one word on the diagonal; and the number of windows.
-
-    A window is a run of ``window`` words of one text; a shorter text is one window.
-    """
-    lengths = texts.lengths
-    windows = np.where(lengths > 0, np.maximum(lengths - window, 0) + 1, 0)
-    nth = np.arange(windows.sum()) - np.repeat(windows.cumsum() - windows, windows)
-    starts = np.repeat(texts.offsets[:-1], windows) + nth
-    ends = np.minimum(starts + window, np.repeat(texts.offsets[1:], windows))
-    counts = sparse.csr_array((words, words), dtype=np.int32)
-    for begin in range(0, len(starts), WINDOWS_AT_ONCE):
-        chosen = slice(begin, begin + WINDOWS_AT_ONCE)
-        positions = starts[chosen, None] + np.arange(window)
-        inside = positions < ends[chosen, None]
-        ids, offsets = texts.values[positions[inside]], np.append(0, inside.sum(axis=1).cumsum())
-        present = sparse.csr_array((np.ones(len(ids), dtype=np.int32), ids, offsets), shape=(len(positions), words))
-        present.sum_duplicates()
-        present.data[:] = 1
-        counts = counts + present.T @ present
-    return counts, len(starts)
-
-
-def positive_pmi(counts: sparse.csr_array, windows: int) -> sparse.coo_array:
-    """log(p(i, j) / (p(i) p(j))) of two different words (words, words) where it is above 0, p being shares of the windows."""
-    pairs, single = counts.tocoo(), counts.diagonal().astype(float)
-    row, column = pairs.coords
-    pmi = np.log(pairs.data * float(windows) / (single[row] * single[column]))
-    kept = (pmi > 0) & (row != column)
-    return sparse.coo_array((pmi[kept], (row[kept], column[kept])), shape=counts.shape)
-
-
-def tf_idf(texts: Ragged, words: int) -> sparse.csr_array:
-    """Count of a word in a text times log(texts / texts with the word): (texts, words)."""
-    counts = sparse.csr_array((np.ones(len(texts.values)), texts.values, texts.offsets), shape=(len(texts), words))
-    counts.sum_duplicates()
-    texts_with = np.bincount(counts.indices, minlength=words)
-    weighted = counts * np.log(len(texts) / texts_with.clip(min=1))
-    weighted.eliminate_zeros()
-    return weighted
-
-
-def corpus_graph(texts: Ragged, words: int, window: int) -> sparse.csr_array:
-    """Adjacency of texts, then words, as nodes: TF-IDF between a text and a word, positive PMI between words, 1 from a node to itself."""
-    between = tf_idf(texts, words)
-    edges = sparse.block_array([[None, between], [between.T, positive_pmi(*count_pairs(texts, words, window))]], format="csr")
-    return edges + sparse.eye_array(edges.shape[0], format="csr")
-
-
-def normalised(adjacency: sparse.csr_array) -> sparse.csr_array:
-    """D^-1/2 A D^-1/2, D being the sums of A's rows."""
-    scale = 1 / np.sqrt(adjacency.sum(axis=1))
-    return sparse.csr_array(sparse.diags_array(scale) @ adjacency @ sparse.diags_array(scale))
 
 
 def as_tensor(matrix: sparse.csr_array) -> Tensor:
@@ -99,10 +39,6 @@ class Propagation(torch.autograd.Function):
         return None, ctx.graph @ gradient
 
 
-def _identity(row: Row) -> tuple[str, str]:
-    return row["id"], plain(row["text"])
-
-
 @register(
     "text_gcn",
     name="TextGCN",
@@ -119,7 +55,7 @@ def _identity(row: Row) -> tuple[str, str]:
     ),
 )
 class TextGCN(Estimator):
-    """Scores A relu(A W0) W1 of all nodes, A being the normalised :func:`corpus_graph` of training, dev and unlabelled test texts.
+    """Scores A relu(A W0) W1 of all nodes, A being the normalised graph of the words and of training, dev and unlabelled test texts.
 
     The features are one-hot, so W0 holds a vector per node. The loss is the cross-entropy at the training texts; training stops when the
     one at the dev texts has not fallen for ``patience`` epochs. TRANSDUCTIVE: only texts that were in the graph can be answered. Words
@@ -144,25 +80,20 @@ class TextGCN(Estimator):
         self.lr, self.epochs, self.patience = lr, epochs, patience
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
-        texts = {_identity(row): [word.lower() for word in words_of(row["text"])] for row in (*train, *dev, *unlabelled)}
-        self.nodes = {identity: node for node, identity in enumerate(texts)}
-        frequent = (word for word, count in Counter(w for text in texts.values() for w in text).items() if count >= self.min_count)
-        numbers = {word: number for number, word in enumerate(frequent)}
-        ids = Ragged.of([numbers[word] for word in text if word in numbers] for text in texts.values())
-        graph = as_tensor(normalised(corpus_graph(ids, len(numbers), self.window)))
+        self.graph = TextGraph.of((*train, *dev, *unlabelled), self.window, self.min_count)
         self.labels = sorted({row["label"] for row in train})
         known = self._gold(dev)
         if not len(known[0]):
             raise ValueError("text_gcn stops by its loss on dev rows, and no dev row has a label that training shows")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.scores = self._train(graph, self._gold(train), known)
+            self.scores = self._train(as_tensor(self.graph.adjacency), self._gold(train), known)
 
     def _gold(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         """Nodes and labels of the rows, less those whose label training never shows."""
         known = [row for row in rows if row["label"] in self.labels]
-        nodes = [self.nodes[_identity(row)] for row in known]
-        return torch.tensor(nodes, dtype=torch.long), torch.tensor([self.labels.index(row["label"]) for row in known], dtype=torch.long)
+        labels = torch.tensor([self.labels.index(row["label"]) for row in known], dtype=torch.long)
+        return torch.from_numpy(self.graph.places(known)), labels
 
     def _train(self, graph: Tensor, train: tuple[Tensor, Tensor], dev: tuple[Tensor, Tensor]) -> Tensor:
         """Scores (nodes, classes) at the epoch with the lowest dev loss."""
@@ -191,7 +122,4 @@ class TextGCN(Estimator):
         return kept
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
-        missing = [row["id"] for row in rows if _identity(row) not in self.nodes]
-        if missing:
-            raise ValueError(f"text_gcn is transductive: it answers texts that were in its graph, and row {missing[0]} was not")
-        return [self.labels[int(self.scores[self.nodes[_identity(row)]].argmax())] for row in rows]
+        return [self.labels[best] for best in self.scores[self.graph.places(rows)].argmax(1).tolist()]

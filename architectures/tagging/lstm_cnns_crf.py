@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.characters import CharacterConvolution
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Tagger
 from harness.registry import Recipe, register
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
-
-
-class CharacterConvolution(nn.Module):
-    """Characters (N, C) of N words to a vector (N, filters) each: vectors, dropout, convolution, tanh, the maximum over the word.
-
-    The word is lengthened by zero vectors at both ends, so that each of its characters stands at every place of a window.
-    """
-
-    def __init__(self, alphabet: int, size: int, filters: int, window: int, dropout: float):
-        super().__init__()
-        limit = math.sqrt(3 / size)
-        weights = torch.empty(alphabet, size).uniform_(-limit, limit)
-        weights[0] = 0
-        self.vectors = nn.Embedding.from_pretrained(weights, freeze=False, padding_idx=0)
-        self.dropout = nn.Dropout(dropout)
-        self.convolution = nn.Conv1d(size, filters, window, padding=window - 1)
-
-    def forward(self, characters: Tensor, mask: Tensor) -> Tensor:
-        maps = self.convolution(self.dropout(self.vectors(characters)).transpose(1, 2))
-        # Windows that hold nothing of the word are those behind its last character and the zeros that lengthen it.
-        windows = mask.sum(1) + self.convolution.kernel_size[0] - 1
-        inside = torch.arange(maps.shape[-1], device=maps.device) < windows[:, None]
-        return torch.tanh(maps.masked_fill(~inside[:, None], -torch.inf).amax(-1))
 
 
 @register(
@@ -84,6 +60,6 @@ class BiLSTMCNNsCRF(Tagger):
         self.emissions = nn.Linear(self.recurrence.size, labels)
 
     def forward(self, words: WordCharacterBatch) -> Tensor:
-        spelt = self.spelling(words.characters.flatten(0, 1), words.character_mask.flatten(0, 1)).unflatten(0, words.mask.shape)
+        spelt = self.spelling(words.characters, words.character_mask)
         joined = self.dropout(torch.cat([words.vectors, spelt], dim=-1))
         return self.emissions(self.dropout(self.recurrence(joined, words.mask)))

@@ -1,0 +1,56 @@
+"""Recurrent contexts beside each word, then a maximum over the words."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from architectures.blocks.recurrent import reverse
+from harness.kinds import TextEncoder, pool
+from harness.registry import Recipe, register
+from harness.views.words import WordBatch
+
+
+class Context(nn.Module):
+    """c(w_1) learned, c(w_i) = tanh(W c(w_{i-1}) + W_s e(w_{i-1})): what stands before each word, (B, T, width) -> (B, T, size)."""
+
+    def __init__(self, width: int, size: int):
+        super().__init__()
+        self.start = nn.Parameter(torch.empty(size).uniform_(-0.25, 0.25))
+        self.recurrence = nn.RNN(width, size, batch_first=True, bias=False)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        start = self.start.expand(1, len(vectors), -1).contiguous()
+        # The recurrence's state at i has read word i, so it is the context of word i + 1.
+        after = self.recurrence(vectors, start)[0]
+        return torch.cat([start.transpose(0, 1), after[:, :-1]], dim=1)
+
+
+@register(
+    "rcnn",
+    name="Recurrent CNN",
+    kind="text",
+    paper="Lai et al. 2015",
+    source="M2.9[134] X4.5.1",
+    year=2015,
+    recipe=Recipe(optimizer="sgd", lr=0.01, batch_size=1, vector_dims=50),
+    tiny={"context": 12, "hidden": 24},
+    deviations=("The paper leaves the contexts' nonlinearity open; it is tanh here.",),
+)
+class RecurrentCNN(TextEncoder):
+    """Each word with its left and right context, [c_l; e; c_r], through a tanh layer; each unit's maximum over the words, (B, hidden).
+
+    The contexts are two recurrences (:class:`Context`) that meet at the word and leave it out.
+    """
+
+    def __init__(self, width: int, context: int = 50, hidden: int = 100):
+        super().__init__()
+        self.left, self.right = Context(width, context), Context(width, context)
+        self.project = nn.Linear(2 * context + width, hidden)
+        self.size = hidden
+
+    def forward(self, words: WordBatch) -> Tensor:
+        vectors, mask = words.vectors, words.mask
+        right = reverse(self.right(reverse(vectors, mask)), mask)
+        joined = torch.cat([self.left(vectors), vectors, right], dim=-1)
+        return pool(torch.tanh(self.project(joined)), mask, "max")

@@ -1,0 +1,168 @@
+"""The mechanism of ABCNN: wide convolution and window pooling, attention on a block's inputs or outputs, similarities after each block."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.matching.abcnn import ABCNN, Block, match_matrix
+from harness.views.words import Vocabulary, WordBatch, Words
+
+WIDTH, KERNELS, WINDOW, LONGEST = 3, 4, 3, 9
+FIRST, SECOND = (3, 1, 5), (2, 6, 1)
+"""Words of each text of three pairs, some of them shorter than a window."""
+VARIANTS = {
+    "bcnn": {},
+    "abcnn_1": {"attend_inputs": True},
+    "abcnn_2": {"attend_outputs": True},
+    "abcnn_3": {"attend_inputs": True, "attend_outputs": True},
+}
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    ids = torch.randint(1, 6, mask.shape, generator=generator) * mask
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
+    return WordBatch(ids, mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)), spellings=ids)
+
+
+def model_of(variant: str) -> ABCNN:
+    torch.manual_seed(0)
+    view = Words(max_length=LONGEST)
+    view.vocabulary = Vocabulary(["the", "cat", "sat", "on"], [8, 4, 2, 2])
+    return ABCNN(WIDTH, view, kernels=KERNELS, window=WINDOW, **VARIANTS[variant]).eval()
+
+
+def match(x: Tensor, y: Tensor) -> Tensor:
+    return 1 / (1 + ((x - y) ** 2).sum().sqrt())
+
+
+def wide_convolution(block: Block, columns: list[Tensor]) -> list[Tensor]:
+    """tanh(W [x_(t-w+1); ...; x_t] + b) for t up to w - 1 beyond the text, with zero columns around it."""
+    weight, bias = block.convolution.weight, block.convolution.bias
+    zeros = [torch.zeros(weight.shape[1])] * (WINDOW - 1)
+    padded = [*zeros, *columns, *zeros]
+    return [torch.tanh(sum(weight[:, :, k] @ padded[t + k] for k in range(WINDOW)) + bias) for t in range(len(columns) + WINDOW - 1)]
+
+
+def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """One block on one pair, column by column: section 4 of the paper."""
+    if block.attend_inputs:
+        a = [[match(x, y) for y in second] for x in first]
+        of_first = [sum(a[i][j] * block.first_map[j] for j in range(len(second))) for i in range(len(first))]
+        of_second = [sum(a[i][j] * block.second_map[i] for i in range(len(first))) for j in range(len(second))]
+        first = [torch.cat(pair) for pair in zip(first, of_first, strict=True)]
+        second = [torch.cat(pair) for pair in zip(second, of_second, strict=True)]
+    lengths = len(first), len(second)
+    first, second = wide_convolution(block, first), wide_convolution(block, second)
+    weights = [[1 / WINDOW] * len(first), [1 / WINDOW] * len(second)]
+    if block.attend_outputs:
+        weights = [[sum(match(x, y) for y in second) for x in first], [sum(match(x, y) for x in first) for y in second]]
+    pooled = [
+        [sum(weight[k] * columns[k] for k in range(j, j + WINDOW)) for j in range(length)]
+        for columns, weight, length in zip((first, second), weights, lengths, strict=True)
+    ]
+    return pooled[0], pooled[1]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_similarities_are_those_of_blocks_written_out_column_by_column(variant):
+    """Against each pair alone and without padding: narrow convolution, a wrong window, W0 for W1, sums over padding would show."""
+    model, first, second = model_of(variant), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3, model.size) and model.size == 2 * 3 + 4
+    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+        u, v = list(first.vectors[row, :m]), list(second.vectors[row, :n])
+        for level in range(3):
+            mean_u, mean_v = sum(u) / m, sum(v) / n
+            expected = torch.stack([match(mean_u, mean_v), mean_u @ mean_v / (mean_u.norm() * mean_v.norm())])
+            torch.testing.assert_close(found[row, 2 * level : 2 * level + 2], expected, rtol=1e-4, atol=1e-5)
+            if level < 2:
+                u, v = block_written_out(model.blocks[level], u, v)
+                assert len(u) == m and len(v) == n
+
+
+def test_a_word_meets_itself_with_a_match_of_exactly_one():
+    """Also among so many words that a distance by matrix products would be used, whose rounding leaves 0.99."""
+    torch.manual_seed(0)
+    words, mask = 10 * torch.randn(1, 40, 30), torch.ones(1, 40, dtype=torch.bool)
+    matches = match_matrix(words, mask, words, mask)[0]
+    assert (matches.diagonal() == 1).all() and (matches - torch.eye(40)).max() < 0.1
+
+
+@pytest.mark.parametrize("variant", ["abcnn_1", "abcnn_2", "abcnn_3"])
+def test_identical_texts_train_without_nan(variant):
+    """The euclidean distance has no derivative at zero."""
+    model, text = model_of(variant), texts((4, 2), 1)
+    text = text._replace(vectors=text.vectors.clone().requires_grad_())
+    model(text, text).sum().backward()
+    assert text.vectors.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("variant", ["abcnn_1", "abcnn_2"])
+def test_a_text_is_read_in_the_light_of_the_other(variant):
+    """Without attention a block gives a text the same map beside every partner."""
+    text, mask = texts((4,), 1).vectors, torch.ones(1, 4, dtype=torch.bool)
+    other, another = texts((4,), 2).vectors, texts((4,), 3).vectors
+    for name, changes in ((variant, True), ("bcnn", False)):
+        block = model_of(name).blocks[0]
+        assert torch.allclose(block(text, mask, other, mask)[0], block(text, mask, another, mask)[0], atol=1e-3) != changes
+
+
+def test_abcnn_2_with_equal_weights_of_one_over_the_window_is_bcnn(monkeypatch):
+    """An attention that is normalised, or an average of the weighted columns, would give another map."""
+    plain, attentive = model_of("bcnn").blocks[0], model_of("abcnn_2").blocks[0]
+    attentive.load_state_dict(plain.state_dict())
+    first, second = texts((4,), 1), texts((4,), 2)
+
+    def equal(x: Tensor, x_mask: Tensor, y: Tensor, y_mask: Tensor) -> Tensor:
+        return torch.full((1, x.shape[1], y.shape[1]), 1 / (WINDOW * x.shape[1]))
+
+    monkeypatch.setattr("architectures.matching.abcnn.match_matrix", equal)
+    inputs = first.vectors, first.mask, second.vectors, second.mask
+    torch.testing.assert_close(attentive(*inputs), plain(*inputs))
+
+
+def test_lengths_and_shared_words_are_counted_and_rare_words_count_more():
+    """The first text's words are the (8 of 18 in training), cat (4), an unknown word and the; the second has the, cat and another one."""
+    model = model_of("bcnn")
+    first = texts((4,), 1)._replace(ids=torch.tensor([[2, 3, 1, 2]]), spellings=torch.tensor([[20, 30, 77, 20]]))
+    second = texts((3,), 2)._replace(ids=torch.tensor([[2, 3, 1]]), spellings=torch.tensor([[20, 30, 78]]))
+    rarity = math.log(18 / 8) * 2 + math.log(18 / 4)
+    expected = [math.log1p(number) for number in (4, 3, 3, rarity)]
+    assert model(first, second)[0, -4:].tolist() == pytest.approx(expected, rel=1e-4)
+
+
+def test_features_are_standardised_over_the_batch_in_training_and_over_the_past_after_it():
+    """Unstandardised, the similarities of all pairs are nearly the same number, and the regression learns nothing but its bias."""
+    model, first, second = model_of("bcnn").train(), texts((3, 1, 5, 4), 1), texts((2, 6, 1, 3), 2)
+    for _ in range(50):
+        found = model(first, second)
+    torch.testing.assert_close(found.mean(0), torch.zeros(model.size), atol=1e-4, rtol=0)
+    assert (found.var(0, unbiased=False) > 0.9)[[0, 1, 2, 4, -4, -3]].all()
+    alone = model(*(WordBatch(*(field[1:2] for field in text)) for text in (first, second)))
+    model.eval()
+    torch.testing.assert_close(alone, model(first, second)[1:2])
+    assert (model(first, second) - found).abs().max() < 0.5
+
+
+def test_texts_are_cut_where_the_attention_maps_end():
+    """A longer text would have words without a row of W0."""
+    assert ABCNN.view.max_length == 60
+    assert [tuple(m.shape) for m in (model_of("abcnn_1").blocks[0].first_map, model_of("abcnn_1").blocks[1].second_map)] == [
+        (LONGEST, WIDTH),
+        (LONGEST, KERNELS),
+    ]
+
+
+def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
+    view = Words(max_length=LONGEST)
+    view.vocabulary = Vocabulary([], [])
+    assert ABCNN(WIDTH, view).vectors == "static" and ABCNN(WIDTH, view, tuned=True).vectors == "tuned"

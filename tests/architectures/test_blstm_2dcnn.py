@@ -1,0 +1,115 @@
+"""The mechanism of BLSTM-2DCNN: added directions as a map, filters and maxima over time and features together, one flat vector."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.recurrent.blstm_2dcnn import BLSTM2D
+from harness import registry
+from harness.views.words import WordBatch
+
+WIDTH, HIDDEN, LENGTH = 3, 6, 10
+
+
+def texts(*lengths: int) -> WordBatch:
+    """Random texts of these lengths, with large numbers at padding that must not count."""
+    generator = torch.Generator().manual_seed(1)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, 30.0))
+
+
+def model_of(**options) -> BLSTM2D:
+    torch.manual_seed(0)
+    model = BLSTM2D(WIDTH, hidden=HIDDEN, maps=2, length=LENGTH, **options).eval()
+    with torch.no_grad():
+        for parameter in model.recurrence.parameters():
+            parameter.mul_(4)  # so that states differ from word to word
+    return model
+
+
+def added_states(model: BLSTM2D, vectors: Tensor) -> Tensor:
+    """Sum (n, HIDDEN) of both directions' states of one text."""
+    forwards = model.recurrence.forwards[0](vectors[None])[0][0]
+    return forwards + model.recurrence.backwards[0](vectors.flip(0)[None])[0][0].flip(0)
+
+
+def convolved(model: BLSTM2D, states: Tensor) -> list[list[list[Tensor]]]:
+    """Numbers of each map by row and column: filters over 3 x 3 numbers of the states, ReLU."""
+    states = torch.cat([states, torch.zeros(max(0, 3 - len(states)), HIDDEN)])
+    return [
+        [
+            [(weight[0] * states[i : i + 3, j : j + 3]).sum().add(bias).clamp(min=0) for j in range(HIDDEN - 2)]
+            for i in range(len(states) - 2)
+        ]
+        for weight, bias in zip(model.convolution.weight, model.convolution.bias, strict=True)
+    ]
+
+
+def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
+    """The vector of one text (n, WIDTH), number by number; cells in which the text has nothing are zero."""
+    states = added_states(model, vectors[:LENGTH])
+    maps, rows = ([[list(row) for row in states]], LENGTH) if model.convolution is None else (convolved(model, states), LENGTH - 2)
+    cells = []
+    for numbers in maps:
+        for top in range(0, rows, 2):
+            for left in range(0, len(numbers[0]), 2):
+                cell = [number for row in numbers[top : top + 2] for number in row[left : left + 2]]
+                cells.append(torch.stack(cell).max() if cell else torch.zeros(()))
+    return torch.stack(cells)
+
+
+@pytest.mark.parametrize("convolve", [True, False])
+def test_a_batch_is_each_text_written_out_number_by_number(convolve):
+    """Lengths odd and even, shorter than a filter, and longer than the map: a cell half inside a text counts its real half alone."""
+    model, batch = model_of(convolve=convolve), texts(7, 4, 1, 2, 10, 13)
+    found = model(batch)
+    assert found.shape == (6, model.size)
+    for row, length in enumerate(batch.lengths.tolist()):
+        torch.testing.assert_close(found[row], written_out(model, batch.vectors[row, :length]))
+
+
+def test_the_directions_are_added_not_concatenated_before_the_filters():
+    """The paper's map has h columns, h - 2 behind the filters; concatenated states would give twice as many cells."""
+    assert model_of().size == 2 * (8 // 2) * (4 // 2)
+    assert model_of(convolve=False).size == (10 // 2) * (6 // 2)
+    assert BLSTM2D(300).size == 100 * 31 * 149
+
+
+def test_the_filters_read_neighbouring_features_together():
+    """One-dimensional filters read whole states, whose features may be renumbered; a map's columns have an order."""
+    model = model_of()
+    seen = []
+    model.convolution.register_forward_hook(lambda layer, inputs, output: seen.append((inputs[0], output)))
+    model(texts(7))
+    states, maps = seen[0]
+    changed = states.clone()
+    changed[0, 0, 3, 1] += 1
+    moved = (model.convolution(changed) - maps)[0].abs().amax(0) > 1e-6
+    assert moved.nonzero().tolist() == [[i, j] for i in (1, 2, 3) for j in (0, 1)]
+
+
+def test_the_pooling_variant_is_the_one_without_filters():
+    entry = registry.entry("architectures", "blstm_2dpooling")
+    model = registry.load(entry)(WIDTH, **entry.hyperparameters)
+    assert [name for name, _ in model.named_parameters() if "recurrence" not in name] == []
+
+
+def test_twin_texts_are_refused_with_the_reason():
+    """The layer that joins two such vectors would have 10 to the 11 weights: the cell is skipped, not built."""
+    for task in ("snli", "wikiqa"):
+        assert "too wide" in BLSTM2D.unfit(registry.entry("tasks", task), {})
+    assert BLSTM2D.unfit(registry.entry("tasks", "sst2"), {}) is None
+
+
+def test_word_vectors_states_and_cells_are_dropped_at_rates_of_their_own():
+    model = BLSTM2D(WIDTH, hidden=40, maps=20, length=LENGTH).train()
+    rates = model.word_dropout.p, model.state_dropout.p, model.dropout.p
+    assert rates == (0.5, 0.2, 0.4)
+    with torch.no_grad():
+        model.convolution.bias.fill_(5.0)
+    torch.manual_seed(0)
+    assert 0.35 < (model(texts(LENGTH)) == 0).float().mean() < 0.45

@@ -1,0 +1,133 @@
+"""The mechanism of DiSAN: a weight for each feature, directions that let nothing through from the wrong side, gate, source2token."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from architectures.attention import disan
+from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Source2Token, attended
+
+WIDTH, HIDDEN = 3, 4
+LENGTHS = (6, 1, 4)
+
+
+def texts(*lengths: int) -> tuple[Tensor, Tensor]:
+    """Random vectors, with large numbers at padding that must not count, and their mask."""
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(1))
+    return torch.where(mask[..., None], vectors, torch.full((), 50.0)), mask
+
+
+def model_of(**options) -> DiSAN:
+    torch.manual_seed(0)
+    model = DiSAN(WIDTH, hidden=HIDDEN, **options).eval()
+    with torch.no_grad():  # weights so large that the scores bend and attention is far from uniform
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    return model
+
+
+def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
+    """One direction over one text (T, width): token by token, pair by pair, feature by feature."""
+    tokens = [F.elu(layer.map.weight @ x + layer.map.bias) for x in vectors]
+    found = []
+    for j, token in enumerate(tokens):
+        before = range(j) if layer.forwards else range(j + 1, len(tokens))
+        context = torch.zeros(HIDDEN)
+        if before:
+            scores = [5 * torch.tanh((layer.key.weight @ tokens[i] + layer.query.weight @ token + layer.query.bias) / 5) for i in before]
+            total = sum(score.exp() for score in scores)
+            context = sum(score.exp() / total * tokens[i] for score, i in zip(scores, before, strict=True))
+        gate = torch.sigmoid(layer.gate_attended.weight @ context + layer.gate_token.weight @ token + layer.gate_token.bias)
+        found.append(gate * token + (1 - gate) * context)
+    return torch.stack(found)
+
+
+def test_states_are_those_of_both_directions_written_out_pair_by_pair_and_feature_by_feature():
+    """Texts of several blocks of queries and of one word, beside each other."""
+    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
+        expected = torch.cat([written_out(model.forwards, text[:length]), written_out(model.backwards, text[:length])], dim=-1)
+        torch.testing.assert_close(states[:length], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forwards", "backwards"])
+def test_no_token_sees_itself_or_one_on_the_wrong_side(direction):
+    """Every entry of the Jacobian of s_j by h_i: all of one side, nothing of the other, nothing on the diagonal."""
+    layer = getattr(model_of(), direction)
+    tokens = torch.randn(1, 6, HIDDEN)
+    with torch.no_grad():  # all ask the same, so that only what a token attends to is left
+        layer.query.weight.zero_()
+    by_token = torch.autograd.functional.jacobian(lambda h: layer.attention(h, torch.ones(1, 6, dtype=torch.bool)), tokens)
+    seen = by_token[0, :, :, 0].abs().sum((1, 3)) > 0
+    full = torch.ones(6, 6, dtype=torch.bool)
+    assert torch.equal(seen, full.tril(-1) if direction == "forwards" else full.triu(1))
+
+
+def test_the_token_with_nothing_to_attend_to_has_zeros_there_and_a_finite_gradient():
+    """A softmax over nothing would give NaN or a mean of what must not be seen, and its gradient would wreck the model."""
+    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    tokens = torch.randn(3, 6, HIDDEN)
+    assert not model.forwards.attention(tokens, mask)[:, 0].any()
+    assert not model.backwards.attention(tokens, mask)[[0, 1, 2], [5, 0, 3]].any()
+    (1e6 * model.pooled(model(vectors, mask), mask)).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_weights_are_a_softmax_for_each_feature_with_scores_bent_at_the_scale():
+    """Two keys, two features that prefer different keys: hand-worked with tanh saturated, so that the scores are +5 and -5."""
+    keys = torch.tensor([[[1000.0, -1000.0], [-1000.0, 1000.0]]])
+    values = torch.tensor([[[1.0, 10.0], [3.0, 30.0]]])
+    found = attended(torch.zeros(1, 1, 2), keys, values, torch.ones(1, 1, 2, dtype=torch.bool), scale=5.0)
+    strong = math.exp(5) / (math.exp(5) + math.exp(-5))
+    torch.testing.assert_close(found[0, 0], torch.tensor([strong * 1 + (1 - strong) * 3, (1 - strong) * 10 + strong * 30]))
+
+
+def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
+    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    states = torch.where(mask[..., None], model(vectors, mask).detach(), torch.full((), 50.0))
+    _, first, _, _, second = model.source2token.scores
+    for vector, text, length in zip(model.pooled(states, mask), states, LENGTHS, strict=True):
+        weights = [(second.weight @ F.elu(first(state)) + second.bias).exp() for state in text[:length]]
+        mean = sum(weight * state for weight, state in zip(weights, text, strict=False)) / sum(weights)
+        torch.testing.assert_close(vector, mean, atol=1e-5, rtol=1e-5)
+
+
+def test_source2token_attention_learns_where_a_text_needs_a_vector():
+    """The contract excuses its parameters, for the tasks that need none."""
+    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model.pooled(model(vectors, mask), mask).sum().backward()
+    assert isinstance(model.source2token, Source2Token)
+    assert all(parameter.grad.any() for parameter in model.parameters())
+
+
+def test_long_texts_give_the_same_states_and_gradients_as_when_all_weights_are_kept(monkeypatch):
+    """Above ``LONG`` positions the weights are computed twice; a wrong saving of memory would change what is learned."""
+    vectors, mask = texts(11, 5)
+    found = []
+    for limit in (10, 11):
+        monkeypatch.setattr(disan, "LONG", limit)
+        model = model_of()
+        states = model(vectors, mask)
+        model.pooled(states, mask).square().sum().backward()
+        found.append([states, *(parameter.grad for parameter in model.parameters())])
+    torch.testing.assert_close(*found)
+
+
+def test_long_texts_keep_no_number_for_each_pair_of_words_and_feature():
+    """400 words in 300 features are 48 million such numbers per text and direction: memory would run out."""
+    kept: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    model, (vectors, mask) = model_of(), texts(2 * LONG)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(vectors, mask)
+    assert sum(kept) < (2 * LONG) ** 2 * HIDDEN

@@ -1,0 +1,89 @@
+"""The mechanism of the deep pyramid CNN: linear regions, pre-activated blocks with shortcuts, half the positions after each."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from architectures.convolutional.dpcnn import DeepPyramidCNN
+from harness.views.words import WordBatch
+
+WIDTH = 4
+
+
+def batch(*lengths: int) -> WordBatch:
+    """Random texts of these lengths, with large numbers at padding that must not count."""
+    generator = torch.Generator().manual_seed(3)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(*mask.shape, WIDTH, generator=generator).masked_fill(~mask[..., None], 50.0)
+    return WordBatch(mask.long(), mask, sizes, vectors)
+
+
+def model_of(**settings) -> DeepPyramidCNN:
+    torch.manual_seed(0)
+    model = DeepPyramidCNN(WIDTH, **{"maps": 3, "blocks": 4} | settings).eval()
+    with torch.no_grad():  # weights and biases large enough for every layer to show in the result
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return model
+
+
+def convolve(layer: nn.Conv1d, states: list[torch.Tensor]) -> list[torch.Tensor]:
+    """W x + b for each position's window, with zeros beside the text."""
+    reach = layer.kernel_size[0] // 2
+    framed = [torch.zeros(len(states[0]))] * reach + states + [torch.zeros(len(states[0]))] * reach
+    windows = [torch.stack(framed[i : i + 2 * reach + 1], dim=1) for i in range(len(states))]
+    return [(layer.weight * window).sum((1, 2)) + layer.bias for window in windows]
+
+
+def written_out(model: DeepPyramidCNN, vectors: torch.Tensor) -> torch.Tensor:
+    """The vector of one text (n, width), position by position."""
+    states = convolve(model.regions, list(vectors))
+    for number, block in enumerate(model.blocks):
+        if number:
+            states = [torch.stack(states[max(0, i - 1) : i + 2]).amax(0) for i in range(0, len(states), 2)]
+        inner = states
+        for layer in block.convolutions:
+            inner = convolve(layer, [state.clamp(min=0) for state in inner])
+        states = [z + f for z, f in zip(states, inner, strict=True)]
+    return torch.stack(states).amax(0)
+
+
+@pytest.mark.parametrize("window", [3, 5])
+def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(window):
+    """ReLU after the convolutions or on the regions, no shortcut, other pooling, or padding that reaches a window would each show here."""
+    model = model_of(window=window)
+    texts = batch(21, 8, 5, 1)
+    for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
+        torch.testing.assert_close(found, written_out(model, vectors[:size]), rtol=1e-4, atol=1e-5)
+
+
+def test_each_block_reads_half_as_many_positions_as_the_one_before():
+    model, seen = model_of(blocks=7), []
+    for block in model.blocks:
+        block.register_forward_hook(lambda block, inputs, output: seen.append((inputs[0].shape[-1], inputs[1].sum(1).tolist())))
+    model(batch(100, 9))
+    assert [length for length, _ in seen] == [100, 50, 25, 13, 7, 4, 2]
+    assert [own for _, own in seen] == [[100, 9], [50, 5], [25, 3], [13, 2], [7, 1], [4, 1], [2, 1]]
+
+
+def test_without_weights_in_the_blocks_the_regions_pass_through_the_shortcuts():
+    """Zero convolutions leave the maximum of the linear regions, negative ones too: nothing bends what the shortcut carries."""
+    model, texts = model_of(), batch(12)
+    with torch.no_grad():
+        for parameter in model.blocks.parameters():
+            parameter.zero_()
+    regions = F.conv1d(texts.vectors.transpose(1, 2), model.regions.weight, model.regions.bias, padding=1)
+    torch.testing.assert_close(model(texts), regions.amax(2))
+
+
+def test_fifteen_weight_layers_of_one_width_and_no_batch_norm():
+    """One for regions and two in each of seven blocks; with the one that scores the classes beside them, as the paper counts."""
+    model = DeepPyramidCNN(300)
+    layers = [module for module in model.modules() if isinstance(module, nn.Conv1d)]
+    assert len(layers) == 15 and {layer.out_channels for layer in layers} == {250}
+    assert all(isinstance(module, nn.Conv1d | nn.Dropout) for module in model.modules() if not list(module.children()))
+    assert 0.009 < layers[5].weight.std() < 0.011

@@ -1,0 +1,89 @@
+"""The mechanism of ESIM: soft alignment by products alone, four comparisons, composition, and mean and maximum of both texts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.blocks.recurrent import Recurrent
+from architectures.matching.esim import ESIM
+from harness.views.words import WordBatch
+
+WIDTH = 5
+FIRST, SECOND = (4, 1, 6), (2, 5, 3)
+"""Words of each text of three pairs."""
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+
+
+def model_of() -> ESIM:
+    """A model with weights so large that attention is far from uniform."""
+    torch.manual_seed(0)
+    model = ESIM(WIDTH, hidden=4).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model
+
+
+def states_of(layer: Recurrent, vectors: Tensor) -> Tensor:
+    """States (T, size) of one text without padding."""
+    return layer(vectors[None], torch.ones(1, len(vectors), dtype=torch.bool))[0]
+
+
+def aligned(own: Tensor, other: Tensor) -> list[Tensor]:
+    """Equations 12 and 13: the mean of the other text's states under the softmax of their products with each own state."""
+    found = []
+    for state in own:
+        weights = [(state @ candidate).exp() for candidate in other]
+        found.append(sum(w * candidate for w, candidate in zip(weights, other, strict=True)) / sum(weights))
+    return found
+
+
+def written_out(model: ESIM, first: Tensor, second: Tensor) -> Tensor:
+    """The vector of one pair, state by state."""
+    a, b = states_of(model.encoding, first), states_of(model.encoding, second)
+    pooled = []
+    for own, other in ((a, b), (b, a)):
+        enhanced = [torch.cat([x, y, x - y, x * y]) for x, y in zip(own, aligned(own, other), strict=True)]
+        composed = states_of(model.composition, torch.stack([model.projection(m).clamp(min=0) for m in enhanced]))
+        pooled += [composed.sum(0) / len(composed), composed.max(0).values]
+    return model.output(torch.cat(pooled)).tanh()
+
+
+def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
+    """A softmax over the wrong axis, padding that is attended to or pooled, or a missing comparison would show here."""
+    model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3, model.size)
+    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+        torch.testing.assert_close(found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5)
+
+
+def test_both_texts_are_read_by_the_same_weights():
+    """Swapping the texts swaps the two halves of what the last layer reads."""
+    model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
+    with torch.no_grad():
+        half = model.output.weight.shape[1] // 2
+        model.output.weight[:, half:] = model.output.weight[:, :half]
+    torch.testing.assert_close(model(first, second), model(second, first))
+
+
+@pytest.mark.parametrize("layer", ["encoding", "projection", "composition", "output"])
+def test_dropout_stands_before_each_layer(layer):
+    """Half of what a layer reads is zero in training; without it the model over-fits small tasks."""
+    model, seen = ESIM(40, hidden=40).train(), []
+    getattr(model, layer).register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    words = texts((9,), 1)._replace(vectors=torch.randn(1, 9, 40))
+    model(words, words)
+    zeros = (torch.cat([s.flatten() for s in seen]) == 0).float().mean().item()
+    # The projection reads states that no dropout has touched; the composition reads ReLUs, half of which are zero anyway.
+    expected = {"encoding": (0.4, 0.6), "projection": (0.0, 0.01), "composition": (0.65, 0.85), "output": (0.4, 0.6)}[layer]
+    assert expected[0] <= zeros <= expected[1]

@@ -1,0 +1,113 @@
+"""The mechanism of Conv-GRNN and LSTM-GRNN: a vector per sentence, a recurrence with two gates over them, the mean of its states."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.hybrid.grnn import ConvolutionalSentence, GatedRecurrence, GatedRNN
+from harness import registry
+from harness.views.sentences import SentenceBatch
+
+WIDTH = 3
+DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
+"""Words of each sentence of each document."""
+
+
+def documents() -> tuple[SentenceBatch, list[list[Tensor]]]:
+    """The documents as one batch, with large numbers at padding, and their sentences one by one."""
+    torch.manual_seed(1)
+    deepest, longest = max(map(len, DOCUMENTS)), max(map(max, DOCUMENTS))
+    vectors, mask = torch.full((len(DOCUMENTS), deepest, longest, WIDTH), 20.0), torch.zeros(len(DOCUMENTS), deepest, longest).bool()
+    sentences = [[torch.randn(words, WIDTH) for words in document] for document in DOCUMENTS]
+    for d, document in enumerate(sentences):
+        for s, sentence in enumerate(document):
+            vectors[d, s, : len(sentence)], mask[d, s, : len(sentence)] = sentence, True
+    return SentenceBatch(mask.long(), mask, mask.any(-1), vectors), sentences
+
+
+def model_of(sentence: str) -> GatedRNN:
+    torch.manual_seed(0)
+    model = GatedRNN(WIDTH, hidden=4, sentence=sentence).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)  # so that gates are far from a half
+    return model
+
+
+def convolved(model: ConvolutionalSentence, sentence: Tensor) -> Tensor:
+    """One sentence's vector: filters window by window, their mean, tanh, and the mean of the three widths."""
+    vectors = []
+    for bank, window in zip(model.banks, (1, 2, 3), strict=True):
+        words = torch.cat([sentence, torch.zeros(max(0, window - len(sentence)), WIDTH)])
+        maps = [bank.filters.weight @ words[i : i + window].flatten() + bank.filters.bias for i in range(len(words) - window + 1)]
+        vectors.append(torch.tanh(sum(maps) / len(maps)))
+    return sum(vectors) / 3
+
+
+def states_of(recurrence: GatedRecurrence, sentences: list[Tensor]) -> list[Tensor]:
+    """The states of one document, gate by gate."""
+    read, past, bias = (part.chunk(3) for part in (recurrence.sentence.weight, recurrence.past.weight, recurrence.sentence.bias))
+    state, states = torch.zeros(len(bias[0])), []
+    for sentence in sentences:
+        i, f, g = (read[k] @ sentence + past[k] @ state + bias[k] for k in range(3))
+        state = torch.tanh(torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * state)
+        states.append(state)
+    return states
+
+
+@pytest.mark.parametrize("sentence", ["conv", "lstm"])
+def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
+    """Sentences shorter than a window, padding at both levels, and the last or summed state in place of the mean would show here."""
+    model = model_of(sentence)
+    batch, texts = documents()
+    for vector, document in zip(model(batch), texts, strict=True):
+        if sentence == "conv":
+            vectors = [convolved(model.sentence, words) for words in document]
+        else:
+            vectors = [model.sentence.recurrence.forwards[0](words[None])[0][0, -1] for words in document]
+        states = states_of(model.document, vectors)
+        torch.testing.assert_close(vector, sum(states) / len(states))
+
+
+def test_one_unit_worked_by_hand_has_its_tanh_outside_the_sum_and_no_output_gate():
+    recurrence = GatedRecurrence(1, 1)
+    with torch.no_grad():
+        recurrence.sentence.weight.copy_(torch.tensor([[100.0], [100.0], [0.5]]))  # both gates open for a positive sentence
+        recurrence.sentence.bias.zero_()
+        recurrence.past.weight.copy_(torch.tensor([[0.0], [0.0], [2.0]]))
+        states = recurrence(torch.tensor([[[1.0], [0.4]]])).flatten()
+    first = math.tanh(math.tanh(0.5))
+    second = math.tanh(math.tanh(0.2 + 2 * first) + first)
+    torch.testing.assert_close(states, torch.tensor([first, second]))
+
+
+def test_filters_of_one_word_average_a_bag_and_wider_ones_see_the_order_of_words():
+    model, words = model_of("conv").sentence, torch.randn(1, 5, WIDTH)
+    mask, shuffled = torch.ones(1, 5, dtype=torch.bool), words[:, [3, 1, 4, 0, 2]]
+    same = [torch.allclose(bank(words, mask), bank(shuffled, mask), atol=1e-5) for bank in model.banks]
+    assert same == [True, False, False]
+
+
+def test_a_documents_sentences_have_an_order():
+    model, words = model_of("conv"), torch.randn(1, 3, 4, WIDTH)
+    mask = torch.ones(1, 3, 4, dtype=torch.bool)
+
+    def vector(vectors: Tensor) -> Tensor:
+        return model(SentenceBatch(mask.long(), mask, mask.any(-1), vectors))
+
+    assert not torch.allclose(vector(words), vector(words.flip(1)), atol=1e-3)
+
+
+def test_both_names_differ_in_how_sentences_are_read():
+    kinds = {id: registry.entry("architectures", id) for id in ("grnn_conv", "grnn_lstm")}
+    models = {id: registry.load(entry)(WIDTH, **entry.hyperparameters) for id, entry in kinds.items()}
+    assert {id: type(model.sentence).__name__ for id, model in models.items()} == {
+        "grnn_conv": "ConvolutionalSentence",
+        "grnn_lstm": "RecurrentSentence",
+    }
+    with pytest.raises(ValueError, match="none of conv, lstm"):
+        GatedRNN(WIDTH, sentence="cnn")

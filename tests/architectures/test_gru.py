@@ -1,0 +1,118 @@
+"""The mechanism of the GRU: one gate that both writes and forgets, one that hides the past from the candidate, no memory cell."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.recurrent.gru import GRU
+from harness.heads import text_vector
+from harness.views.words import WordBatch
+
+RESET, KEEP, CANDIDATE = range(3)
+"""Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the paper's 1 - u."""
+
+
+def gates(model: GRU, name: str) -> list[Tensor]:
+    """The three parts, a copy each, of one of the layer's stacked parameters."""
+    return list(getattr(model.recurrence.forwards[0], f"{name}_l0").detach().clone().chunk(3))
+
+
+def written_out(model: GRU, vectors: Tensor) -> Tensor:
+    """Eq. 4.26-4.30 step by step for one text (T, width), but for the candidate's reset, which acts behind the matrix."""
+    v, u_matrices, input_biases, past_biases = (gates(model, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    h, states = torch.zeros(model.size), []
+    for x in vectors:
+        r = torch.sigmoid(u_matrices[RESET] @ h + v[RESET] @ x + input_biases[RESET] + past_biases[RESET])
+        u = 1 - torch.sigmoid(u_matrices[KEEP] @ h + v[KEEP] @ x + input_biases[KEEP] + past_biases[KEEP])
+        past = r * (u_matrices[CANDIDATE] @ h + past_biases[CANDIDATE])
+        candidate = torch.tanh(past + v[CANDIDATE] @ x + input_biases[CANDIDATE])
+        h = u * candidate + (1 - u) * h
+        states.append(h)
+    return torch.stack(states)
+
+
+def model_of(**options) -> GRU:
+    torch.manual_seed(0)
+    model = GRU(width=3, hidden=4, **options).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_()
+    return model
+
+
+def bias(model: GRU, gate: int, value: float) -> None:
+    """Hold a gate open (a large value) or shut (a large negative one)."""
+    layer, size = model.recurrence.forwards[0], model.size
+    with torch.no_grad():
+        layer.bias_ih_l0[gate * size : (gate + 1) * size] = value
+
+
+def test_states_follow_the_equations_at_every_real_word():
+    model, vectors, mask = model_of(), torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
+    found = model(vectors, mask)
+    for row, length in enumerate((6, 4)):
+        torch.testing.assert_close(found[row, :length], written_out(model, vectors[row, :length]))
+
+
+def test_two_steps_of_one_unit_by_the_papers_own_equations():
+    """Of one unit without that bias, resetting before or behind the matrix is one thing: (r h) U = r (h U)."""
+    model = GRU(width=1, hidden=1).eval()
+    v, u, b = [0.5, -1.0, 2.0], [1.5, 0.7, -0.8], [0.1, 0.3, -0.2]
+    layer = model.recurrence.forwards[0]
+    with torch.no_grad():
+        for parameter, values in ((layer.weight_ih_l0, v), (layer.weight_hh_l0, u), (layer.bias_ih_l0, b), (layer.bias_hh_l0, [0.0] * 3)):
+            parameter.copy_(torch.tensor(values).view_as(parameter))
+
+    def logistic(z: float) -> float:
+        return 1 / (1 + math.exp(-z))
+
+    h, expected = 0.0, []
+    for x in (0.6, -0.9):
+        r = logistic(h * u[0] + x * v[0] + b[0])
+        update = logistic(-(h * u[1] + x * v[1] + b[1]))
+        candidate = math.tanh((r * h) * u[2] + x * v[2] + b[2])
+        h = update * candidate + (1 - update) * h
+        expected.append(h)
+    states = model(torch.tensor([[[0.6], [-0.9]]]), torch.ones(1, 2, dtype=torch.bool))
+    torch.testing.assert_close(states.flatten(), torch.tensor(expected))
+
+
+def test_a_shut_update_gate_copies_the_state_for_ever():
+    model = model_of()
+    layer = model.recurrence.forwards[0]
+    with torch.no_grad():  # the update gate, held shut by its bias, is opened by a first word that no other looks like
+        layer.weight_ih_l0[4:8] = torch.tensor([-1000.0, 0.0, 0.0])
+        layer.weight_hh_l0[4:8] = 0.0
+    bias(model, KEEP, 100.0)
+    vectors = torch.randn(1, 200, 3)
+    vectors[..., 0] = 0.0
+    vectors[0, 0, 0] = 1.0
+    states = model(vectors, torch.ones(1, 200, dtype=torch.bool))[0]
+    assert states[0].abs().min() > 0.01
+    torch.testing.assert_close(states, states[:1].expand(200, 4))
+
+
+@pytest.mark.parametrize(("reset", "reads_the_past"), [(-100.0, False), (100.0, True)])
+def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_past):
+    """With the update gate open, the state is the candidate: that of the last word, whatever stood before, if the past is hidden."""
+    model = model_of()
+    bias(model, KEEP, -100.0)
+    bias(model, RESET, reset)
+    vectors, mask = torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.bool)
+    vectors[1, 4] = vectors[0, 4]
+    last = model(vectors, mask)[:, -1]
+    assert torch.allclose(last[0], last[1], atol=1e-5) != reads_the_past
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
+    model = model_of(pooling=pooling)
+    vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
+    mask = torch.arange(6) < lengths[:, None]
+    pooled = text_vector(model, WordBatch(mask.long(), mask, lengths, vectors))
+    states = written_out(model, vectors[1, :4])
+    torch.testing.assert_close(pooled[1], {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling])

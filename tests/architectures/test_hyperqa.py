@@ -1,0 +1,118 @@
+"""The mechanism of HyperQA: summed projected words inside the unit ball, Poincare distance, linear score, pairwise hinge."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from architectures.siamese.hyperqa import RIM, HyperQA, clipped, poincare_distance
+from harness.views.words import WordBatch
+
+WIDTH = 3
+FIRST, SECOND = (3, 1, 5), (2, 4, 1)
+"""Words of each text of three pairs."""
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+
+
+def model_of(scale: float = 0.05, **options) -> HyperQA:
+    torch.manual_seed(0)
+    model = HyperQA(WIDTH, hidden=4, **options).eval()
+    with torch.no_grad():
+        model.project.weight.normal_(0, scale)
+        model.project.bias.normal_(0, scale)
+        model.score.weight.fill_(-0.7)
+        model.score.bias.fill_(0.3)
+    return model
+
+
+def written_out(q: torch.Tensor, a: torch.Tensor) -> float:
+    """The distance of two vectors in the words of the paper, in double precision."""
+    q, a = (v.double() * min(1.0, (1 - RIM) / v.double().norm().item()) for v in (q, a))
+    return math.acosh(1 + 2 * ((q - a) @ (q - a)).item() / ((1 - q @ q) * (1 - a @ a)).item())
+
+
+@pytest.mark.parametrize("scale", [0.05, 4.0], ids=["inside the ball", "beyond its border"])
+def test_a_score_is_linear_in_the_distance_of_the_sums_of_projected_words(scale):
+    """A mean for the sum, a missing ReLU, a euclidean distance or padding in a sum would each show here."""
+    model, first, second = model_of(scale), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3,)
+    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+        q, a = (
+            sum(torch.clamp(model.project.weight @ word + model.project.bias, min=0) for word in words)
+            for words in (first.vectors[row, :m], second.vectors[row, :n])
+        )
+        assert (q.norm() < 1) == (scale < 1)
+        assert found[row].item() == pytest.approx(-0.7 * written_out(q, a) + 0.3, rel=1e-3)
+
+
+def test_distances_worked_by_hand():
+    """d(0, x) = 2 artanh |x|, along a diameter distances add up, and d(x, x) = 0."""
+    zero, half, back = torch.zeros(1, 2), torch.tensor([[0.5, 0.0]]), torch.tensor([[-0.5, 0.0]])
+    assert poincare_distance(zero, half).item() == pytest.approx(2 * math.atanh(0.5)) == pytest.approx(1.0986, abs=1e-4)
+    assert poincare_distance(half, back).item() == pytest.approx(4 * math.atanh(0.5))
+    assert poincare_distance(half, half).item() == 0
+
+
+def test_the_distance_is_symmetric_and_grows_towards_the_rim():
+    """The same euclidean step of 0.05 is the longer the nearer the border it is taken."""
+    out = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.9, 0.0], [0.9499, 0.0]])
+    step = torch.tensor([0.05, 0.0])
+    lengths = poincare_distance(out, out + step)
+    assert (lengths[1:] > lengths[:-1]).all()
+    torch.testing.assert_close(poincare_distance(out + step, out), lengths)
+
+
+def test_only_vectors_longer_than_the_ball_are_shortened():
+    vectors = torch.tensor([[0.3, 0.4], [3.0, 4.0], [0.0, 0.0]])
+    found, room = clipped(vectors)
+    torch.testing.assert_close(found, torch.tensor([[0.3, 0.4], [0.6, 0.8], [0.0, 0.0]]), atol=2e-5, rtol=0)
+    torch.testing.assert_close(room, torch.tensor([0.75, 2 * RIM, 1.0]), rtol=1e-2, atol=1e-8)
+
+
+@pytest.mark.parametrize("length", [0.0, 0.5, 1 - 2 * RIM, 1.0, 40.0])
+def test_gradients_are_finite_at_the_same_point_at_the_rim_and_beyond(length):
+    """arcosh(1 + x) itself has none at x = 0, and 1 / (1 - |q|^2) none at the rim: one such text would end the training."""
+    for other in ([length, 0.0], [0.0, length], [-0.1, 0.2]):
+        q, a = torch.tensor([[length, 0.0]], requires_grad=True), torch.tensor([other], requires_grad=True)
+        poincare_distance(q, a).sum().backward()
+        assert q.grad.isfinite().all() and a.grad.isfinite().all()
+        assert max(q.grad.norm(), a.grad.norm()) < 4 / RIM
+
+
+def test_near_the_rim_the_gradient_is_that_of_double_precision():
+    q, a = torch.tensor([[0.999, 0.0]]), torch.tensor([[0.0, 0.998]])
+    grads = []
+    for kind in (torch.float32, torch.float64):
+        point = q.clone().to(kind).detach().requires_grad_()
+        poincare_distance(point, a.to(kind)).sum().backward()
+        grads.append(point.grad.double())
+    torch.testing.assert_close(grads[0], grads[1], rtol=1e-3, atol=1e-3)
+
+
+def test_texts_of_forty_words_start_inside_the_ball():
+    """Beyond its border the length of a sum has no gradient: a model that starts there cannot use the ball."""
+    torch.manual_seed(0)
+    words = torch.empty(50, 40, 100).uniform_(-0.25, 0.25)
+    mask = torch.ones(50, 40, dtype=torch.bool)
+    sums = HyperQA(100).text(WordBatch(mask.long(), mask, mask.sum(1), words))
+    assert sums.norm(dim=1).max() < 1
+
+
+def test_the_loss_is_the_hinge_over_all_pairs_of_a_question():
+    scores, labels, groups = torch.tensor([0.9, 0.1, 0.3, 0.7]), torch.tensor([1, 0, 0, 0]), torch.tensor([0, 0, 0, 1])
+    assert model_of(margin=1.0).rank_loss(scores, labels, groups).item() == pytest.approx((0.2 + 0.4) / 2)
+
+
+def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
+    assert model_of().vectors == "static" and model_of(tuned=True).vectors == "tuned"

@@ -1,0 +1,67 @@
+"""The mechanism of inner attention: the mean of a text's own states asks which of them to attend to."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from architectures.attention.inner_attention import InnerAttention
+from harness.views.words import WordBatch
+
+WIDTH = 4
+LENGTHS = (5, 1, 3)
+
+
+def texts() -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    vectors = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(1))
+    vectors = torch.where(mask[..., None], vectors, torch.full((), 50.0))
+    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+
+
+def model_of(**options) -> InnerAttention:
+    torch.manual_seed(0)
+    model = InnerAttention(WIDTH, hidden=3, **options).eval()
+    with torch.no_grad():  # weights so large that attention is far from uniform
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return model
+
+
+def written_out(model: InnerAttention, states: Tensor) -> Tensor:
+    """The vector of one text's states (n, size): r_mean, M, alpha and r state by state."""
+    mean = sum(states) / len(states)
+    energies = [(model.score.weight[0] @ torch.tanh(model.state.weight @ y + model.mean.weight @ mean)).exp() for y in states]
+    return sum(energy / sum(energies) * y for energy, y in zip(energies, states, strict=True))
+
+
+def test_a_text_is_the_mean_of_its_states_under_attention_that_their_plain_mean_asks_for():
+    model, words = model_of(), texts()
+    states = model.recurrence(words.vectors, words.mask)
+    for vector, text, length in zip(model(words), states, LENGTHS, strict=True):
+        torch.testing.assert_close(vector, written_out(model, text[:length]))
+
+
+def test_weights_sum_to_one_over_the_words_and_are_not_uniform():
+    model, words = model_of(), texts()
+    weights = model.weights(model.recurrence(words.vectors, words.mask), words.mask)
+    torch.testing.assert_close(weights.sum(1), torch.ones(3))
+    assert not weights[~words.mask].any()
+    assert weights[0].max() > 1.2 / LENGTHS[0]
+
+
+def test_states_that_are_alike_get_the_same_weight():
+    model = model_of()
+    states, mask = torch.randn(1, 1, model.size).expand(2, 4, -1), torch.tensor([[True] * 4, [True, True, False, False]])
+    torch.testing.assert_close(model.weights(states, mask), torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]]))
+
+
+def test_another_word_changes_how_the_first_two_compare():
+    """The text's mean asks: attention that scored each state alone would keep the ratio of the weights of two states."""
+    model, mask = model_of(), torch.ones(1, 3, dtype=torch.bool)
+    states = torch.randn(1, 3, model.size)
+    other = states.clone()
+    other[:, 2] = torch.randn(model.size) * 3
+    before, after = model.weights(states, mask)[0], model.weights(other, mask)[0]
+    assert (before[0] / before[1] / (after[0] / after[1]) - 1).abs() > 0.01

@@ -1,0 +1,91 @@
+"""The mechanism of LEAM: words and labels in one space, cosines through a window, and labels that must be given their own class."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.attention.leam import LabelEmbeddingAttention
+from harness import grid, registry
+from harness.views.words import WordBatch
+
+WIDTH, CLASSES, WINDOW = 4, 3, 5
+LENGTHS = (7, 1, 4)
+
+
+def texts() -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    vectors = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(1))
+    vectors = torch.where(mask[..., None], vectors, torch.full((), 50.0))
+    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+
+
+def model_of(**options) -> LabelEmbeddingAttention:
+    torch.manual_seed(0)
+    model = LabelEmbeddingAttention(WIDTH, CLASSES, hidden=6, window=WINDOW, **options).eval()
+    with torch.no_grad():  # a filter so large that attention is far from uniform
+        model.filter.weight.mul_(5)
+        model.bias.normal_()
+    return model
+
+
+def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list[float]:
+    """Attention over the words (n, width) of one text, label by label and word by word."""
+    cosines = [[(label @ word / (label.norm() * word.norm())).item() for word in vectors] for label in model.labels]
+    taps = model.filter.weight.flatten().tolist()
+    best = []
+    for place in range(len(vectors)):
+        near = range(place - WINDOW // 2, place + WINDOW // 2 + 1)
+        scores = [
+            sum(tap * row[at] for tap, at in zip(taps, near, strict=True) if 0 <= at < len(vectors)) + model.bias[k].item()
+            for k, row in enumerate(cosines)
+        ]
+        best.append(max(max(0.0, score) for score in scores))
+    total = sum(math.exp(score) for score in best)
+    return [math.exp(score) / total for score in best]
+
+
+def test_a_word_weighs_as_much_as_its_neighbourhood_meets_its_best_label():
+    model, words = model_of(), texts()
+    for weights, vectors, length in zip(model.weights(words), words.vectors, LENGTHS, strict=True):
+        expected = weights_written_out(model, vectors[:length])
+        assert weights.tolist() == pytest.approx(expected + [0.0] * (len(weights) - length), abs=1e-6)
+
+
+def test_scores_are_those_of_the_weighted_mean_of_the_word_vectors_themselves():
+    model, words = model_of(), texts()
+    for scores, vectors, length in zip(model(words), words.vectors, LENGTHS, strict=True):
+        mean = sum(weight * vector for weight, vector in zip(weights_written_out(model, vectors[:length]), vectors, strict=False))
+        torch.testing.assert_close(scores, model.classifier(mean))
+
+
+def test_only_the_direction_of_words_and_labels_decides_who_is_attended_to():
+    model, words = model_of(), texts()
+    before = model.weights(words)
+    with torch.no_grad():
+        model.labels.mul_(torch.tensor([[3.0], [0.5], [20.0]]))
+    torch.testing.assert_close(model.weights(words._replace(vectors=words.vectors * 7)), before)
+
+
+def test_each_labels_vector_must_be_given_its_own_class_by_the_layers_that_score_texts():
+    model = model_of(regulariser=2.0)
+    losses = [-model.classifier(label).log_softmax(0)[number] for number, label in enumerate(model.labels)]
+    torch.testing.assert_close(model.auxiliary_loss(), 2.0 * sum(losses) / CLASSES)
+    model.auxiliary_loss().backward()
+    assert model.labels.grad.any() and all(parameter.grad.any() for parameter in model.classifier.parameters())
+    assert model.filter.weight.grad is None
+
+
+def test_an_even_window_is_refused_by_name():
+    with pytest.raises(ValueError, match="leam: window=4"):
+        LabelEmbeddingAttention(WIDTH, CLASSES, window=4)
+
+
+@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("snli", False), ("wikiqa", False)])
+def test_it_classifies_single_texts_and_says_why_it_does_not_compare_two(task, fits):
+    reason = grid.fits(registry.entry("architectures", "leam"), registry.entry("tasks", task), {})
+    assert reason is None if fits else "two texts" in reason

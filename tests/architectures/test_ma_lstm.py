@@ -1,0 +1,68 @@
+"""The mechanism of MaLSTM: one LSTM for both texts, exp of minus the L1 distance of the last states, squared error."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from architectures.siamese.ma_lstm import MaLSTM
+from harness.views.words import WordBatch
+
+WIDTH = 3
+FIRST, SECOND = (1, 4, 2), (5, 1, 2)
+
+
+def texts(lengths: tuple[int, ...], seed: int, width: int = WIDTH) -> WordBatch:
+    """Random word vectors, with large numbers at padding that must not count."""
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), width, generator=torch.Generator().manual_seed(seed))
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+
+
+def model_of(**options) -> MaLSTM:
+    torch.manual_seed(0)
+    return MaLSTM(WIDTH, **({"hidden": 4, "deviation": 1.0} | options))
+
+
+def last_state(model: MaLSTM, vectors: Tensor) -> Tensor:
+    """The last state of one text alone, by torch's own LSTM."""
+    lstm = nn.LSTM(WIDTH, 4)
+    lstm.load_state_dict(model.recurrence.forwards[0].state_dict())
+    return lstm(vectors)[1][0][0]
+
+
+def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
+    """A mean over units or time, a squared distance, or the state behind the padding would each show."""
+    model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
+    for score, u, v, m, n in zip(model(first, second), first.vectors, second.vectors, FIRST, SECOND, strict=True):
+        a, b = last_state(model, u[:m]), last_state(model, v[:n])
+        torch.testing.assert_close(score, torch.exp(-sum((x - y).abs() for x, y in zip(a, b, strict=True))))
+
+
+def test_a_text_is_as_near_as_can_be_to_itself_and_order_of_words_counts():
+    model, text = model_of(), texts((4, 3), 1)
+    assert model(text, text).tolist() == [1.0, 1.0]
+    turned = text._replace(vectors=text.vectors[:1].flip(1), mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1])
+    straight = text._replace(vectors=text.vectors[:1], mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1])
+    assert 0 < model(straight, turned).item() < 0.99
+
+
+def test_the_loss_is_the_squared_error_to_the_label():
+    found = MaLSTM(WIDTH).rank_loss(torch.tensor([0.75, 0.5]), torch.tensor([1, 0]), torch.tensor([0, 0]))
+    assert found.item() == pytest.approx((0.0625 + 0.25) / 2)
+
+
+def test_only_the_forget_gates_begin_with_a_bias():
+    biases = dict(model_of(forget_bias=2.5).recurrence.forwards[0].named_parameters())
+    total = (biases["bias_ih_l0"] + biases["bias_hh_l0"]).view(4, -1)  # gates: input, forget, cell, output
+    assert total.tolist() == [[0.0] * 4, [2.5] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_at_full_size_similarities_begin_neither_at_zero_nor_at_one():
+    """exp(-50) has no gradient: with states far apart at first, nothing would ever be learned."""
+    torch.manual_seed(0)
+    first, second = texts((30, 8, 20), 1, 100), texts((25, 40, 3), 2, 100)
+    scores = MaLSTM(100)(first._replace(vectors=first.vectors * 0.15), second._replace(vectors=second.vectors * 0.15))
+    assert ((scores > 0.05) & (scores < 0.95)).all(), scores

@@ -1,0 +1,100 @@
+"""The mechanism of MatchPyramid: an image of word similarities, pooled to a grid by each pair's own lengths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from architectures.convolutional.match_pyramid import SIMILARITIES, MatchPyramid
+from harness import registry
+from harness.views.words import WordBatch, Words
+
+WIDTH = 4
+FIRST, SECOND = (9, 1, 6), (7, 12, 2)
+"""Words of each text of three pairs: more and fewer than the grid has rows."""
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words out of six, with large numbers and a common spelling at padding that must not count."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    spellings = torch.randint(1, 7, mask.shape, generator=generator) * mask
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)), spellings=spellings)
+
+
+def model_of(similarity: str) -> MatchPyramid:
+    torch.manual_seed(0)
+    return MatchPyramid(WIDTH, similarity, maps=(3, 4), grid=5, hidden=6).eval()
+
+
+def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: int, j: int) -> float:
+    """Similarity of word i of the first text and word j of the second."""
+    a, b = first.vectors[row, i], second.vectors[row, j]
+    if kind == "indicator":
+        return float(first.spellings[row, i] == second.spellings[row, j])
+    return float(a @ b) if kind == "dot" else float(a @ b / (a.norm() * b.norm()))
+
+
+def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: int) -> Tensor:
+    """The vector of one pair: its image word by word, and every cell of the grid as the maximum over its own rectangle."""
+    n, m = int(first.lengths[row]), int(second.lengths[row])
+    image = torch.tensor([[similarity_of(model.similarity, first, second, row, i, j) for j in range(m)] for i in range(n)])
+    maps = torch.relu(F.conv2d(image[None], model.first.weight, model.first.bias, padding=2))
+    size = model.grid
+    grid = torch.zeros(len(maps), size, size)
+    for p in range(size):
+        for q in range(size):
+            rows = slice(p * n // size, -(-(p + 1) * n // size))
+            columns = slice(q * m // size, -(-(q + 1) * m // size))
+            grid[:, p, q] = maps[:, rows, columns].amax((1, 2))
+    maps = torch.relu(F.conv2d(grid, model.second.weight, model.second.bias, padding=1))
+    pooled = [maps[:, p : p + 2, q : q + 2].amax((1, 2)) for p in range(0, size, 2) for q in range(0, size, 2)]
+    return torch.relu(model.hidden(torch.stack(pooled, dim=1).flatten()))
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_a_batch_of_pairs_is_each_pair_written_out_cell_by_cell(similarity):
+    """Another similarity, a grid laid over the batch's length, rows taken for columns, or padding in the image would each show here."""
+    model, first, second = model_of(similarity), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3, model.size) and found.any(1).all()
+    for row in range(3):
+        torch.testing.assert_close(found[row], written_out(model, first, second, row), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_equal_texts_have_a_bright_diagonal(similarity):
+    first = texts((6,), 1)._replace(spellings=torch.arange(1, 7)[None])
+    image = model_of(similarity).image(first, first)[0]
+    assert (image.diagonal() > 0).all()
+    if similarity == "indicator":
+        assert torch.equal(image, torch.eye(6))
+    if similarity == "cosine":
+        torch.testing.assert_close(image.diagonal(), torch.ones(6))
+
+
+def test_the_grid_follows_the_order_of_the_words():
+    """A maximum over the whole image would not know where two words met."""
+    model = model_of("indicator")
+    straight = texts((6,), 1)._replace(spellings=torch.arange(1, 7)[None])
+    turned = straight._replace(spellings=straight.spellings.flip(1))
+    assert not torch.allclose(model(straight, straight), model(straight, turned), atol=1e-3)
+
+
+def test_exact_matching_needs_no_word_vectors_and_the_others_do():
+    read = {name: MatchPyramid.reads("text", {"similarity": name}) for name in SIMILARITIES}
+    assert [read[name].embeds for name in SIMILARITIES] == [False, True, True]
+    assert all(isinstance(view, Words) for view in read.values()) and MatchPyramid.reads("audio", {}) is None
+    first, second = (texts(lengths, 1)._replace(vectors=torch.empty(0)) for lengths in (FIRST, SECOND))
+    assert model_of("indicator")(first, second).isfinite().all()
+
+
+def test_the_three_similarities_are_three_ids():
+    found = [registry.entry("architectures", f"match_pyramid_{name}").hyperparameters["similarity"] for name in SIMILARITIES]
+    assert found == list(SIMILARITIES)
+    with pytest.raises(ValueError, match="'gaussian' is none of indicator, dot, cosine"):
+        MatchPyramid(WIDTH, "gaussian")

@@ -1,0 +1,94 @@
+"""The mechanism of MV-LSTM: all states interact with all, and only the strongest interactions are read, wherever they stand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
+from harness.views.words import WordBatch
+
+WIDTH = 5
+FIRST, SECOND = (4, 1, 6), (2, 3, 5)
+"""Words of each text of three pairs; the second pair has three interactions, fewer than k."""
+
+
+def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
+    """Random words, with large numbers at padding that must not count."""
+    sizes = torch.tensor(lengths)
+    mask = torch.arange(max(lengths)) < sizes[:, None]
+    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
+    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+
+
+def model_of(interaction: str, **options) -> MVLSTM:
+    """A model with random biases and weights so large that interactions differ."""
+    torch.manual_seed(0)
+    model = MVLSTM(WIDTH, hidden=4, interaction=interaction, slices=3, k=4, mlp=6, **options).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2) if parameter.dim() > 1 else parameter.normal_()
+    return model
+
+
+def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
+    """The interactions of one pair of states, one for each map."""
+    kind = type(layer).__name__
+    if kind == "Cosine":
+        return [(u @ v / (u.norm() * v.norm())).item()]
+    if kind == "Bilinear":
+        return [sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item() + layer.bias.item()]
+    joined, weights = torch.cat([u, v]), torch.cat([layer.first.weight, layer.second.weight], dim=1)
+    return [max(0.0, (u @ m @ v + w @ joined + b).item()) for m, w, b in zip(layer.weight, weights, layer.first.bias, strict=True)]
+
+
+def written_out(model: MVLSTM, first: Tensor, second: Tensor) -> Tensor:
+    """The vector of one pair: every interaction, sorted, cut after k, and through the hidden layer."""
+    u, v = (model.positions(text[None], torch.ones(1, len(text), dtype=torch.bool))[0] for text in (first, second))
+    found = [maps_of(model.interaction, x, y) for x in u for y in v]
+    kept = []
+    for values in zip(*found, strict=True):
+        largest = sorted(values, reverse=True)[: model.k]
+        kept += largest + [0.0] * (model.k - len(largest))
+    return model.mlp(torch.tensor(kept)).clamp(min=0)
+
+
+@pytest.mark.parametrize("interaction", INTERACTIONS)
+def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(interaction):
+    """A wrong formula, padding among the largest values, or values of one map in the place of another's would show here."""
+    model, first, second = model_of(interaction, classes=2), texts(FIRST, 1), texts(SECOND, 2)
+    found = model(first, second)
+    assert found.shape == (3, model.size) and found.any()
+    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+        torch.testing.assert_close(found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_k_largest_of_the_whole_matrix_are_kept_in_falling_order_wherever_they_stand():
+    maps = torch.tensor([[[[3.0, -1.0, 7.0], [5.0, 2.0, 9.0]]]])
+    real = torch.tensor([[[True, True, True], [True, True, False]]])
+    assert k_largest(maps, real, 3).tolist() == [[[7.0, 5.0, 3.0]]]
+    assert k_largest(maps.flip(2), real.flip(1), 3).tolist() == [[[7.0, 5.0, 3.0]]]
+
+
+def test_fewer_interactions_than_k_leave_zeros_and_a_finite_gradient():
+    """Two texts of one word have one interaction; -inf in the places of the missing ones would end the training."""
+    maps = torch.tensor([[[[-2.0, 4.0]]]], requires_grad=True)
+    kept = k_largest(maps, torch.tensor([[[True, False]]]), 5)
+    kept.square().sum().backward()
+    assert kept.tolist() == [[[-2.0, 0.0, 0.0, 0.0, 0.0]]] and maps.grad.flatten().tolist() == [-4.0, 0.0]
+
+
+def test_ranking_gives_a_score_and_is_trained_by_the_hinge_of_a_right_and_a_wrong_candidate_of_one_question():
+    """One wrong candidate for each right one, at the margin; a question without wrong ones adds nothing."""
+    model = model_of("cosine", margin=0.5)
+    scores = model(texts(FIRST, 1), texts(SECOND, 2))
+    assert model.scores and scores.shape == (3,)
+    labels, groups = torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1])
+    torch.testing.assert_close(model.rank_loss(torch.tensor([0.7, 0.4, 9.0]), labels, groups), torch.tensor(0.5 - 0.7 + 0.4))
+    assert model.rank_loss(torch.tensor([1.0, 0.4, 0.0]), labels, groups) == 0
+
+
+def test_an_unknown_interaction_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'dot' is none of cosine, bilinear, tensor"):
+        MVLSTM(WIDTH, interaction="dot")
