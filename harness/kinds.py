@@ -9,6 +9,7 @@ given the fitted view. All other parameters are hyperparameters with the paper's
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -73,7 +74,7 @@ class Encoder(Architecture, nn.Module):
         return F.cross_entropy(scores, labels)
 
     def auxiliary_loss(self) -> Tensor | float:
-        """A term that the last forward pass adds to the training loss (a penalty, a second objective)."""
+        """A term that the forward passes since the last call add to the training loss (a penalty, a second objective)."""
         return 0.0
 
 
@@ -126,6 +127,12 @@ class TextEncoder(Encoder):
     """
 
     size: int
+
+    @classmethod
+    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        if task.type in ("match", "rank") and "classes" in inspect.signature(cls).parameters:
+            return "scores the classes of one text itself: it has no vector to compare two texts by"
+        return super().unfit(task, hyperparameters)
 
 
 class TreeEncoder(TextEncoder):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
+from harness import registry
 from harness.batching import Ragged
 from harness.corpus import Batch
 from harness.heads import (
@@ -500,3 +501,15 @@ def test_a_chunk_scheme_forbids_what_breaks_it():
     assert decoded == [["B-PER", "I-PER"]]
     free = BiLSTMCRF(4, 3, hidden=2)
     assert Tag(free, target).decode(free, (emissions, mask), None, None) == [["I-PER", "I-PER"]]
+
+
+class OwnScores(TextEncoder):
+    def __init__(self, width: int, classes: int):
+        super().__init__()
+
+
+@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("babi", True), ("snli", False), ("wikiqa", False)])
+def test_an_encoder_that_scores_the_classes_itself_is_not_asked_to_compare_texts(task, fits):
+    """It has no vector for the layers that join two texts: the cell would crash."""
+    reason = OwnScores.unfit(registry.entry("tasks", task), {})
+    assert reason is None if fits else "no vector" in reason

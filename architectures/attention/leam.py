@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.attention import masked_softmax
 from harness.kinds import TextEncoder
-from harness.registry import Entry, Recipe, register
+from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
 
@@ -46,12 +44,6 @@ class LabelEmbeddingAttention(TextEncoder):
         self.bias = nn.Parameter(torch.zeros(classes, 1))
         first = (nn.Dropout(dropout), nn.Linear(width, hidden), nn.ReLU())
         self.classifier = nn.Sequential(*first, nn.Dropout(dropout), nn.Linear(hidden, classes))
-
-    @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        if task.type in ("match", "rank"):
-            return "its label vectors say what one text is about; it has no vector to compare two texts by"
-        return super().unfit(task, hyperparameters)
 
     def compatibility(self, words: WordBatch) -> Tensor:
         """G (B, classes, T): the cosine of each label's vector and each word's; zero at padding."""

@@ -19,7 +19,7 @@ def k_max(states: Tensor, mask: Tensor, k: int, counts: Tensor | None = None) ->
     # Sorted stably, so that neither ties nor padding behind the text (-inf) decide which positions come first.
     order = states.detach().masked_fill(~mask[:, None], -torch.inf).sort(dim=-1, descending=True, stable=True).indices
     order = F.pad(order[..., :k], (0, max(0, k - length)))
-    positions = order.masked_fill(~taken[:, None], length)
+    positions = order.masked_fill(~taken[:, None], length).sort(dim=-1).values
     return states.gather(-1, positions.clamp(max=length - 1)).masked_fill(~taken[:, None], 0), taken
 
 

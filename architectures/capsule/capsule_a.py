@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from architectures.blocks.capsules import CapsuleColumn, separate_margin_loss
 from harness.kinds import TextEncoder
-from harness.registry import Entry, Recipe, register
+from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
 
@@ -51,12 +49,6 @@ class CapsuleA(TextEncoder):
     ):
         super().__init__()
         self.column = CapsuleColumn(width, classes, ngram, maps, primary, capsules, size, window, iterations)
-
-    @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        if task.type in ("match", "rank"):
-            return "its last layer is a capsule for each class of a single text: it has no vector to compare two texts by"
-        return super().unfit(task, hyperparameters)
 
     def forward(self, words: WordBatch) -> Tensor:
         return torch.linalg.vector_norm(self.column(words.vectors, words.mask)[:, :-1], dim=-1)

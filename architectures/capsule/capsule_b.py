@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from architectures.blocks.capsules import CapsuleColumn, separate_margin_loss
 from harness.kinds import TextEncoder
-from harness.registry import Entry, Recipe, register
+from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
 
@@ -53,12 +51,6 @@ class CapsuleB(TextEncoder):
         self.columns = nn.ModuleList(
             CapsuleColumn(width, classes, ngram, maps, primary, capsules, size, window, iterations) for ngram in ngrams
         )
-
-    @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        if task.type in ("match", "rank"):
-            return "its last layer is a capsule for each class of a single text: it has no vector to compare two texts by"
-        return super().unfit(task, hyperparameters)
 
     def forward(self, words: WordBatch) -> Tensor:
         columns = torch.stack([column(words.vectors, words.mask) for column in self.columns])

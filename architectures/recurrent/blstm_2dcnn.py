@@ -27,12 +27,17 @@ from harness.views.words import WordBatch
     deviations=(
         "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
         "Padding is left out of the maps; the paper's network reads it.",
+        "The cells are divided by the number of maps, without which the softmax layer's first steps are too long.",
     ),
     variants={
         "blstm_2dpooling": {
             "name": "BLSTM-2DPooling",
             "hyperparameters": {"convolve": False},
             "tiny": {"hidden": 12},
+            "deviations": (
+                "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
+                "Padding is left out of the map; the paper's network reads it.",
+            ),
         },
     },
 )
@@ -82,4 +87,6 @@ class BLSTM2D(TextEncoder):
         cells = F.max_pool2d(maps.masked_fill_(~inside[:, None, :, None], -torch.inf), self.cell, ceil_mode=True)
         # The ReLU keeps order: behind the maximum it gives the same on a quarter of the numbers.
         cells = cells.masked_fill(cells == -torch.inf, 0.0) if self.convolution is None else torch.relu(cells)
-        return self.dropout(F.pad(cells, (0, 0, 0, self.rows - cells.shape[2])).flatten(1))
+        vector = F.pad(cells, (0, 0, 0, self.rows - cells.shape[2])).flatten(1)
+        # Half a million positive numbers, all weights of which Adam moves at once, throw the scores about unless they are small.
+        return self.dropout(vector / maps.shape[1])

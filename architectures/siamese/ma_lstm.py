@@ -24,7 +24,7 @@ from harness.views.words import WordBatch
     deviations=(
         "The target is a pair's label, 0 or 1, not a rescaled similarity from 1 to 5.",
         "No pre-training on another similarity task, no synonym augmentation, no regression that corrects the scores.",
-        "Weights start normal with deviation 0.02: the paper says small and gives no number.",
+        "The deviation of the small normal weights at the start, 0.02, is our choice.",
         "The word vectors are trained; without --vectors they start at random, not from word2vec.",
     ),
 )

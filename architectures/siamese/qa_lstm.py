@@ -40,7 +40,7 @@ class Windows(nn.Module):
     deviations=(
         "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
         "Without --vectors the word vectors start at random, not from word2vec.",
-        "Dropout before the cosine is 0.2; the papers give no rate.",
+        "The rate of the dropout before the cosine, 0.2, is our choice.",
     ),
     variants={
         "qa_lstm_cnn": {
@@ -50,17 +50,17 @@ class Windows(nn.Module):
                 "It has 1,000 filters, the fewest of the papers' settings (up to 4,000).",
                 "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
                 "Without --vectors the word vectors start at random, not from word2vec.",
-                "Dropout before the cosine is 0.2; the papers give no rate.",
+                "The rate of the dropout before the cosine, 0.2, is our choice.",
             ),
         },
         "qa_lstm_attentive": {
             "name": "Attentive QA-LSTM",
             "hyperparameters": {"attentive": True},
             "deviations": (
-                "The attention's hidden layer is as wide as a state; the papers give no size.",
+                "The attention's hidden layer is as wide as a state, which is our choice.",
                 "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
                 "Without --vectors the word vectors start at random, not from word2vec.",
-                "Dropout before the cosine is 0.2; the papers give no rate.",
+                "The rate of the dropout before the cosine, 0.2, is our choice.",
             ),
         },
         "qa_lstm_conv_based": {
@@ -69,10 +69,10 @@ class Windows(nn.Module):
             "year": 2016,
             "hyperparameters": {"convolution": "words"},
             "deviations": (
-                "It has 1,000 filters, the fewest of the papers' settings (up to 4,000).",
+                "The number of filters, 1,000, is our choice.",
                 "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
                 "Without --vectors the word vectors start at random, not from word2vec.",
-                "Dropout before the cosine is 0.2; the papers give no rate.",
+                "The rate of the dropout before the cosine, 0.2, is our choice.",
             ),
         },
     },

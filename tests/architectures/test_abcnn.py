@@ -143,14 +143,15 @@ def test_lengths_and_shared_words_are_counted_and_rare_words_count_more():
 def test_features_are_standardised_over_the_batch_in_training_and_over_the_past_after_it():
     """Unstandardised, the similarities of all pairs are nearly the same number, and the regression learns nothing but its bias."""
     model, first, second = model_of("bcnn").train(), texts((3, 1, 5, 4), 1), texts((2, 6, 1, 3), 2)
-    for _ in range(50):
+    for _ in range(150):
         found = model(first, second)
     torch.testing.assert_close(found.mean(0), torch.zeros(model.size), atol=1e-4, rtol=0)
     assert (found.var(0, unbiased=False) > 0.9)[[0, 1, 2, 4, -4, -3]].all()
     alone = model(*(WordBatch(*(field[1:2] for field in text)) for text in (first, second)))
     model.eval()
     torch.testing.assert_close(alone, model(first, second)[1:2])
-    assert (model(first, second) - found).abs().max() < 0.5
+    torch.testing.assert_close(model(first, second).mean(0), torch.zeros(model.size), atol=1e-2, rtol=0)
+    assert (model(first, second) - found).abs().max() < 0.3  # its variance is the unbiased one
 
 
 def test_texts_are_cut_where_the_attention_maps_end():

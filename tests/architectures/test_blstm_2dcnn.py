@@ -50,7 +50,10 @@ def convolved(model: BLSTM2D, states: Tensor) -> list[list[list[Tensor]]]:
 
 
 def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
-    """The vector of one text (n, WIDTH), number by number; cells in which the text has nothing are zero."""
+    """The vector of one text (n, WIDTH), number by number; cells in which the text has nothing are zero.
+
+    Numbers are divided by how many maps there are.
+    """
     states = added_states(model, vectors[:LENGTH])
     maps, rows = ([[list(row) for row in states]], LENGTH) if model.convolution is None else (convolved(model, states), LENGTH - 2)
     cells = []
@@ -59,7 +62,7 @@ def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
             for left in range(0, len(numbers[0]), 2):
                 cell = [number for row in numbers[top : top + 2] for number in row[left : left + 2]]
                 cells.append(torch.stack(cell).max() if cell else torch.zeros(()))
-    return torch.stack(cells)
+    return torch.stack(cells) / len(maps)
 
 
 @pytest.mark.parametrize("convolve", [True, False])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from architectures.blocks.capsules import separate_margin_loss
 from architectures.capsule.capsule_a import CapsuleA
-from harness import grid, registry
 from harness.views.words import WordBatch
 
 
@@ -47,10 +45,3 @@ def test_the_convolution_reads_three_words():
 def test_trained_by_the_separate_margin_loss():
     scores, labels = torch.rand(4, 2), torch.tensor([0, 1, 1, 0])
     torch.testing.assert_close(model_of().objective(scores, labels), separate_margin_loss(scores, labels))
-
-
-@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("ag_news", True), ("snli", False), ("wikiqa", False)])
-def test_classifies_single_texts_and_says_why_not_pairs(task: str, fits: bool):
-    """A pair task would ask for a vector that it does not have, and crash."""
-    reason = grid.fits(registry.entry("architectures", "capsule_a"), registry.entry("tasks", task), {})
-    assert reason is None if fits else "single text" in reason

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor, nn
 
 from architectures.blocks.capsules import separate_margin_loss
 from architectures.capsule.capsule_b import CapsuleB
-from harness import grid, registry
 from harness.views.words import WordBatch
 
 
@@ -70,9 +68,3 @@ def test_a_text_shorter_than_the_widest_window_is_read():
 def test_trained_by_the_separate_margin_loss():
     scores, labels = torch.rand(4, 2), torch.tensor([0, 1, 1, 0])
     torch.testing.assert_close(model_of().objective(scores, labels), separate_margin_loss(scores, labels))
-
-
-@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("snli", False), ("wikiqa", False)])
-def test_classifies_single_texts_and_says_why_not_pairs(task: str, fits: bool):
-    reason = grid.fits(registry.entry("architectures", "capsule_b"), registry.entry("tasks", task), {})
-    assert reason is None if fits else "single text" in reason

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from architectures.attention.leam import LabelEmbeddingAttention
-from harness import grid, registry
 from harness.views.words import WordBatch
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
@@ -83,9 +82,3 @@ def test_each_labels_vector_must_be_given_its_own_class_by_the_layers_that_score
 def test_an_even_window_is_refused_by_name():
     with pytest.raises(ValueError, match="leam: window=4"):
         LabelEmbeddingAttention(WIDTH, CLASSES, window=4)
-
-
-@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("snli", False), ("wikiqa", False)])
-def test_it_classifies_single_texts_and_says_why_it_does_not_compare_two(task, fits):
-    reason = grid.fits(registry.entry("architectures", "leam"), registry.entry("tasks", task), {})
-    assert reason is None if fits else "two texts" in reason
