@@ -133,7 +133,7 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
         ("toy_fit", "toy_topic"),
         ("toy_fit", "toy_tags"),
     }
-    assert found["toy_text", "toy_tags"] == "kind text runs on classify, match, rank; toy_tags is of type tag"
+    assert found["toy_text", "toy_tags"] == "kind text runs on classify, match, rank, answer; toy_tags is of type tag"
     assert found["toy_text", "toy_sound"] == "reads no audio", "the class has the last word"
     assert "kind lm" in found["toy_lm", "toy_topic"]
 

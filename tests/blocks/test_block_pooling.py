@@ -20,10 +20,11 @@ def test_k_max_keeps_the_order_of_the_text():
 
 def test_of_equal_values_the_first_are_taken_whatever_stands_behind_the_text():
     """ReLU maps are full of equal zeros: were the last taken, or others beside a longer text, the columns would shift."""
-    values = torch.tensor([[[0.0, 5, 0, 0, 5, 0, 7, 7]]])
-    for length in range(5, 9):
-        mask = torch.arange(length)[None] < 5
-        assert k_max(values[..., :length], mask, 3)[0].tolist() == [[[0, 5, 5]]]
+    values = torch.zeros(1, 1, 40)
+    values[..., [3, 17]], values[..., 20:] = 5, 7
+    for length in (20, 21, 40):
+        mask = torch.arange(length)[None] < 20
+        assert k_max(values[..., :length], mask, 4)[0].tolist() == [[[0, 0, 5, 5]]]
 
 
 def test_k_max_gives_each_text_its_own_number_and_zeros_behind_it():
