@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from architectures.blocks.attention import masked_softmax
 from architectures.blocks.overlap import same_words
-from architectures.blocks.pairwise import pairwise_hinge_loss
+from architectures.blocks.ranking import pairwise_hinge_loss
 from harness.kinds import PairEncoder
 from harness.registry import Recipe, register
 from harness.views.words import UNKNOWN, WordBatch

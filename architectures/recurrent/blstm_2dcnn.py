@@ -64,6 +64,11 @@ class BLSTM2D(TextEncoder):
         self.cell, self.length, self.window = cell, length, window if convolve else 1
         self.recurrence = Recurrent("lstm", width, hidden, bidirectional=True)
         self.convolution = nn.Conv2d(1, maps, window) if convolve else None
+        if (
+            convolve
+        ):  # PyTorch's default bias is far larger than what young states give: half of the maps would be zero, the others constant
+            nn.init.kaiming_normal_(self.convolution.weight, nonlinearity="relu")
+            nn.init.zeros_(self.convolution.bias)
         self.word_dropout, self.state_dropout, self.dropout = (nn.Dropout(rate) for rate in dropouts)
         self.rows, columns = (math.ceil((side - self.window + 1) / cell) for side in (length, hidden))
         self.size = (maps if convolve else 1) * self.rows * columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.pairwise import pairwise_hinge_loss
+from architectures.blocks.ranking import pairwise_hinge_loss
 from harness.kinds import PairEncoder
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from architectures.blocks.pairwise import pairwise_hinge_loss
+from architectures.blocks.ranking import pairwise_hinge_loss
 
 SCORES = [0.9, 0.4, -0.2, 0.7, 0.1, 0.3, 0.5, 0.6]
 LABELS = [1, 0, 0, 0, 1, 0, 1, 0]
