@@ -46,7 +46,7 @@ class BLSTM2D(TextEncoder):
 
     Without ``convolve`` the cells are taken from the states themselves. The map has ``length`` rows, so that the vector (B, ``size``) has
     one size; cells behind the end of a text are zero. A text shorter than a filter is lengthened with zero states to one row of its map.
-    The paper's 100 maps, each as wide as the 300 features, make it several times slower than other recurrent encoders.
+    The paper's 100 maps, each as wide as the 300 features, make it more than ten times slower than a bidirectional LSTM alone.
     """
 
     def __init__(

@@ -28,6 +28,8 @@ def model_of(**options) -> BLSTM2D:
     with torch.no_grad():
         for parameter in model.recurrence.parameters():
             parameter.mul_(4)  # so that states differ from word to word
+        if model.convolution is not None:
+            model.convolution.bias.uniform_(-0.5, 0.5)
     return model
 
 
