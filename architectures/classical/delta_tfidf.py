@@ -8,19 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
+from architectures.blocks.ngrams import ngram_counter
 from harness import registry
 from harness.kinds import Estimator
 from harness.registry import Entry, register
 from harness.task import Row
-from harness.views.base import Text, words_of
-
-
-def lower_words(text: Text) -> list[str]:
-    """Words of a text, lower-cased."""
-    return [word.lower() for word in words_of(text)]
 
 
 def delta_idf(counts: sparse.csr_array, positive: np.ndarray, smoothing: float) -> np.ndarray:
@@ -78,7 +72,7 @@ class DeltaTfIdf(Estimator):
         self.classes = np.unique(labels)
         if len(self.classes) != 2:
             raise ValueError(f"delta_tfidf needs texts of two classes to train on, and found {', '.join(self.classes.tolist())}")
-        self.counter = CountVectorizer(tokenizer=lower_words, lowercase=False, token_pattern=None, ngram_range=(1, self.ngrams))
+        self.counter = ngram_counter(self.ngrams)
         counts = sparse.csr_array(self.counter.fit_transform([row["text"] for row in train]))
         positive = labels == self.classes[1]
         self.weights = delta_idf(counts, positive, self.smoothing)

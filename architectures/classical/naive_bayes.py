@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
+from architectures.blocks.ngrams import ngram_counter
 from harness.kinds import Estimator
 from harness.registry import register
 from harness.task import Row
-from harness.views.base import Text, words_of
-
-
-def lower_words(text: Text) -> list[str]:
-    """Words of a text, lower-cased."""
-    return [word.lower() for word in words_of(text)]
-
-
-def ngram_counter(longest: int, **settings: Any) -> CountVectorizer:
-    """Counts the runs of 1 to ``longest`` words of a text; one that no fitted text had is ignored."""
-    return CountVectorizer(tokenizer=lower_words, lowercase=False, token_pattern=None, ngram_range=(1, longest), **settings)
 
 
 @register(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from architectures.classical.naive_bayes import ngram_counter
+from architectures.blocks.ngrams import ngram_counter
 from harness.kinds import Estimator
 from harness.registry import register
 from harness.task import Row
