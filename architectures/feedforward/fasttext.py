@@ -32,7 +32,7 @@ class FastText(TextEncoder):
     """The mean of the vectors of a text's words and hashed n-grams; one linear layer on top without bias and non-linearity.
 
     Vectors of ``hidden`` numbers; n-grams of 2 to ``ngrams`` words share ``buckets`` rows. The table starts uniform in +-1/hidden, as
-    in the authors' release.
+    in the authors' release. Slow on short texts, because each step of Adam moves all the buckets, not only those that it read.
     """
 
     view = Bag()

@@ -81,7 +81,8 @@ class BiMPM(PairEncoder):
 
     Four matchings for each of the LSTM's directions give 8 * ``perspectives`` numbers per word of either text. The end states of the
     aggregation, two of each text, pass a tanh layer: (B, 2 * ``hidden``). A word is a fixed vector beside the last state of an LSTM over
-    its characters. Dropout stands before each layer.
+    its characters. Dropout stands before each layer. Slow, because every pair of words is compared from ``perspectives`` sides in either
+    direction, and every character passes an LSTM.
     """
 
     view = WordsAndCharacters()
