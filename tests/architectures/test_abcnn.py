@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.matching.abcnn import ABCNN, Block, match_matrix
 from harness.views.words import Vocabulary, WordBatch, Words
@@ -23,13 +24,9 @@ VARIANTS = {
 
 
 def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    ids = torch.randint(1, 6, mask.shape, generator=generator) * mask
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(ids, mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)), spellings=ids)
+    """Random words out of five, each with an id of its own."""
+    drawn = random_texts(lengths, seed, WIDTH, words=5)
+    return drawn._replace(ids=drawn.spellings)
 
 
 def model_of(variant: str) -> ABCNN:

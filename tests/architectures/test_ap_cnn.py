@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.matching.ap_cnn import AttentivePoolingCNN
-from harness.views.words import WordBatch
 
 WIDTH, FILTERS, WINDOW = 3, 4, 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)
 """Words of each text of three pairs, some of them shorter than a window."""
 
-
-def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> AttentivePoolingCNN:

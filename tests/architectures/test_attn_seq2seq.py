@@ -1,20 +1,18 @@
-"""Attentional encoder-decoders: one decoding step after another against the equations, forward against step, beam against enumeration."""
+"""Attentional encoder-decoders: one decoding step after another against the equations."""
 
 from __future__ import annotations
-
-import itertools
 
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_vectors
 
-from architectures.blocks.beam import beam_search
 from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
-from harness.kinds import Generator
 
-WIDTH, SYMBOLS, START, END = 4, 5, 1, 2
+WIDTH, SYMBOLS, START = 4, 5, 1
 LENGTHS = [5, 2, 3]
+PREFIX = torch.tensor([[START, 3, 4, 0], [START, 4, 4, 3], [START, 0, 3, 3]])
 
 
 def bahdanau(attention: str) -> AttentionalSeq2Seq:
@@ -28,19 +26,10 @@ def luong(attention: str) -> LuongSeq2Seq:
     return LuongSeq2Seq(WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, attention=attention).eval()
 
 
-MODELS = [
-    pytest.param(lambda: bahdanau("additive"), id="additive"),
-    pytest.param(lambda: bahdanau("dot"), id="dot"),
-    *[pytest.param(lambda how=how: luong(how), id=f"luong-{how}") for how in ("dot", "general", "concat")],
-]
-
-
 def source() -> tuple[Tensor, Tensor]:
-    vectors = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(1))
-    return 2 * vectors, torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-
-
-PREFIX = torch.tensor([[START, 3, 4, 0], [START, 4, 4, 3], [START, 0, 3, 3]])
+    """Vectors so long that attention is far from uniform."""
+    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
+    return 2 * vectors, mask
 
 
 def sum_weighted(weights: list[Tensor], states: Tensor) -> Tensor:
@@ -111,58 +100,6 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
             context = sum_weighted(energies, torch.stack(memory))
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
             torch.testing.assert_close(scores[row, step], model.output.weight @ attentional + model.output.bias)
-
-
-def stepped(model: Generator, symbols: Tensor) -> Tensor:
-    """Log-probabilities (B, U, symbols) of one :meth:`step` after another."""
-    state, found = model.start(*source()), []
-    for column in symbols.unbind(1):
-        log_probabilities, state = model.step(column, state)
-        found.append(log_probabilities)
-    return torch.stack(found, dim=1)
-
-
-@pytest.mark.parametrize("make", MODELS)
-def test_decoding_step_by_step_gives_the_scores_of_teacher_forcing(make):
-    """Otherwise the model would be searched with scores that it was not trained on."""
-    model = make()
-    torch.testing.assert_close(stepped(model, PREFIX), model(*source(), PREFIX).log_softmax(-1))
-
-
-@pytest.mark.parametrize("make", MODELS)
-def test_a_later_symbol_changes_no_earlier_score(make):
-    model = make()
-    other = PREFIX.clone()
-    other[:, 2] = 4
-    before, after = model(*source(), PREFIX), model(*source(), other)
-    torch.testing.assert_close(before[:, :2], after[:, :2])
-    assert not torch.allclose(before[:, 2], after[:, 2])
-
-
-@pytest.mark.parametrize("make", MODELS)
-def test_beam_one_is_greedy_and_a_wide_beam_finds_the_most_probable_sequence(make):
-    """At most three symbols, so that all sequences can be listed; a state whose rows are not its sources would mix them up."""
-    model, longest = make(), 3
-    with torch.no_grad():
-        model.output.weight *= 4
-        model.output.bias[END] += 1
-    sequences = [list(s) for n in range(longest) for s in itertools.product([0, 1, 3, 4], repeat=n)]
-    scores = torch.zeros(len(LENGTHS), len(sequences))
-    for number, sequence in enumerate(sequences):
-        written = torch.tensor([[START, *sequence]] * len(LENGTHS))
-        following = torch.tensor([*sequence, END])
-        scores[:, number] = stepped(model, written)[:, torch.arange(len(following)), following].sum(1)
-    wide = beam_search(model.step, model.start(*source()), START, END, longest, beam=25)
-    assert wide == [sequences[best] for best in scores.argmax(1).tolist()]
-
-    for row, found in enumerate(beam_search(model.step, model.start(*source()), START, END, longest, beam=1)):
-        written = [START]
-        while len(written) <= longest:
-            symbol = int(model(*source(), torch.tensor([written] * len(LENGTHS)))[row, -1].argmax())
-            if symbol == END:
-                break
-            written.append(symbol)
-        assert found == written[1:]
 
 
 def test_dot_product_of_states_of_different_sizes_is_refused():

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from word_batches import random_texts
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness.corpus import Batch
 from harness.heads import Tag
 from harness.targets import IGNORED, TagTarget
-from harness.views.words import WordBatch
 
 LABELS = ["B-X", "I-X", "O"]
 LENGTHS = [4, 2]
 
-
-def batch() -> WordBatch:
-    vectors = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(1))
-    mask = torch.arange(4) < torch.tensor(LENGTHS)[:, None]
-    return WordBatch(torch.zeros(2, 4, dtype=torch.long), mask, torch.tensor(LENGTHS), vectors)
+batch = partial(random_texts, LENGTHS, 1, 5)
 
 
 def model() -> tuple[BiLSTMCRF, Tag]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
+from word_batches import random_texts
 
 from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
 from harness.corpus import Batch
 from harness.heads import Tag
 from harness.targets import IGNORED, TagTarget
-from harness.views.words import WordBatch
 
 LENGTHS = [5, 2, 1]
 
-
-def batch() -> WordBatch:
-    """Three sentences with noise at padding."""
-    vectors = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(1))
-    mask = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
-    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+batch = partial(random_texts, LENGTHS, 1, 4)
 
 
 def model() -> tuple[BiLSTMSoftmax, Tag]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_vectors
 
 from architectures.matching.bimpm import BiMPM, Matching, Perspectives
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
@@ -48,10 +49,8 @@ STRATEGIES = {"full": full, "maximum": maximum, "attentive": attentive, "nearest
 
 def states(lengths: tuple[int, ...], seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Random states with large numbers at padding, their mask, and an end state of each text."""
-    generator = torch.Generator().manual_seed(seed)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    random = torch.randn(len(lengths), max(lengths), SIZE, generator=generator)
-    return torch.where(mask[..., None], random, torch.full((), 50.0)), mask, torch.randn(len(lengths), SIZE, generator=generator)
+    ends = torch.randn(len(lengths), SIZE, generator=torch.Generator().manual_seed(10 + seed))
+    return *random_vectors(lengths, seed, SIZE), ends
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

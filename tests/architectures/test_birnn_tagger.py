@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
 from harness.heads import Tag
@@ -12,12 +15,7 @@ from harness.views.words import WordBatch
 
 LENGTHS = [5, 2, 1]
 
-
-def batch() -> WordBatch:
-    """Three sentences with noise at padding."""
-    vectors = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(1))
-    mask = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
-    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+batch = partial(random_texts, LENGTHS, 1, 4)
 
 
 def model() -> BidirectionalRNNTagger:

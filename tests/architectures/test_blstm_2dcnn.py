@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.recurrent.blstm_2dcnn import BLSTM2D
 from harness import registry
-from harness.views.words import WordBatch
 
 WIDTH, HIDDEN, LENGTH = 3, 6, 10
 
-
-def texts(*lengths: int) -> WordBatch:
-    """Random texts of these lengths, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(1)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, 30.0))
+texts = partial(random_texts, seed=1, width=WIDTH)
 
 
 def model_of(**options) -> BLSTM2D:
@@ -70,7 +65,7 @@ def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
 @pytest.mark.parametrize("convolve", [True, False])
 def test_a_batch_is_each_text_written_out_number_by_number(convolve):
     """Lengths odd and even, shorter than a filter, and longer than the map: a cell half inside a text counts its real half alone."""
-    model, batch = model_of(convolve=convolve), texts(7, 4, 1, 2, 10, 13)
+    model, batch = model_of(convolve=convolve), texts((7, 4, 1, 2, 10, 13))
     found = model(batch)
     assert found.shape == (6, model.size)
     for row, length in enumerate(batch.lengths.tolist()):
@@ -89,7 +84,7 @@ def test_the_filters_read_neighbouring_features_together():
     model = model_of()
     seen = []
     model.convolution.register_forward_hook(lambda layer, inputs, output: seen.append((inputs[0], output)))
-    model(texts(7))
+    model(texts([7]))
     states, maps = seen[0]
     changed = states.clone()
     changed[0, 0, 3, 1] += 1
@@ -117,4 +112,4 @@ def test_word_vectors_states_and_cells_are_dropped_at_rates_of_their_own():
     with torch.no_grad():
         model.convolution.bias.fill_(5.0)
     torch.manual_seed(0)
-    assert 0.35 < (model(texts(LENGTH)) == 0).float().mean() < 0.45
+    assert 0.35 < (model(texts([LENGTH])) == 0).float().mean() < 0.45

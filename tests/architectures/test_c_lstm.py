@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.hybrid.c_lstm import CLSTM
-from harness.views.words import WordBatch
 
 WIDTH = 4
 
-
-def texts(*lengths: int) -> WordBatch:
-    """Random texts of these lengths, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(1)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, 30.0))
+texts = partial(random_texts, seed=1, width=WIDTH)
 
 
 def model_of(**options) -> CLSTM:
@@ -43,7 +38,7 @@ def phrases_of(model: CLSTM, vectors: Tensor) -> Tensor:
 @pytest.mark.parametrize("windows", [(3,), (2, 4)])
 def test_a_text_is_the_last_state_of_an_lstm_over_its_windows(windows):
     """Texts shorter than a window, and windows that reach into padding, in one batch with longer ones."""
-    model, batch = model_of(windows=windows), texts(8, 5, 3, 2, 1)
+    model, batch = model_of(windows=windows), texts((8, 5, 3, 2, 1))
     found = model(batch)
     for vector, vectors, length in zip(found, batch.vectors, batch.lengths, strict=True):
         phrases = phrases_of(model, vectors[:length])
@@ -54,14 +49,14 @@ def test_a_text_is_the_last_state_of_an_lstm_over_its_windows(windows):
 def test_order_of_the_windows_counts():
     """Pooling over time, or a sum of steps, would not see that two far-apart phrases changed places."""
     model = model_of(windows=(1,))
-    batch = texts(6)
+    batch = texts([6])
     swapped = batch._replace(vectors=batch.vectors[:, [4, 1, 2, 3, 0, 5]])
     assert torch.equal(model.phrases(swapped)[0].amax(1), model.phrases(batch)[0].amax(1))
     assert not torch.allclose(model(swapped), model(batch), atol=1e-3)
 
 
 def test_every_window_reaches_the_text_vector_not_the_strongest_alone():
-    model, batch = model_of(), texts(7)
+    model, batch = model_of(), texts([7])
     with torch.no_grad():  # no map is cut off by its ReLU
         model.convolutions[0].bias.fill_(9.0)
     vectors = batch.vectors.clone().requires_grad_()
@@ -70,7 +65,7 @@ def test_every_window_reaches_the_text_vector_not_the_strongest_alone():
 
 
 def test_word_vectors_and_the_last_state_are_dropped_in_training():
-    model, batch = CLSTM(WIDTH, maps=4, hidden=400).train(), texts(5)
+    model, batch = CLSTM(WIDTH, maps=4, hidden=400).train(), texts([5])
     torch.manual_seed(0)
     assert 0.4 < (model(batch) == 0).float().mean() < 0.6
     first, second = (model.phrases(batch)[0] for _ in range(2))

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
+from word_batches import random_texts
 
 from architectures.convolutional.dcnn import DynamicCNN
-from harness.views.words import WordBatch
 
 WIDTH = 6
 
-
-def batch(*lengths: int, padding: float = 50.0) -> WordBatch:
-    """Random texts of these lengths, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(3)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(*mask.shape, WIDTH, generator=generator).masked_fill(~mask[..., None], padding)
-    return WordBatch(mask.long(), mask, sizes, vectors)
+batch = partial(random_texts, seed=3, width=WIDTH)
 
 
 def model_of(**settings) -> DynamicCNN:
@@ -75,7 +69,7 @@ def test_each_text_of_a_batch_is_the_text_written_out_value_by_value(settings):
     The last setting leaves short texts with fewer values than k_top: zeros stand behind them.
     """
     model = model_of(**settings)
-    texts = batch(11, 8, 1, 2)
+    texts = batch((11, 8, 1, 2))
     found = model(texts)
     assert found.shape == (4, model.size)
     for features, vectors, size in zip(found, texts.vectors, texts.lengths, strict=True):
@@ -92,7 +86,7 @@ def test_the_number_of_values_kept_is_the_papers_example():
 def test_rows_meet_in_the_folding_only():
     """With two layers a value of the top depends on four neighbouring rows; were filters to mix rows, it would depend on all."""
     model = DynamicCNN(8, windows=(3, 2), maps=(2, 2), top=2).eval()
-    texts = batch(6)._replace(vectors=torch.randn(1, 6, 8))
+    texts = batch([6])._replace(vectors=torch.randn(1, 6, 8))
     top = model(texts).view(2, -1)
     texts.vectors[..., 4:] = torch.randn(1, 6, 4)
     changed = model(texts).view(2, -1)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.matching.decomposable import DecomposableAttention
-from harness.views.words import WordBatch
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)
 """Words of each text of three pairs; 14 words and NULL are farther apart than the distances that have a bias of their own."""
 
-
-def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> DecomposableAttention:

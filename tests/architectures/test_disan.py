@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from word_batches import random_vectors
 
 from architectures.attention import disan
 from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Source2Token, attended
@@ -15,12 +17,7 @@ from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Sou
 WIDTH, HIDDEN = 3, 4
 LENGTHS = (6, 1, 4)
 
-
-def texts(*lengths: int) -> tuple[Tensor, Tensor]:
-    """Random vectors, with large numbers at padding that must not count, and their mask."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(1))
-    return torch.where(mask[..., None], vectors, torch.full((), 50.0)), mask
+texts = partial(random_vectors, seed=1, width=WIDTH)
 
 
 def model_of(**options) -> DiSAN:
@@ -50,7 +47,7 @@ def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
 
 def test_states_are_those_of_both_directions_written_out_pair_by_pair_and_feature_by_feature():
     """Texts of several blocks of queries and of one word, beside each other."""
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
         expected = torch.cat([written_out(model.forwards, text[:length]), written_out(model.backwards, text[:length])], dim=-1)
         torch.testing.assert_close(states[:length], expected, atol=1e-5, rtol=1e-5)
@@ -71,7 +68,7 @@ def test_no_token_sees_itself_or_one_on_the_wrong_side(direction):
 
 def test_the_token_with_nothing_to_attend_to_has_zeros_there_and_a_finite_gradient():
     """A softmax over nothing would give NaN or a mean of what must not be seen, and its gradient would wreck the model."""
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     tokens = torch.randn(3, 6, HIDDEN)
     assert not model.forwards.attention(tokens, mask)[:, 0].any()
     assert not model.backwards.attention(tokens, mask)[[0, 1, 2], [5, 0, 3]].any()
@@ -89,7 +86,7 @@ def test_weights_are_a_softmax_for_each_feature_with_scores_bent_at_the_scale():
 
 
 def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     states = torch.where(mask[..., None], model(vectors, mask).detach(), torch.full((), 50.0))
     _, first, _, _, second = model.source2token.scores
     for vector, text, length in zip(model.pooled(states, mask), states, LENGTHS, strict=True):
@@ -100,7 +97,7 @@ def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
 
 def test_source2token_attention_learns_where_a_text_needs_a_vector():
     """The contract excuses its parameters, for the tasks that need none."""
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     model.pooled(model(vectors, mask), mask).sum().backward()
     assert isinstance(model.source2token, Source2Token)
     assert all(parameter.grad.any() for parameter in model.parameters())
@@ -108,7 +105,7 @@ def test_source2token_attention_learns_where_a_text_needs_a_vector():
 
 def test_long_texts_give_the_same_states_and_gradients_as_when_all_weights_are_kept(monkeypatch):
     """Above ``LONG`` positions the weights are computed twice; a wrong saving of memory would change what is learned."""
-    vectors, mask = texts(11, 5)
+    vectors, mask = texts((11, 5))
     found = []
     for limit in (10, 11):
         monkeypatch.setattr(disan, "LONG", limit)
@@ -127,7 +124,7 @@ def test_long_texts_keep_no_number_for_each_pair_of_words_and_feature():
         kept.append(tensor.numel())
         return tensor
 
-    model, (vectors, mask) = model_of(), texts(2 * LONG)
+    model, (vectors, mask) = model_of(), texts([2 * LONG])
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(vectors, mask)
     assert sum(kept) < (2 * LONG) ** 2 * HIDDEN

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from word_batches import random_texts
 
 from architectures.convolutional.dpcnn import DeepPyramidCNN
-from harness.views.words import WordBatch
 
 WIDTH = 4
 
-
-def batch(*lengths: int) -> WordBatch:
-    """Random texts of these lengths, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(3)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(*mask.shape, WIDTH, generator=generator).masked_fill(~mask[..., None], 50.0)
-    return WordBatch(mask.long(), mask, sizes, vectors)
+batch = partial(random_texts, seed=3, width=WIDTH)
 
 
 def model_of(**settings) -> DeepPyramidCNN:
@@ -56,7 +51,7 @@ def written_out(model: DeepPyramidCNN, vectors: torch.Tensor) -> torch.Tensor:
 def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(window):
     """ReLU after the convolutions or on the regions, no shortcut, other pooling, or padding that reaches a window would each show here."""
     model = model_of(window=window)
-    texts = batch(21, 8, 5, 1)
+    texts = batch((21, 8, 5, 1))
     for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
         torch.testing.assert_close(found, written_out(model, vectors[:size]), rtol=1e-4, atol=1e-5)
 
@@ -65,14 +60,14 @@ def test_each_block_reads_half_as_many_positions_as_the_one_before():
     model, seen = model_of(blocks=7), []
     for block in model.blocks:
         block.register_forward_hook(lambda block, inputs, output: seen.append((inputs[0].shape[-1], inputs[1].sum(1).tolist())))
-    model(batch(100, 9))
+    model(batch((100, 9)))
     assert [length for length, _ in seen] == [100, 50, 25, 13, 7, 4, 2]
     assert [own for _, own in seen] == [[100, 9], [50, 5], [25, 3], [13, 2], [7, 1], [4, 1], [2, 1]]
 
 
 def test_without_weights_in_the_blocks_the_regions_pass_through_the_shortcuts():
     """Zero convolutions leave the maximum of the linear regions, negative ones too: nothing bends what the shortcut carries."""
-    model, texts = model_of(), batch(12)
+    model, texts = model_of(), batch([12])
     with torch.no_grad():
         for parameter in model.blocks.parameters():
             parameter.zero_()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import nn
+from word_batches import random_documents
 
 from architectures.attention.han import ContextAttention, HierarchicalAttention, Level
 from harness.views.sentences import SentenceBatch
@@ -12,17 +15,7 @@ WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
 """Words of each sentence of each document."""
 
-
-def documents() -> tuple[SentenceBatch, list[list[torch.Tensor]]]:
-    """The documents as one batch, with large numbers at padding, and their sentences one by one."""
-    torch.manual_seed(1)
-    deepest, longest = max(map(len, DOCUMENTS)), max(map(max, DOCUMENTS))
-    vectors, mask = torch.full((len(DOCUMENTS), deepest, longest, WIDTH), 20.0), torch.zeros(len(DOCUMENTS), deepest, longest).bool()
-    sentences = [[torch.randn(words, WIDTH) for words in document] for document in DOCUMENTS]
-    for d, document in enumerate(sentences):
-        for s, sentence in enumerate(document):
-            vectors[d, s, : len(sentence)], mask[d, s, : len(sentence)] = sentence, True
-    return SentenceBatch(mask.long(), mask, mask.any(-1), vectors), sentences
+documents = partial(random_documents, DOCUMENTS, 1, WIDTH)
 
 
 def model_of() -> HierarchicalAttention:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.attention.inner_attention import InnerAttention
-from harness.views.words import WordBatch
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)
 
-
-def texts() -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    vectors = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(1))
-    vectors = torch.where(mask[..., None], vectors, torch.full((), 50.0))
-    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+texts = partial(random_texts, LENGTHS, 1, WIDTH)
 
 
 def model_of(**options) -> InnerAttention:

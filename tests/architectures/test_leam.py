@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.attention.leam import LabelEmbeddingAttention
-from harness.views.words import WordBatch
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
 LENGTHS = (7, 1, 4)
 
-
-def texts() -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    vectors = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(1))
-    vectors = torch.where(mask[..., None], vectors, torch.full((), 50.0))
-    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+texts = partial(random_texts, LENGTHS, 1, WIDTH)
 
 
 def model_of(**options) -> LabelEmbeddingAttention:

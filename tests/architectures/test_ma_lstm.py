@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
+from word_batches import random_texts
 
 from architectures.siamese.ma_lstm import MaLSTM
-from harness.views.words import WordBatch
 
 WIDTH = 3
 FIRST, SECOND = (1, 4, 2), (5, 1, 2)
 
-
-def texts(lengths: tuple[int, ...], seed: int, width: int = WIDTH) -> WordBatch:
-    """Random word vectors, with large numbers at padding that must not count."""
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), width, generator=torch.Generator().manual_seed(seed))
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> MaLSTM:
@@ -63,6 +59,6 @@ def test_only_the_forget_gates_begin_with_a_bias():
 def test_at_full_size_similarities_begin_neither_at_zero_nor_at_one():
     """exp(-50) has no gradient: with states far apart at first, nothing would ever be learned."""
     torch.manual_seed(0)
-    first, second = texts((30, 8, 20), 1, 100), texts((25, 40, 3), 2, 100)
+    first, second = texts((30, 8, 20), 1, width=100), texts((25, 40, 3), 2, width=100)
     scores = MaLSTM(100)(first._replace(vectors=first.vectors * 0.15), second._replace(vectors=second.vectors * 0.15))
     assert ((scores > 0.05) & (scores < 0.95)).all(), scores

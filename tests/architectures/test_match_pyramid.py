@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.convolutional.match_pyramid import SIMILARITIES, MatchPyramid
 from harness import registry
@@ -15,15 +18,7 @@ WIDTH = 4
 FIRST, SECOND = (9, 1, 6), (7, 12, 2)
 """Words of each text of three pairs: more and fewer than the grid has rows."""
 
-
-def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random words out of six, with large numbers and a common spelling at padding that must not count."""
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    spellings = torch.randint(1, 7, mask.shape, generator=generator) * mask
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)), spellings=spellings)
+texts = partial(random_texts, width=WIDTH, words=6)
 
 
 def model_of(similarity: str) -> MatchPyramid:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
-from harness.views.words import WordBatch
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)
 """Words of each text of three pairs; the second pair has three interactions, fewer than k."""
 
-
-def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(interaction: str, **options) -> MVLSTM:

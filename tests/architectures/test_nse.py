@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from word_batches import random_vectors
 
 from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
@@ -13,12 +15,7 @@ from architectures.memory.nse import NeuralSemanticEncoder
 WIDTH = 4
 LENGTHS = (5, 1, 3)
 
-
-def texts(*lengths: int) -> tuple[Tensor, Tensor]:
-    """Random vectors, with large numbers at padding that must not count, and their mask."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(1))
-    return torch.where(mask[..., None], vectors, torch.full((), 50.0)), mask
+texts = partial(random_vectors, seed=1, width=WIDTH)
 
 
 def model_of(**options) -> NeuralSemanticEncoder:
@@ -60,13 +57,13 @@ def memory_after(model: NeuralSemanticEncoder, vectors: Tensor, mask: Tensor) ->
 
 def test_states_are_those_of_read_compose_and_write_word_by_word():
     """A memory that is never rewritten, rewritten after the wrong word, or seen by padding gives other states."""
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
         torch.testing.assert_close(states[:length], read_and_written(model, text[:length])[0])
 
 
 def test_the_memory_is_rewritten_slot_by_slot_as_far_as_it_was_read():
-    model, (vectors, mask) = model_of(), texts(5)
+    model, (vectors, mask) = model_of(), texts([5])
     torch.testing.assert_close(memory_after(model, vectors, mask)[0], read_and_written(model, vectors[0])[1])
 
 
@@ -95,14 +92,14 @@ def test_slots_of_padding_are_neither_read_nor_written():
 
 def test_the_first_word_already_reads_the_last():
     """The memory holds the whole text from the start; a left-to-right LSTM would not see what follows."""
-    model, (vectors, mask) = model_of(), texts(5)
+    model, (vectors, mask) = model_of(), texts([5])
     changed = vectors.clone()
     changed[0, 4] += 1
     assert not torch.allclose(model(vectors, mask)[0, 0], model(changed, mask)[0, 0], atol=1e-4)
 
 
 def test_a_texts_vector_is_its_last_state():
-    model, (vectors, mask) = model_of(), texts(*LENGTHS)
+    model, (vectors, mask) = model_of(), texts(LENGTHS)
     states = model(vectors, mask)
     expected = torch.stack([states[row, length - 1] for row, length in enumerate(LENGTHS)])
     torch.testing.assert_close(model.pooled(states, mask), expected)
@@ -110,7 +107,7 @@ def test_a_texts_vector_is_its_last_state():
 
 def test_long_texts_give_the_same_states_and_gradients_as_when_all_memories_are_kept(monkeypatch):
     """Above ``STEPS`` words part of the pass is computed twice, with dropout; other numbers the second time would spoil what is learned."""
-    vectors, mask = texts(9, 3)
+    vectors, mask = texts((9, 3))
     found = []
     for limit in (4, 9):
         monkeypatch.setattr(nse, "STEPS", limit)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
+from word_batches import random_texts
 
 from architectures.siamese.qa_lstm import QALSTM, Windows
-from harness.views.words import WordBatch
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)
@@ -23,13 +25,7 @@ SETTINGS = [
     {"attentive": True, "convolution": "states"},
 ]
 
-
-def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
-    """Random word vectors, with large numbers at padding that must not count."""
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, torch.full((), 50.0)))
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> QALSTM:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.blocks.recurrent import reverse
 from architectures.hybrid.rcnn import RecurrentCNN
-from harness.views.words import WordBatch
 
 WIDTH, CONTEXT = 4, 3
 
-
-def texts(*lengths: int) -> WordBatch:
-    """Random texts of these lengths, with large numbers at padding that must not count."""
-    generator = torch.Generator().manual_seed(1)
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=generator)
-    return WordBatch(mask.long(), mask, sizes, torch.where(mask[..., None], vectors, 30.0))
+texts = partial(random_texts, seed=1, width=WIDTH)
 
 
 def model_of() -> RecurrentCNN:
@@ -46,7 +41,7 @@ def written_out(model: RecurrentCNN, vectors: Tensor) -> Tensor:
 
 def test_a_batch_is_each_text_written_out_word_by_word():
     """Padding, texts of one word, and the learned contexts at both ends included."""
-    model, batch = model_of(), texts(7, 4, 1, 2)
+    model, batch = model_of(), texts((7, 4, 1, 2))
     found = model(batch)
     for vector, vectors, length in zip(found, batch.vectors, batch.lengths, strict=True):
         torch.testing.assert_close(vector, written_out(model, vectors[:length]))
@@ -68,7 +63,7 @@ def test_the_contexts_of_a_word_leave_the_word_out():
 
 
 def test_the_ends_of_every_text_have_learned_contexts():
-    model, batch = model_of(), texts(5, 1)
+    model, batch = model_of(), texts((5, 1))
     assert torch.equal(model.left(batch.vectors)[:, 0], model.left.start.expand(2, -1))
     model(batch).sum().backward()
     assert model.left.start.grad.any() and model.right.start.grad.any()
@@ -81,5 +76,5 @@ def test_each_unit_takes_its_own_strongest_word():
         model.project.weight.zero_()
         model.project.bias.zero_()
         model.project.weight[:WIDTH, CONTEXT : CONTEXT + WIDTH] = torch.eye(WIDTH)
-    batch = texts(6)
+    batch = texts([6])
     torch.testing.assert_close(model(batch)[0, :WIDTH], torch.tanh(batch.vectors[0].amax(0)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
+from word_batches import random_texts
 
 from architectures.attention.self_attentive import SelfAttentive
 from harness.views.words import WordBatch
@@ -12,13 +15,7 @@ from harness.views.words import WordBatch
 WIDTH, ROWS = 4, 3
 LENGTHS = (5, 1, 3)
 
-
-def texts(lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> WordBatch:
-    """Random words, with large numbers at padding that must not count."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    vectors = torch.randn(len(lengths), max(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
-    vectors = torch.where(mask[..., None], vectors, torch.full((), 50.0))
-    return WordBatch(mask.long(), mask, torch.tensor(lengths), vectors)
+texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> SelfAttentive:
@@ -49,7 +46,7 @@ def penalty_of(model: SelfAttentive, words: WordBatch) -> float:
 
 
 def test_a_text_is_what_each_row_of_attention_makes_of_its_states():
-    model, words = model_of(), texts()
+    model, words = model_of(), texts(LENGTHS, 1)
     states = model.recurrence(words.vectors, words.mask)
     for vector, text, length in zip(model(words), states, LENGTHS, strict=True):
         rows = attentions(model, text[:length])
@@ -58,7 +55,7 @@ def test_a_text_is_what_each_row_of_attention_makes_of_its_states():
 
 
 def test_each_row_sums_to_one_over_the_words():
-    model, words = model_of(), texts()
+    model, words = model_of(), texts(LENGTHS, 1)
     weights = model.weights(model.recurrence(words.vectors, words.mask), words.mask)
     torch.testing.assert_close(weights.sum(2), torch.ones(3, ROWS))
     assert not weights.transpose(1, 2)[~words.mask].any()
@@ -73,21 +70,21 @@ def test_the_penalty_is_zero_for_rows_on_words_of_their_own_and_large_for_equal_
 
 
 def test_the_penalty_of_a_training_pass_joins_the_loss_times_its_coefficient():
-    model, words = model_of(coefficient=0.5, dropout=0.0).train(), texts()
+    model, words = model_of(coefficient=0.5, dropout=0.0).train(), texts(LENGTHS, 1)
     model(words)
     assert model.auxiliary_loss().item() == pytest.approx(0.5 * penalty_of(model, words), rel=1e-4)
 
 
 def test_both_texts_of_a_pair_are_penalised():
     """The harness encodes a pair in two passes; a penalty of the last one alone would leave the first texts free."""
-    model, first, second = model_of(dropout=0.0).train(), texts(), texts((2, 4, 1), seed=2)
+    model, first, second = model_of(dropout=0.0).train(), texts(LENGTHS, 1), texts((2, 4, 1), 2)
     model(first), model(second)
     assert model.auxiliary_loss().item() == pytest.approx(penalty_of(model, first) + penalty_of(model, second), rel=1e-4)
 
 
 def test_a_penalty_counts_once_and_evaluation_leaves_none():
     """Passes on the dev split must not reach the next training step, nor hold its graph."""
-    model, words = model_of().train(), texts()
+    model, words = model_of().train(), texts(LENGTHS, 1)
     model(words)
     model.auxiliary_loss()
     model.eval()(words)
@@ -95,7 +92,7 @@ def test_a_penalty_counts_once_and_evaluation_leaves_none():
 
 
 def test_the_penalty_drives_rows_apart():
-    model, words = model_of(dropout=0.0).train(), texts((6, 5))
+    model, words = model_of(dropout=0.0).train(), texts((6, 5), 1)
     with torch.no_grad():
         model.second.weight.copy_(model.second.weight[:1] + 0.1 * torch.randn_like(model.second.weight))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
+from word_batches import random_texts
 
 from architectures.tagging.transformer_tagger import TransformerTagger
 from harness.heads import Tag
@@ -16,12 +18,7 @@ from harness.views.words import WordBatch, Words
 SIZE, HEADS = 8, 2
 LENGTHS = [6, 3, 1]
 
-
-def batch(width: int = SIZE) -> WordBatch:
-    """Three sentences with noise at padding."""
-    vectors = torch.randn(3, 6, width, generator=torch.Generator().manual_seed(1))
-    mask = torch.arange(6) < torch.tensor(LENGTHS)[:, None]
-    return WordBatch(mask.long(), mask, torch.tensor(LENGTHS), vectors)
+batch = partial(random_texts, LENGTHS, 1, width=SIZE)
 
 
 def model(width: int = SIZE) -> TransformerTagger:
@@ -110,7 +107,7 @@ def test_training_and_scoring_agree_without_dropout():
 def test_vectors_of_another_width_are_mapped_and_labels_chosen_word_by_word():
     tagger, target = model(width=5), TagTarget()
     target.labels = ["A", "B", "C"]
-    assert tagger(batch(5)).shape == (3, 6, 3)
+    assert tagger(batch(width=5)).shape == (3, 6, 3)
     assert Tag(tagger, target).crf is None
 
 
