@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+Slice = tuple[str, int, float | None]
 
 
 @dataclass(frozen=True)
@@ -21,5 +24,44 @@ class Outcomes:
     units: list[str]
     numerators: np.ndarray
     denominators: np.ndarray
-    slices: dict[str, list[tuple[str, int, float | None]]]
+    slices: dict[str, list[Slice]]
     confusion: tuple[list[str], list[list[int]]] | None = None
+
+    @property
+    def score(self) -> float:
+        """The metric's value, as :func:`harness.metrics.score` gives it."""
+        return ratio(self.numerators, self.denominators)
+
+    def to_json(self, example_ids: list[str]) -> dict[str, Any]:
+        """Fields for a file; ids that are those of the examples are not said again, nor is one denominator that all units share."""
+        denominators = self.denominators.tolist()
+        return {
+            "metric": self.metric,
+            "units": None if self.units == example_ids else self.units,
+            "numerators": _shortest(self.numerators),
+            "denominators": denominators[0] if len(set(denominators)) == 1 else _shortest(self.denominators),
+            "slices": self.slices,
+            "confusion": self.confusion,
+        }
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any], units: list[str]) -> Outcomes:
+        """What :meth:`to_json` wrote; ``units`` are the ids that it did not say again. Raises ``KeyError`` or ``ValueError``."""
+        numerators = np.array(fields["numerators"], dtype=float)
+        denominators = np.broadcast_to(np.array(fields["denominators"], dtype=float), numerators.shape)
+        if len(units) != len(numerators):
+            raise ValueError(f"{len(units)} units, but outcomes of {len(numerators)}")
+        slices = {name: [(part, n, score) for part, n, score in parts] for name, parts in fields["slices"].items()}
+        confusion = fields["confusion"] and (fields["confusion"][0], fields["confusion"][1])
+        return cls(fields["metric"], units, numerators, denominators, slices, confusion)
+
+
+def ratio(numerators: np.ndarray, denominators: np.ndarray) -> float:
+    """Sum over sum; 0 where nothing was to be had."""
+    whole = float(denominators.sum())
+    return float(numerators.sum()) / whole if whole else 0.0
+
+
+def _shortest(values: np.ndarray) -> list[float | int]:
+    """Whole numbers without a point."""
+    return [int(value) if value.is_integer() else value for value in values.tolist()]

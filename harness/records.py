@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import uuid
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,6 +32,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from harness.outcomes import Outcomes
 from harness.task import Split, Tier
 
 SCHEMA = 1
@@ -337,8 +340,40 @@ class Store:
         content = json.loads(lzma.decompress(data))
         return content["ids"], content["predictions"]
 
+    def save_outcomes(self, of: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes) -> Path:
+        """Write beside a record how each unit came out by its predictions, which were for the examples ``ids``; returns the path."""
+        path = self._outcomes_path(of)
+        content = {"predictions": predictions["sha256"]} | outcomes.to_json(list(ids))
+        try:
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"{path}: {_not_json(content) or error}") from error
+        _replace(path, gzip.compress(text.encode(), mtime=0))
+        return path
+
+    def load_outcomes(self, record: Record, units: Sequence[str] | None = None) -> Outcomes | None:
+        """How each unit of the record's test split came out; None when there is no such file or it was made from other predictions.
+
+        ``units`` are the ids that another record of the same test data gave: with them, the predictions need not be read.
+        Raises :class:`RecordError` when the file is damaged.
+        """
+        path = self._outcomes_path(record)
+        if record.predictions is None or not path.exists():
+            return None
+        try:
+            content = json.loads(gzip.decompress(path.read_bytes()))
+            if content["predictions"] != record.predictions["sha256"]:
+                return None
+            units = units or content["units"] or self.load_predictions(record)[0]
+            return Outcomes.from_json(content, list(units))
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"{path}: not outcomes of archbench ({error}); `archbench rescore` makes them again") from error
+
     def _predictions_path(self, of: Cell | Record) -> Path:
         return self.path(of).with_suffix(".predictions.json.xz")
+
+    def _outcomes_path(self, of: Cell | Record) -> Path:
+        return self.path(of).with_suffix(".outcomes.json.gz")
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from harness import measure, registry
+from harness.analysis import known_words, outcomes
 from harness.batching import length_buckets
 from harness.corpus import Batch, Corpus, limit
 from harness.grid import Settings
@@ -85,11 +86,17 @@ def _constructor_settings(cell: Cell) -> dict[str, Any]:
     return {name: value for name, value in cell.hyperparameters.items() if name not in NOT_CONSTRUCTOR}
 
 
-def _outcome(cell: Cell, task: Task, settings: Settings, dev: dict[str, float], rows: Any, predictions: list[Any]) -> dict[str, Any]:
+def _scored(
+    cell: Cell, task: Task, settings: Settings, dev: dict[str, float], train: Any, rows: Any, predictions: list[Any]
+) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test."""
     test = score(task.entry.metrics, predictions, rows)
-    memory = measure.memory()  # before the file is written: compressing it takes memory that is not the model's
-    saved = Store(settings.results).save_predictions(cell, list(rows["id"]), predictions)
+    memory = measure.memory()  # before the files are written: compressing them takes memory that is not the model's
+    store, ids = Store(settings.results), list(rows["id"])
+    saved = store.save_predictions(cell, ids, predictions)
+    found = outcomes(task.entry.type, task.entry.main_metric, predictions, list(rows), known_words(task.entry.type, train))
+    if found is not None:
+        store.save_outcomes(cell, saved, ids, found)
     return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
 
 
@@ -108,7 +115,7 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
-    fields = _outcome(cell, task, settings, dev_scores, test, estimator.predict(_without_answers(test)))
+    fields = _scored(cell, task, settings, dev_scores, train, test, estimator.predict(_without_answers(test)))
     speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None, "unstable": True}
     if not estimator.transductive:
         speed |= measure.inference(
@@ -222,7 +229,7 @@ def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, train
     model = training.model.to(device)
     test = corpus.test()
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
-    fields = _outcome(cell, task, settings, dev, test.rows, predict(model, test, batch_size, device))
+    fields = _scored(cell, task, settings, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
     speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
     rows = length_buckets(corpus.dev.lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))

@@ -130,3 +130,19 @@ def test_nothing_is_warned_about_when_all_is_well(store: Store, data: Path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rescore(store, data) == []
+
+
+def test_outcomes_are_made_again_and_know_the_training_words(store: Store, data: Path):
+    """Records made before there were outcomes get them; words are unknown only by the training set that the record names."""
+    (data / "train.json").write_text(json.dumps([{"id": "n", "text": "a", "label": "red"}]))
+    path = trained(store, RIGHT)
+    record = store.read(path)
+    record.data = record.data | {"train": fingerprint(json.loads((data / "train.json").read_text()))}
+    store.write(record)
+    other = trained(store, RIGHT, seed=1)  # its training set is not the one at hand
+    assert store.load_outcomes(record) is None
+    rescore(store, data)
+    found = store.load_outcomes(record)
+    assert dict(zip(found.units, found.numerators, strict=True)) == {"t0": 1, "t1": 1, "t2": 0, "t3": 1}
+    assert found.slices["unknown words"] == [("more than 25 %", 4, 0.75)]
+    assert "unknown words" not in store.load_outcomes(store.read(other)).slices

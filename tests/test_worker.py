@@ -212,6 +212,9 @@ def test_saved_predictions_give_the_recorded_scores(tried, shared):
     assert rescored(record, shared) == pytest.approx(record.scores["test"])
     file = shared.results / record.predictions["path"]
     assert hashlib.sha256(file.read_bytes()).hexdigest() == record.predictions["sha256"]
+    outcomes = Store(shared.results).load_outcomes(record)
+    assert outcomes.score == pytest.approx(record.scores["test"][record.main_metric])
+    assert "unknown words" in outcomes.slices
 
 
 def test_a_finished_cell_leaves_no_checkpoint(tried, shared):

@@ -24,8 +24,8 @@ class Question(NamedTuple):
     right: list[bool]
 
 
-def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> list[Question]:
-    """Questions that have at least one right candidate, made from one score, one truth and one question id per candidate."""
+def questions_by_group(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> dict[str, Question]:
+    """Questions by id that have at least one right candidate, made from one score, one truth and one question id per candidate."""
     found: dict[str, Question] = {}
     for value, truth, group in zip(scores, right, groups, strict=True):
         if math.isnan(value):
@@ -33,7 +33,12 @@ def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[s
         question = found.setdefault(group, Question([], []))
         question.scores.append(value)
         question.right.append(bool(truth))
-    return [question for question in found.values() if any(question.right)]
+    return {group: question for group, question in found.items() if any(question.right)}
+
+
+def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> list[Question]:
+    """The questions of :func:`questions_by_group` without their ids."""
+    return list(questions_by_group(scores, right, groups).values())
 
 
 class _Tie(NamedTuple):

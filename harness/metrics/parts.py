@@ -1,0 +1,75 @@
+"""Main metrics unit by unit: the sums whose ratio is the score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
+from harness.metrics.speech import edit_distance
+from harness.metrics.squad import exact_match, f1
+from harness.metrics.tagging import spans
+from harness.task import Row
+
+
+class Parts(NamedTuple):
+    """Of each unit: its id, a row that shows what it is, and what it adds to the sums over and under the line."""
+
+    units: list[str]
+    rows: list[Row]
+    numerators: list[float]
+    denominators: list[float]
+
+
+def parts(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> Parts | None:
+    """What every unit adds to a metric; None for a metric that is no ratio of sums (macro F1, say)."""
+    if metric in _BY_QUESTION:
+        return _by_question(metric, predictions, rows)
+    if metric not in _BY_EXAMPLE:
+        return None
+    if metric == "skill_accuracy":
+        sizes = Counter(row["skill"] for row in rows)  # skills weigh alike, however many questions test them
+        pairs = [((p == row["answer"]) / sizes[row["skill"]], 1 / sizes[row["skill"]]) for p, row in zip(predictions, rows, strict=True)]
+    else:
+        pairs = [_BY_EXAMPLE[metric](p, row) for p, row in zip(predictions, rows, strict=True)]
+    numerators, denominators = (list(map(float, column)) for column in zip(*pairs, strict=True))
+    return Parts([row["id"] for row in rows], list(rows), numerators, denominators)
+
+
+def _by_question(metric: str, predictions: Sequence[float], rows: Sequence[Row]) -> Parts:
+    found = questions_by_group([float(p) for p in predictions], [row["label"] == "1" for row in rows], [row["group"] for row in rows])
+    first = {}
+    for row in rows:
+        first.setdefault(row["group"], row)
+    values = [_BY_QUESTION[metric](question) for question in found.values()]
+    return Parts(list(found), [first[group] for group in found], values, [1.0] * len(found))
+
+
+def _tokens(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, float]:
+    return sum(p == a for p, a in zip(predicted, actual, strict=True)), len(actual)
+
+
+def _accuracy(predicted: Any, row: Row) -> tuple[float, float]:
+    return _tokens(predicted, row["tags"]) if "tags" in row else (predicted == row["label"], 1)
+
+
+def _span_f1(predicted: Sequence[str], row: Row) -> tuple[float, float]:
+    ours, theirs = spans(predicted), spans(row["tags"])
+    return 2 * len(ours & theirs), len(ours) + len(theirs)
+
+
+def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, float]:
+    return edit_distance(actual, predicted), len(actual)
+
+
+_BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank}
+_BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]] | None] = {
+    "accuracy": _accuracy,
+    "token_accuracy": lambda predicted, row: _tokens(predicted, row["tags"]),
+    "span_f1": _span_f1,
+    "exact_match": lambda predicted, row: (exact_match(predicted, row["answers"]["text"]), 1),
+    "f1": lambda predicted, row: (f1(predicted, row["answers"]["text"]), 1),
+    "skill_accuracy": None,  # needs all rows at once
+    "wer": lambda predicted, row: _errors(predicted.split(), row["transcript"].split()),
+}
