@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.grid import Pending, Settings
-    from harness.records import Record
+    from harness.records import Cell, Record
+    from harness.schedule import Estimate
 
 app = typer.Typer(
     help="Compares NLP architectures on the same tasks under the same protocol.",
@@ -149,7 +150,7 @@ def run(
     protocol: Annotated[str, typer.Option(metavar="smoke|equal|paper", help="Rules of training.")] = "smoke",
     seeds: Annotated[str, typer.Option(metavar="N,N,...")] = "0",
     results: Results = Path("results"),
-    workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time; by default one per GPU or share of cores.")] = None,
+    workers: Annotated[str, typer.Option(metavar="N|auto", help="Cells at a time; auto: one per GPU or share of cores.")] = "auto",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")] = 1,
     engine: Annotated[str, typer.Option(metavar="NAME", help="Where cells run.")] = "local",
     devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
@@ -166,13 +167,17 @@ def run(
     plugin: Plugins = None,
     mlflow: Mlflow = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run cells again that failed before.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only part I (from 0) of N: the same cells on every machine, none twice.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run, and about how long.")] = False,
 ) -> None:
     """Run architectures x tasks x seeds. Finished cells are left out, so the same command again resumes."""
     from harness import grid
     from harness.progress import show, summarise
     from harness.protocols import PROTOCOLS
     from harness.records import Store
+    from harness.schedule import Estimate, in_shard, parse_shard
 
     _add_plugins(plugin)
     _chosen("--tier", tier, TIERS)
@@ -181,6 +186,8 @@ def run(
     run_cells = _engine(engine)
     folder = _data_dir(tier, data_dir)
     numbers = _seeds(seeds)
+    slots = _workers(workers)
+    part = parse_shard(shard) if shard else None
     store = Store(results.resolve())
     if not dry_run:
         store.check_writable()
@@ -204,11 +211,17 @@ def run(
         precision=precision,
         devices=devices,
     )
+    if part:
+        planned = [item for item in planned if in_shard(item.cell, part)]
     pending = grid.pending(planned, store, retry_failed=retry_failed)
     for error in pending.damaged:
         print(f"archbench: damaged record, its cell is left out until you move the file away: {error}", file=sys.stderr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # damaged records of this grid were just named
+        estimate = Estimate(store.all())
+    pending.run[:] = estimate.longest_first(pending.run)
     if dry_run:
-        return show(pending)
+        return show(pending, estimate, _slots(engine, slots, threads, pending.run))
 
     settings = grid.Settings(
         results=store.folder,
@@ -224,11 +237,22 @@ def run(
     )
     for item in pending.skip:
         store.write(grid.skipped(item, settings.command))
-    records = run_cells(pending, settings, workers, _Mirror(mlflow, store))
+    records = run_cells(pending, settings, estimate, slots, _Mirror(mlflow, store))
     summarise(pending, records, store)
     stopped = len(records) < len(pending.run)
     if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
         raise typer.Exit(1)
+
+
+def _workers(text: str) -> int | None:
+    """Number of cells at a time; None: as many as the engine sees fit."""
+    from harness.grid import UsageError
+
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--workers {text}: expected a whole number from 1, or auto")
+    return int(text)
 
 
 def _seeds(text: str) -> list[int]:
@@ -252,7 +276,7 @@ def _data_dir(tier: str, folder: Path | None) -> Path | None:
     return folder.resolve()
 
 
-def _engine(name: str) -> Callable[[Pending, Settings, int | None, Callable[[Record], None]], list[Record]]:
+def _engine(name: str) -> Callable[[Pending, Settings, Estimate, int | None, Callable[[Record], None]], list[Record]]:
     """A module of :mod:`harness.engines`, made ready to run what is pending under a display of progress."""
     import pkgutil
 
@@ -260,7 +284,9 @@ def _engine(name: str) -> Callable[[Pending, Settings, int | None, Callable[[Rec
 
     _chosen("--engine", name, [module.name for module in pkgutil.iter_modules(engines.__path__)])
 
-    def run_cells(pending: Pending, settings: Settings, workers: int | None, mirror: Callable[[Record], None]) -> list[Record]:
+    def run_cells(
+        pending: Pending, settings: Settings, estimate: Estimate, workers: int | None, mirror: Callable[[Record], None]
+    ) -> list[Record]:
         import importlib
 
         from harness.progress import Display
@@ -268,8 +294,8 @@ def _engine(name: str) -> Callable[[Pending, Settings, int | None, Callable[[Rec
         if not pending.run:
             return []
         engine = importlib.import_module(f"harness.engines.{name}")
-        slots = min(workers or engine.default_workers(settings.threads, pending.run[0].devices), len(pending.run))
-        with Display(len(pending.run), slots, _console()) as display:
+        slots = _slots(name, workers, settings.threads, pending.run)
+        with Display(pending.run, slots, estimate, settings.log, _console()) as display:
 
             def ended(record: Record) -> None:
                 display.end(record)
@@ -278,6 +304,15 @@ def _engine(name: str) -> Callable[[Pending, Settings, int | None, Callable[[Rec
             return engine.run(pending.run, settings, workers=slots, started=display.start, ended=ended)
 
     return run_cells
+
+
+def _slots(engine: str, workers: int | None, threads: int, cells: Sequence[Cell]) -> int:
+    """Cells at a time: as many as were asked for or the engine sees fit, and no more than there are."""
+    import importlib
+
+    if not cells:
+        return 1
+    return min(workers or importlib.import_module(f"harness.engines.{engine}").default_workers(threads, cells[0].devices), len(cells))
 
 
 class _Mirror:

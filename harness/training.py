@@ -153,6 +153,8 @@ class Training(pl.LightningModule):
         self.seconds["dev"] += ended - trained
         row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
         self.curve.append(row | scores | {"seconds": ended - self._began})
+        rate = self._examples / max(1e-9, trained - self._began)
+        print(f"epoch {row['epoch']}: train loss {loss:.4f}, dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s")
 
     def _selection(self, metric: float, dev_loss: float) -> float:
         """What epochs and learning rates are compared by (higher is better); a dev loss that is not finite loses every tie."""

@@ -213,3 +213,52 @@ def test_the_real_fork_server_is_set_up_for_speed_and_safe_to_fork(tmp_path):
     assert found["server_threads"] == 1, "a library starts a thread when it is imported: a fork would lose it, and its locks"
     assert found["group"] != os.getpgid(0), "each cell leads a process group of its own"
     assert heavy == []
+
+
+TWO_RUNS = """
+import json, sys
+sys.path.insert(0, "tests")
+from pathlib import Path
+from harness.engines import local
+from harness.grid import Settings
+from harness.records import Cell
+local.PRELOAD, results = ["harness.engines.local"], Path(sys.argv[1])
+settings = Settings(results, None, (), 1, None, None, results / "work", command=f"run {sys.argv[2]}")
+cells = [Cell("sleeps", 1, "sst2", 1, "mini", "smoke", {"seconds": 0.4}, seed) for seed in range(int(sys.argv[3]))]
+print(json.dumps([(r.seed, r.command, r.status) for r in local.run(cells, settings, workers=2, function="fake_cells:run_cell")]))
+"""
+
+
+def start_run(folder, name: str, cells: int) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", TWO_RUNS, str(folder), name, str(cells)], stdout=subprocess.PIPE, text=True)
+
+
+def test_two_runs_on_one_folder_share_the_cells(tmp_path):
+    """Each cell is run by one of them, and both end with all records: nobody waits for ever, nothing is computed twice."""
+    runs = [start_run(tmp_path, name, 6) for name in ("a", "b")]
+    told = [json.loads(run.communicate(timeout=60)[0]) for run in runs]
+    for records in told:
+        assert sorted(seed for seed, *_ in records) == list(range(6))
+    assert sorted(told[0]) == sorted(told[1]), "both tell the same records"
+    logs = list((tmp_path / "work" / "logs").iterdir())
+    assert len(logs) == 6
+    assert not list((tmp_path / "work" / "claims").glob("*.json")), "no claim is left"
+
+
+def test_the_cells_of_a_killed_run_die_with_it_and_are_taken_over(tmp_path):
+    """An orphan would go on writing checkpoints and a record beside the run that took its cell over."""
+    killed = start_run(tmp_path, "killed", 1)
+    log = tmp_path / "work" / "logs"
+    begin = time.monotonic()
+    while not (log.is_dir() and any(path.stat().st_size for path in log.iterdir())):
+        assert time.monotonic() - begin < 30
+        time.sleep(0.01)
+    [claim] = (tmp_path / "work" / "claims").glob("*.json")
+    descendants = psutil.Process(killed.pid).children(recursive=True)
+    killed.kill()
+    killed.wait()
+    assert all(gone(process.pid) for process in descendants)
+    assert not list((tmp_path / "records").rglob("*.json")), "the cell was cut before its end"
+    assert claim.exists()
+    records = json.loads(start_run(tmp_path, "next", 1).communicate(timeout=60)[0])
+    assert records == [[0, "run next", "ok"]]

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import psutil
 
+from harness.claims import Claims
 from harness.grid import Settings
 from harness.records import Cell, Record, RecordError, Store, environment, now
 
@@ -40,6 +42,7 @@ MALLOC = {
 GRACE = 5.0  # seconds from TERM to KILL
 POLL = 0.1  # seconds between two looks at the running cells
 MEMORY_POLL = 0.5
+CLAIM_POLL = 1.0  # seconds between two looks at the cells that other runs have
 START_PAUSES = (0.1, 0.3, 1.0, 2.0)  # seconds between tries to start a process
 TAIL = 20  # log lines that go into the record of a cell that died
 SERVER_LOST = 255  # what multiprocessing reports when the fork server died and nobody knows how its child ended
@@ -71,16 +74,23 @@ def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: st
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where the fork server dies, the cell is started again
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     if visible is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible
     module, _, name = function.partition(":")
     record: Record = getattr(importlib.import_module(module), name)(cell, settings)
     Store(settings.results).write(record)
+
+
+def _end_with_parent() -> None:
+    """End this cell and all its processes when the run that started it is gone: the next run will start the cell again."""
+    wait([multiprocessing.parent_process().sentinel])  # type: ignore[union-attr]
+    os.killpg(0, signal.SIGKILL)
 
 
 # --- in the parent ---
@@ -103,6 +113,15 @@ def _environment(threads: int) -> Iterator[None]:
         os.environ.update(before)
 
 
+def _stamp(store: Store, cell: Cell) -> tuple[int, int] | None:
+    """Tells one version of a record file from another."""
+    try:
+        status = store.path(cell).stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
 class _Running:
     """One cell in its process, from start to record."""
 
@@ -119,7 +138,7 @@ class _Running:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOAD)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.found = self._stamp()
+        self.found = _stamp(self.store, self.cell)
         self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
         for pause in (*START_PAUSES, None):
             self.process = context.Process(target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible))
@@ -133,17 +152,9 @@ class _Running:
                     raise
                 time.sleep(pause)
 
-    def _stamp(self) -> tuple[int, int] | None:
-        """Tells one version of the record file from another."""
-        try:
-            status = self.store.path(self.cell).stat()
-        except FileNotFoundError:
-            return None
-        return status.st_mtime_ns, status.st_ino
-
     def written(self) -> bool:
         """Whether this run of the cell has written its record."""
-        return self._stamp() not in (None, self.found)
+        return _stamp(self.store, self.cell) not in (None, self.found)
 
     def stop(self, status: str, message: str) -> None:
         """End the cell: TERM to its process group now, KILL after :data:`GRACE` seconds; its record will say why."""
@@ -276,34 +287,49 @@ def run(
     """Run every cell and return their records in the order they ended.
 
     ``function`` is ``module:name`` of ``(cell, settings) -> Record``, called in the cell's process; ``started`` and ``ended`` are
-    called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as ``interrupted``.
+    called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as ``interrupted``. A cell that
+    another run on the same results folder is running is waited for; it ends with that run's record, or is run here if that run dies.
     """
-    waiting = list(reversed(cells))
+    waiting, elsewhere = list(reversed(cells)), []
+    store, claims = Store(settings.results), Claims(settings.work / "claims")
+    before = {cell.key: _stamp(store, cell) for cell in cells}
     found = gpus()
     free = list(reversed(range(workers)))
     running: dict[int, _Running] = {}
     records: list[Record] = []
+    look_again = 0.0
 
     def visible(slot: int, devices: int) -> str | None:
         return ",".join(found[(slot * devices + i) % len(found)] for i in range(devices)) if found else None
 
     def finish(record: Record) -> None:
+        claims.release(record.cell)
         records.append(record)
         ended(record)
 
+    def start(cell: Cell) -> None:
+        """Start a cell in a free slot, unless another run on this results folder has it or has ended it meanwhile."""
+        if not claims.take(cell):
+            elsewhere.append(cell)
+            return
+        started(cell)
+        if _stamp(store, cell) not in (None, before[cell.key]):
+            finish(store.read(store.path(cell)))
+            return
+        slot = free.pop()
+        try:
+            running[slot] = _Running(cell, settings, function, visible(slot, cell.devices))
+        except (EOFError, OSError) as error:
+            free.append(slot)
+            finish(_written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store))
+
     with _Stop() as stop:
         try:
-            while running or (waiting and not stop.asked):
+            while running or ((waiting or elsewhere) and not stop.asked):
                 while free and waiting and not stop.asked:
-                    cell, slot = waiting.pop(), free.pop()
-                    started(cell)
-                    try:
-                        running[slot] = _Running(cell, settings, function, visible(slot, cell.devices))
-                    except (EOFError, OSError) as error:
-                        free.append(slot)
-                        record = failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}")
-                        finish(_written(record, Store(settings.results)))
+                    start(waiting.pop())
                 wait([one.process.sentinel for one in running.values()], timeout=POLL)
+                claims.beat()
                 for slot, one in list(running.items()):
                     if stop.asked > 1:
                         one.stop("interrupted", "stopped by the user")
@@ -311,7 +337,11 @@ def run(
                         del running[slot]
                         free.append(slot)
                         finish(record)
+                if not waiting and time.monotonic() > look_again:
+                    look_again = time.monotonic() + CLAIM_POLL
+                    waiting, elsewhere = elsewhere[::-1], []
         finally:
             for one in running.values():  # a callback raised
                 one.signal(signal.SIGKILL)
+                claims.release(one.cell)
     return records
