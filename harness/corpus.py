@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import json
 import os
-import zipfile
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -155,12 +155,13 @@ class Corpus:
     def _encode(self, split: str, rows: datasets.Dataset) -> Split:
         inputs = {}
         for field, read in self.fields.items():
-            file = self._cached(f"{field}.npz", self.fingerprints[split])
-            columns = _sound(file, _restore)
+            folder = self._cached(field, self.fingerprints[split])
+            columns = _sound(folder, _restore)
             if columns is None:
                 columns = self.view.encode([read(row) for row in rows])
-                if file is not None:
-                    _replace(file, lambda path, columns=columns: _save(path, columns))
+                if folder is not None:
+                    _replace(folder, lambda path, columns=columns: _save(path, columns))
+                    columns = _sound(folder, _restore) or columns  # mapped into memory, as every other process has it
             inputs[field] = columns
         return Split(rows, self.view, self.target, inputs, self.target.encode(rows, self.view))
 
@@ -198,7 +199,7 @@ def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:
         return None
     try:
         return read(file)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, KeyError) as error:
         print(f"{file} is damaged ({error}): made again")
         return None
 
@@ -215,27 +216,43 @@ def _read_state(path: Path) -> dict[str, Any]:
     return json.loads(text)
 
 
-def _replace(file: Path, write: Callable[[Path], Any]) -> None:
-    """Write through a temporary name, so that another process never reads half a file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.stem}.{os.getpid()}{file.suffix}")
+def _replace(place: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file or folder under a temporary name first, so that another process never reads half of it."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f"{place.stem}.{os.getpid()}{place.suffix}")
     write(temporary)
-    os.replace(temporary, file)
+    if place.is_dir():  # damaged, or made by another process meanwhile; who reads it now keeps its files
+        shutil.rmtree(place, ignore_errors=True)
+    try:
+        os.replace(temporary, place)
+    except OSError:  # another process was quicker by a moment, with the same content
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _save(path: Path, columns: Columns) -> None:
+def _save(folder: Path, columns: Columns) -> None:
+    """One file per array, so that processes can map them into memory and share them."""
     arrays: dict[str, np.ndarray] = {}
     for name, column in columns.items():
         if isinstance(column, Ragged):
             arrays[f"{name}.values"], arrays[f"{name}.offsets"] = column.values, column.offsets
         else:
             arrays[name] = column
-    np.savez(path, **arrays)
+    folder.mkdir()
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (folder / "checksums.json").write_text(json.dumps({name: _checksum(array) for name, array in arrays.items()}))
 
 
-def _restore(path: Path) -> Columns:
-    with np.load(path, allow_pickle=False) as arrays:
-        return _columns(arrays.files, arrays.__getitem__)
+def _restore(folder: Path) -> Columns:
+    checksums = json.loads((folder / "checksums.json").read_text())
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in checksums}
+    if wrong := [name for name, array in arrays.items() if _checksum(array) != checksums[name]]:
+        raise ValueError(f"{wrong[0]}.npy has another checksum")
+    return _columns(arrays, arrays.__getitem__)
+
+
+def _checksum(array: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def _columns(names: Iterable[str], read: Callable[[str], np.ndarray]) -> Columns:
