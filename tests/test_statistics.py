@@ -95,7 +95,7 @@ def test_draws_in_blocks_are_draws_all_the_same(monkeypatch):
     monkeypatch.setattr("harness.statistics.BLOCK", 300 * 7)
     parts = intervals(numerators, np.ones_like(numerators)), paired_p(numerators, np.ones_like(numerators))
     np.testing.assert_allclose(whole[0], parts[0], atol=0.01)
-    np.testing.assert_allclose(whole[1], parts[1], atol=0.02)
+    np.testing.assert_allclose(whole[1], parts[1], atol=0.04)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -115,7 +115,7 @@ def test_paired_p_counts_all_exchanges_of_a_tiny_test_set(seed):
             first = score(np.where(x, numerators[b], numerators[a]), np.where(x, denominators[b], denominators[a]))
             second = score(np.where(x, numerators[a], numerators[b]), np.where(x, denominators[a], denominators[b]))
             as_large += abs(first - second) >= seen - 1e-12
-        assert found[a, b] == pytest.approx(as_large / 2**10, abs=0.02)
+        assert found[a, b] == pytest.approx(as_large / 2**10, abs=0.04)
     np.testing.assert_array_equal(found, found.T)
     np.testing.assert_array_equal(np.diag(found), 1.0)
 
@@ -126,14 +126,21 @@ def test_paired_p_of_right_and_wrong_is_the_sign_test():
     found = paired_p(outcomes, np.ones_like(outcomes))
     for a, b in itertools.combinations(range(3), 2):
         only_a, only_b = int((outcomes[a] > outcomes[b]).sum()), int((outcomes[b] > outcomes[a]).sum())
-        assert found[a, b] == pytest.approx(scipy.stats.binomtest(only_a, only_a + only_b).pvalue, abs=0.02)
+        assert found[a, b] == pytest.approx(scipy.stats.binomtest(only_a, only_a + only_b).pvalue, abs=0.04)
 
 
 def test_a_system_and_its_copy_do_not_differ_and_p_is_never_zero():
     outcomes = np.vstack([right_and_wrong([0.9], 200), right_and_wrong([0.9], 200), right_and_wrong([0.1], 200)])
     found = paired_p(outcomes, np.ones_like(outcomes))
     assert found[0, 1] == 1.0
-    assert found[0, 2] == pytest.approx(1 / 10_001)
+    assert found[0, 2] == pytest.approx(1 / 2_001)
+
+
+def test_with_many_rows_the_smallest_p_still_passes_the_correction():
+    """With a fixed number of permutations, no difference at all could be significant among hundreds of systems."""
+    outcomes = np.vstack([right_and_wrong([0.9], 60), *[right_and_wrong([0.1], 60, seed) for seed in range(150)]])
+    corrected = holm(paired_p(outcomes, np.ones_like(outcomes))[0, 1:].tolist())
+    assert max(corrected) < 0.05
 
 
 def test_holm_matches_statsmodels_and_a_hand_worked_case():
