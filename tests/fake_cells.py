@@ -21,7 +21,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     record = Record.skeleton(
         cell, "ok", command=settings.command, scores={"test": {"accuracy": 0.5}}, main_metric="accuracy", seconds={"total": 0.1}
     )
-    behaviour = cell.architecture.partition("-")[0]
+    behaviour, begin = cell.architecture.partition("-")[0], time.monotonic()
     if behaviour == "raises":
         raise ValueError("a model that raises")
     if behaviour == "hangs":
@@ -40,6 +40,16 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         held = [bytearray(b"x" * (1 << 20)) for _ in range(400)]
         time.sleep(60)
         del held
+    if behaviour == "prints":
+        while time.monotonic() < begin + 1.5:
+            print("x" * 10_000, flush=False)
+        print("the last line", flush=True)
+    if behaviour == "killed":  # by somebody else, as often as "times" says
+        marks = settings.work / "marks"
+        marks.mkdir(parents=True, exist_ok=True)
+        if len(list(marks.iterdir())) < cell.hyperparameters["times"]:
+            (marks / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
     if behaviour == "kills_server":
         once = settings.work / "server_killed"
         if not once.exists():

@@ -106,6 +106,27 @@ def test_a_fork_server_that_dies_costs_no_cell(make_cell, make_settings):
     assert [r.status for r in records] == ["ok", "ok"]
 
 
+@pytest.mark.parametrize(("times", "status"), [(1, "ok"), (2, "interrupted")])
+def test_a_cell_that_somebody_kills_is_started_once_more(make_cell, make_settings, times, status):
+    """The kernel's want of memory is no result of a model; and a cell that always ends so must not be tried for ever."""
+    record = one(make_cell("killed", hyperparameters={"times": times}), make_settings())
+    assert record.status == status
+    assert status == "ok" or "SIGKILL" in record.error["message"]
+
+
+def test_a_log_that_grows_without_measure_is_cut(make_cell, make_settings, monkeypatch):
+    """A model that prints in its loop would fill the disk for all others; how it began and ended can still be read."""
+    monkeypatch.setattr(local, "LOG_LIMIT", 1_000_000)
+    monkeypatch.setattr(local, "LOG_HEAD", 50_000)
+    cell, settings = make_cell("prints"), make_settings()
+    assert one(cell, settings).status == "ok"
+    log = settings.log(cell).read_text()
+    assert log.startswith("this is prints")
+    assert "was cut here" in log
+    assert log.endswith("the last line\n")
+    assert len(log) < 1_200_000
+
+
 def test_a_server_that_refuses_for_a_moment_costs_no_cell(make_cell, make_settings, monkeypatch):
     """A dying fork server still counts as running: asked in that moment it refuses, and the grid must ask again."""
     start, refusals = ForkServerProcess.start, iter([True, True, False])

@@ -45,7 +45,13 @@ MEMORY_POLL = 0.5
 CLAIM_POLL = 1.0  # seconds between two looks at the cells that other runs have
 START_PAUSES = (0.1, 0.3, 1.0, 2.0)  # seconds between tries to start a process
 TAIL = 20  # log lines that go into the record of a cell that died
+LOG_LIMIT = 64 * 2**20  # bytes from which a log is cut down to its beginning
+LOG_HEAD = 2**20
+LOG_END = 2**16
 SERVER_LOST = 255  # what multiprocessing reports when the fork server died and nobody knows how its child ended
+KILLED_FROM_OUTSIDE = (-signal.SIGKILL, SERVER_LOST)
+"""Exit codes of a cell that somebody else ended: no result of the model, so the cell is started once more, from its last checkpoint."""
+KILLED_TWICE = "killed twice from outside (SIGKILL), by a user or by the kernel for want of memory; the same command runs it again"
 PR_SET_PDEATHSIG = 1
 
 
@@ -75,7 +81,7 @@ def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: st
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where the fork server dies, the cell is started again
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)  # to append, also after the log was cut
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -177,7 +183,11 @@ class _Running:
             self._limit()
             return None
         self.signal(signal.SIGKILL)  # processes that it left behind
-        if self.process.exitcode == SERVER_LOST and not self.retried and self.kill_at is None and not self.written():
+        self._cap_log()
+        if self.process.exitcode in KILLED_FROM_OUTSIDE and self.kill_at is None and not self.written():
+            if self.retried:
+                self.verdict = ("interrupted", KILLED_TWICE)
+                return self._record()
             self.retried = True
             try:
                 self.start()
@@ -188,6 +198,7 @@ class _Running:
 
     def _limit(self) -> None:
         moment, settings = time.monotonic(), self.settings
+        self._cap_log()
         if self.kill_at is not None:
             if moment > self.kill_at:
                 self.signal(signal.SIGKILL)
@@ -197,6 +208,15 @@ class _Running:
             self.memory_due = moment + MEMORY_POLL
             if (used := self._resident_mib()) > settings.memory_limit_mib:
                 self.stop("oom", f"used {used} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)")
+
+    def _cap_log(self) -> None:
+        """Keep the beginning and the end of a log that has grown without measure; what is printed from now on follows them."""
+        with suppress(OSError):
+            if self.log.stat().st_size > LOG_LIMIT:
+                end = self._end()
+                os.truncate(self.log, LOG_HEAD)
+                with self.log.open("ab") as log:
+                    log.write(f"\n[archbench: the log had grown past {LOG_LIMIT >> 20} MiB and was cut here]\n".encode() + end)
 
     def _resident_mib(self) -> int:
         total = 0
@@ -226,10 +246,16 @@ class _Running:
 
     def _tail(self) -> str:
         try:
-            text = self.log.read_bytes()[-65536:].decode(errors="replace")
+            text = self._end().decode(errors="replace")
         except FileNotFoundError:
             return ""
         return "\n".join(text.splitlines()[-TAIL:])
+
+    def _end(self) -> bytes:
+        """The last 64 KiB of the log."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - LOG_END))
+            return log.read(LOG_END)
 
     def failure(self, status: str, type: str, message: str) -> Record:
         """Write and return the record that the cell's own process could not write."""
