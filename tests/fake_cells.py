@@ -43,6 +43,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if behaviour == "prints":
         while time.monotonic() < begin + 1.5:
             print("x" * 10_000, flush=False)
+        time.sleep(0.5)  # what is printed while the log is being cut may be lost
         print("the last line", flush=True)
     if behaviour == "killed":  # by somebody else, as often as "times" says
         marks = settings.work / "marks"
