@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.grid import Pending, Settings
-    from harness.records import Cell, Record
+    from harness.records import Cell, Record, Store
     from harness.schedule import Estimate
 
 app = typer.Typer(
@@ -214,6 +214,8 @@ def run(
     if part:
         planned = [item for item in planned if in_shard(item.cell, part)]
     pending = grid.pending(planned, store, retry_failed=retry_failed)
+    if tier == "local":
+        _drop_other_data(pending, folder, store, dry_run)
     for error in pending.damaged:
         print(f"archbench: damaged record, its cell is left out until you move the file away: {error}", file=sys.stderr)
     with warnings.catch_warnings():
@@ -242,6 +244,26 @@ def run(
     stopped = len(records) < len(pending.run)
     if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
         raise typer.Exit(1)
+
+
+def _drop_other_data(pending: Pending, folder: Path, store: Store, dry_run: bool) -> None:
+    """Run again what was made with other data files than those at hand; the old records are kept under another name."""
+    from harness.freshness import DataFolder
+    from harness.task import DataError
+
+    data = DataFolder(folder, store.folder / "work" / "fingerprints.json")
+    for record in [record for record in pending.finished if record.status == "ok"]:
+        name = f"{record.architecture} on {record.task}, seed {record.seed}"
+        try:
+            differing = data.differing(record)
+        except DataError as error:
+            print(f"archbench: {name} is finished, but its data cannot be compared: {error}", file=sys.stderr)
+            continue
+        if differing:
+            kept = "" if dry_run else f"; the old record is {store.set_aside(record).name}"
+            print(f"archbench: {name} runs again: its {' and '.join(differing)} data were other ones{kept}", file=sys.stderr)
+            pending.finished.remove(record)
+            pending.run.append(record.cell)
 
 
 def _workers(text: str) -> int | None:

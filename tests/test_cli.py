@@ -349,3 +349,20 @@ def test_doctor_names_what_is_wrong(command, tmp_path):
     assert code == 1
     assert (found["data of sst2"], found["data of squad1"], found["results"]) == ("ok", "wrong", "wrong")
     assert "no_such_module" in out
+
+
+def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
+    """The files were corrected since: the old score must not be taken for a result of the new ones, nor be lost."""
+    from harness.freshness import DataFolder
+
+    grid = ("-a", "toy_text", "-t", "toy_topic", "--tier", "local", "--data-dir", str(tmp_path))
+    monkeypatch.setattr(DataFolder, "differing", lambda self, record: [])
+    run(*grid)
+    assert "0 cells run" in run(*grid)[1]
+    monkeypatch.setattr(DataFolder, "differing", lambda self, record: ["dev", "test"])
+    code, out, err = run(*grid, "--dry-run")
+    assert "1 to run" in out and len(list(Path("results").rglob("*.old"))) == 0
+    code, out, err = run(*grid)
+    assert (code, "1 cells run: 1 ok" in out) == (0, True)
+    assert "toy_text on toy_topic, seed 0 runs again: its dev and test data were other ones; the old record is" in err
+    assert len(list(Path("results").rglob("*.json.old"))) == 1
