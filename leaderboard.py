@@ -1,4 +1,4 @@
-"""Builds the leaderboard from the record files: HTML pages, one Markdown file, plots; needs neither torch nor a network.
+"""Builds the leaderboard from the record files: HTML pages, and Markdown, CSV, LaTeX and JSON; needs neither torch nor a network.
 
 ``python leaderboard.py [--results DIR] [--out DIR] [--serve]``. The first five tables have the shape of those in Minaee et al. (2020),
 "Deep Learning Based Text Classification", with the values printed there beside ours. Rows are compared only within one section: one
@@ -12,74 +12,121 @@ import contextlib
 import functools
 import http.server
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jinja2
 
 import harness.leaderboard
-from harness.leaderboard.board import Board, LeaderboardError, read
-from harness.leaderboard.cost import task_plots, task_table
-from harness.leaderboard.front import coverage_table, facts, run_table
+from harness.leaderboard import bundles
+from harness.leaderboard.architecture import architecture_pages
+from harness.leaderboard.board import Board, LeaderboardError, read, task_file
+from harness.leaderboard.compare import compare_page
+from harness.leaderboard.export import results, to_csv, to_json
+from harness.leaderboard.front import agreement_table, best_table, coverage_table, facts, gaps_table, run_table
+from harness.leaderboard.gaps import gap_table
+from harness.leaderboard.latex import latex
+from harness.leaderboard.page import Page
+from harness.leaderboard.plots import task_plots
+from harness.leaderboard.story import story_page
 from harness.leaderboard.survey import survey_tables
-from harness.leaderboard.table import markdown
+from harness.leaderboard.table import Table, markdown
+from harness.leaderboard.task import task_tables
+from harness.records import Record
 
-PARTS = ("notices", "lead", "legend", "facts", "shown", "plots", "files")  # what content.html shows of a page, each empty unless given
+FOLDER = Path(harness.leaderboard.__file__).parent
 LEGEND = (
     (
         "Scores are on the test split, in percent with one decimal (perplexity as it is): mean ± standard deviation (number of seeds); "
-        "one seed has no deviation."
+        "one seed has no deviation. The 95 % interval is over the examples of the test split (bootstrap, seeds averaged), not over seeds."
     ),
     (
         "Compare rows only within one section: one tier of the data and one protocol. Bold is the highest mean (the lowest where ↓ "
-        "stands) among the rows with the largest training set of the section; what is equal after rounding is bold too. No test of "
-        "significance is implied."
+        "stands) among the rows with the largest training set of the section; what is equal after rounding is bold too. Bold alone says "
+        "nothing of significance; ranks are over the same rows, and those that share the first place differ from the best by no more "
+        "than chance (paired randomisation test over the test examples, with Holm's correction; each is compared with the best example by "
+        "example, so a lower row may share its place where a higher one does not). Where no predictions were saved there is "
+        "no interval and no test."
+    ),
+    (
+        "Published is the value that the survey prints for the same architecture, data set and metric; difference is ours minus that, in "
+        "points, from the values as shown. The generated corpus (tier mini) is never compared with published values."
     ),
     (
         "Italics are classical methods. A dash: the survey prints no value, nothing was measured, or there is no such task here. Other "
         "cells say what happened: not run, skipped, failed, oom, timeout, diverged or interrupted, with the reason as a note. Partial: "
-        "trained on a part of the training data."
+        "trained on a part of the training data or in fewer passes. Numbers in superscript are notes below the table."
+    ),
+    (
+        "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of the last column. "
+        "Unstable: the spread of the measurement is too wide to quote its median alone."
     ),
 )
+EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))
 
 
 def write(board: Board, out: Path) -> Path:
     """Write all pages below ``out``; returns the front page. The same records give the same bytes."""
-    from plotly.offline import get_plotlyjs
-
     out.mkdir(parents=True, exist_ok=True)
+    survey = [*survey_tables(board), *filter(None, [gap_table(board)])]
+    tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
+    pages = [*task_pages(board, tasks), tables_page(survey), *architecture_pages(board), compare_page(board), story_page(board)]
+    pages.append(front_page(board))  # the last one: it shows what the others noticed
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(harness.leaderboard.__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    content = templates.get_template("content.html")
-    recorded = {record.task for record in board.records}
-    pages = [("Leaderboard", "index.html"), ("Tables", "tables.html"), ("Markdown", "tables.md")]
-    pages += [(board.task_name(task), f"task-{task}.html") for task in board.known_tasks if task in recorded]
-
-    def page(file: str, title: str, **parts: object) -> None:
-        text = content.render({"pages": pages, "here": file, "title": title, **dict.fromkeys(PARTS, ()), **parts})
-        (out / file).write_text(text, encoding="utf-8")
-
-    tables = survey_tables(board)
-    page("tables.html", "Methods and data sets", lead=LEGEND, shown=tables)
-    by_task = []
-    for task in (task for task in board.known_tasks if task in recorded):
-        table = task_table(board, task)
-        by_task.append(table)
-        mine = [record for record in board.records if record.task == task]
-        files = [(board.store.path(record).relative_to(board.store.folder).as_posix(), record.command) for record in mine]
-        parts = {"lead": about(board, task), "legend": LEGEND, "shown": [table], "plots": task_plots(board, task), "files": files}
-        page(f"task-{task}.html", board.task_name(task), **parts)
-    (out / "tables.md").write_text(markdown("Leaderboard", LEGEND, [*tables, *by_task]), encoding="utf-8")
-    (out / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
-    lead = [] if board.records else ["There are no records yet: `archbench run` makes them."]
-    shown = [run_table(board), *(coverage_table(board, section) for section in board.sections)] if board.records else []
-    page("index.html", "Leaderboard", notices=board.notices, lead=lead, facts=facts(board), shown=shown)
+    written = {page.file for page in pages}
+    places = [("Leaderboard", "index.html"), ("Tables", "tables.html"), ("Compare", "compare.html"), ("Story", "story.html")]
+    shared = {
+        "navigation": [(name, file) for name, file in places if file in written],
+        "task_pages": [(board.task_name(task), task_file(task)) for task in board.recorded_tasks],
+        "exports": EXPORTS,
+    }
+    for page in pages:
+        text = templates.get_template(page.template).render(page.parts | shared | {"title": page.title, "here": page.file})
+        for name, content in {page.file: text, **page.beside}.items():
+            (out / name).write_text(content, encoding="utf-8")
+    every = [*survey, *(table for tables in tasks.values() for table in tables)]
+    found = list(results(board))
+    files = {
+        "tables.md": markdown("Leaderboard", LEGEND, every),
+        "tables.tex": latex("Leaderboard", LEGEND, every),
+        "tables.csv": to_csv(found),
+        "leaderboard.json": to_json(board, LEGEND, found),
+        "plotly.min.js": bundles.plotly(),
+        "datatables.js": bundles.datatables(),
+    }
+    files |= {path.name: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "static").iterdir())}
+    for name, content in files.items():
+        (out / name).write_text(content, encoding="utf-8", newline="")
     return out / "index.html"
+
+
+def front_page(board: Board) -> Page:
+    """What was run, the best per task, what is missing, and how near the published values we are."""
+    parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
+    if board.records:
+        tables = [best_table(board), run_table(board), agreement_table(board), gaps_table(board)]
+        parts["shown"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
+    else:
+        parts["lead"] = ["There are no records yet: `archbench run` makes them."]
+    return Page("index.html", "Leaderboard", "content.html", parts)
+
+
+def tables_page(tables: Sequence[Table]) -> Page:
+    """The survey's tables with our rows, ours of other tasks, and where we lie against what others report."""
+    return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "shown": tables})
+
+
+def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
+    """A page for every task that has records."""
+    records: dict[str, list[Record]] = {task: [] for task in tables}
+    for record in board.records:
+        records[record.task].append(record)
+    for task, shown in tables.items():
+        files = [(f"records/{task}/{record.architecture}/{record.key}.json", record.command) for record in records[task]]
+        parts = {"lead": about(board, task), "legend": LEGEND, "shown": shown, "plots": task_plots(board, task), "files": files}
+        yield Page(task_file(task), board.task_name(task), "content.html", parts)
 
 
 def about(board: Board, task: str) -> list[str]:

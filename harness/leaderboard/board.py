@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import functools
 import json
 import warnings
@@ -48,7 +49,11 @@ class LeaderboardError(Exception):
 
 @dataclass(frozen=True)
 class Published:
-    """One value as a table of the survey prints it; ``percent`` puts the fractions of its table 4 on the scale of the others."""
+    """One value as a table of the survey prints it; ``percent`` puts the fractions of its table 4 on the scale of the others.
+
+    ``counterpart`` is the architecture of ours that it is compared with, empty where there is none; ``notes`` say what a reader of the
+    printed value should know.
+    """
 
     table: str
     architecture: str
@@ -57,6 +62,8 @@ class Published:
     metric: str
     printed: str
     classical: bool
+    notes: tuple[str, ...] = ()
+    counterpart: str = ""
 
     @property
     def percent(self) -> str:
@@ -82,11 +89,46 @@ def read_published(path: Path) -> list[Published]:
                 Decimal(row["value"])
             except (InvalidOperation, TypeError):
                 raise LeaderboardError(f"{path}:{rows.line_num}: value {row['value']!r} is not a number") from None
-            values.append(Published(*[row[column] for column in expected[:6]], classical=row["kind"] == "classical"))
+            table, architecture, method, dataset, metric, value, kind = (row[column] for column in expected)
+            classical = kind == "classical"
+            values.append(Published(table, architecture, method, dataset, metric, value, classical, counterpart=architecture))
     return values
 
 
-@dataclass(frozen=True)
+def annotated(published: Sequence[Published], path: Path) -> list[Published]:
+    """The values with the notes of a CSV file: survey_table, architecture, dataset, metric, note, counterpart.
+
+    An empty dataset or metric means all of that method's values in the table. A counterpart is another architecture of ours to compare
+    with (``none``: none), empty where it is the one that the value is printed for. :class:`LeaderboardError` names a line that no
+    value fits.
+    """
+    expected = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
+    values = list(published)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != expected:
+            raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {expected}")
+        for row in rows:
+            if None in row.values() or None in row:
+                raise LeaderboardError(f"{path}:{rows.line_num}: the line has not {len(expected)} fields; quote a note that has a comma")
+            if not row["note"].strip():
+                raise LeaderboardError(f"{path}:{rows.line_num}: the note is empty")
+            fits = [i for i, value in enumerate(values) if _fits(value, row)]
+            if not fits:
+                where = ", ".join(row[column] for column in expected[:4] if row[column])
+                raise LeaderboardError(f"{path}:{rows.line_num}: no published value is that of {where}")
+            for i in fits:
+                counterpart = {"": values[i].counterpart, "none": ""}.get(row["counterpart"], row["counterpart"])
+                values[i] = dataclasses.replace(values[i], notes=(*values[i].notes, row["note"]), counterpart=counterpart)
+    return values
+
+
+def _fits(value: Published, row: dict[str, str]) -> bool:
+    same = value.table == row["survey_table"] and value.architecture == row["architecture"]
+    return same and row["dataset"] in ("", value.dataset) and row["metric"] in ("", value.metric)
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """All seeds of one configuration of an architecture on a task, by seed; ``settings`` is what sets it apart from its siblings."""
 
@@ -105,10 +147,18 @@ class Result:
 
     def summary(self, metric: str) -> Summary | None:
         """Test score over the seeds that have one."""
-        scores = [record.scores["test"][metric] for record in self.ok if metric in record.scores.get("test", {})]
-        return summarise(scores) if scores else None
+        return self.summaries.get(metric)
 
-    @property
+    @functools.cached_property
+    def summaries(self) -> dict[str, Summary]:
+        """Every metric's test score over the seeds that have one."""
+        scores: dict[str, list[float]] = {}
+        for record in self.ok:
+            for metric, score in record.scores.get("test", {}).items():
+                scores.setdefault(metric, []).append(score)
+        return {metric: summarise(values) for metric, values in scores.items()}
+
+    @functools.cached_property
     def trained_on(self) -> int:
         """Number of training examples, 0 where no record tells."""
         return max((record.counts.get("train", 0) for record in self.ok), default=0)
@@ -117,9 +167,22 @@ class Result:
 Section = tuple[str, str]
 
 
-@dataclass(frozen=True)
+def architecture_file(architecture: str) -> str:
+    """The page of an architecture."""
+    return f"architecture-{architecture}.html"
+
+
+def task_file(task: str) -> str:
+    """The page of a task."""
+    return f"task-{task}.html"
+
+
+@dataclass(frozen=True, eq=False)
 class Board:
-    """Everything the pages are made of; ``sections`` holds the results of each (tier, protocol) by (architecture, task)."""
+    """Everything the pages are made of; ``sections`` holds the results of each (tier, protocol) by (architecture, task).
+
+    Boards and results are told apart by identity, so that what is computed from them can be kept.
+    """
 
     store: Store
     records: list[Record]
@@ -144,6 +207,42 @@ class Board:
         """Ids of the registered tasks, then of those that only records name."""
         return list(dict.fromkeys([*self.tasks, *sorted(record.task for record in self.records)]))
 
+    @functools.cached_property
+    def known_architectures(self) -> list[str]:
+        """Ids of the registered architectures and of those that only records name, in the order of the survey's tables."""
+        return sorted({*self.architectures, *(record.architecture for record in self.records)}, key=self.order)
+
+    def page_of(self, architecture: str) -> str:
+        """The file of an architecture's page; empty where it has none, since it has no record."""
+        return architecture_file(architecture) if architecture in self._recorded else ""
+
+    @functools.cached_property
+    def _recorded(self) -> set[str]:
+        return {record.architecture for record in self.records}
+
+    @functools.cached_property
+    def recorded_tasks(self) -> list[str]:
+        """The tasks that have records, in the order of :attr:`known_tasks`: those that have a page."""
+        recorded = {record.task for record in self.records}
+        return [task for task in self.known_tasks if task in recorded]
+
+    def results(self, section: Section, task: str) -> list[tuple[str, Result]]:
+        """Every result of a section's task, with its architecture."""
+        return self._by_task.get((section, task), [])
+
+    @functools.cached_property
+    def _by_task(self) -> dict[tuple[Section, str], list[tuple[str, Result]]]:
+        found: dict[tuple[Section, str], list[tuple[str, Result]]] = {}
+        for section, results in self.sections.items():
+            for (architecture, task), mine in results.items():
+                found.setdefault((section, task), []).extend((architecture, result) for result in mine)
+        return found
+
+    @functools.cached_property
+    def counterparts(self) -> dict[tuple[str, str, str], Published]:
+        """The published value that a score of ours is compared with, by (architecture, dataset, metric)."""
+        return {(value.counterpart, value.dataset, value.metric): value for value in self.published if value.counterpart}
+
     def main_metric(self, task: str) -> str:
         """The metric that ranks a task."""
         if task in self.tasks:
@@ -161,10 +260,13 @@ class Board:
 
     def is_classical(self, architecture: str) -> bool:
         """Whether a row stands in italics: as in the survey, else by the architecture's family."""
-        for value in self.published:
-            if value.architecture == architecture:
-                return value.classical
+        if architecture in self._printed:
+            return self._printed[architecture]
         return architecture in self.architectures and self.architectures[architecture].family == "classical"
+
+    @functools.cached_property
+    def _printed(self) -> dict[str, bool]:
+        return {value.architecture: value.classical for value in reversed(self.published)}
 
     def order(self, architecture: str) -> tuple[Any, ...]:
         """Sorting key of the survey's tables: classical methods first, then by year."""
@@ -189,20 +291,25 @@ def read(results: Path) -> Board:
             notices += registry.broken(sort).values()
         except registry.RegistryError as error:
             notices.append(f"names and papers of the {sort} are missing: {error}")
-    file = next((f for f in (results / "published.csv", ROOT / "results" / "published.csv") if f.is_file()), None)
+    file = _beside(results, "published.csv")
     if file is None:
         notices.append(f"published values are missing: there is no {results / 'published.csv'}")
-    return Board(
-        store, records, read_published(file) if file else [], known["architectures"], known["tasks"], notices, sections_of(records)
-    )
+    published = read_published(file) if file else []
+    if file and (noted := _beside(file.parent, "published_notes.csv")):
+        published = annotated(published, noted)
+    return Board(store, records, published, known["architectures"], known["tasks"], notices, sections_of(records))
+
+
+def _beside(results: Path, name: str) -> Path | None:
+    """A file of a results folder, or else the repository's own of that name."""
+    return next((file for file in (results / name, ROOT / "results" / name) if file.is_file()), None)
 
 
 def sections_of(records: Iterable[Record]) -> dict[Section, dict[tuple[str, str], list[Result]]]:
     """Records by (tier, protocol), then by (architecture, task), seeds of one configuration together."""
     found: dict[Section, dict[tuple[str, str], dict[str, list[Record]]]] = {}
     for record in records:
-        settings = record.cell.to_dict()
-        del settings["seed"]
+        settings = (record.architecture_version, record.task_version, record.precision, record.devices, record.hyperparameters)
         section = found.setdefault((record.tier, record.protocol), {})
         seeds = section.setdefault((record.architecture, record.task), {})
         seeds.setdefault(json.dumps(settings, sort_keys=True), []).append(record)
@@ -219,6 +326,8 @@ def _rank(order: Sequence[str], name: str) -> int:
 def _told_apart(groups: Iterable[list[Record]]) -> list[Result]:
     """One result per configuration, each labelled with the settings in which it differs from the others."""
     results = [Result(tuple(sorted(group, key=lambda record: record.seed))) for group in groups]
+    if len(results) == 1:
+        return results
     flat = [dict(_flatten(result.first.cell.to_dict())) for result in results]
     differing = [name for name in sorted(set().union(*flat)) if name != "seed" and len({str(f.get(name)) for f in flat}) > 1]
     labels = [", ".join(f"{name.removeprefix('hyperparameters.')}={f.get(name)}" for name in differing) for f in flat]

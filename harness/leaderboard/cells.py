@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board, Published, Result, Section
+from harness.leaderboard.evidence import Evidence
 from harness.leaderboard.table import Part, Row
 from harness.metrics import LOWER_IS_BETTER
 from harness.records import Record
@@ -31,9 +32,41 @@ def digits(metric: str) -> int:
 
 def show_score(metric: str, summary: Summary) -> str:
     """Mean ± standard deviation (number of seeds); one seed has no deviation."""
-    scale = 1 if metric == "perplexity" else 100
-    mean, sd = (None if value is None else f"{scale * round(value, digits(metric)):.1f}" for value in (summary.mean, summary.sd))
+    shown = (summary.mean, summary.sd)
+    mean, sd = (None if value is None else f"{scale(metric) * round(value, digits(metric)):.1f}" for value in shown)
     return f"{mean} ± {sd} ({summary.n})" if sd else f"{mean} ({summary.n})"
+
+
+def scale(metric: str) -> int:
+    """What a score is multiplied by where it is shown."""
+    return 1 if metric == "perplexity" else 100
+
+
+def counterpart(board: Board, result: Result, metric: str) -> Published | None:
+    """The published value that a result is compared with; none for a generated corpus, which is not the published data."""
+    first = result.first
+    return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
+
+
+def difference(published: Published, metric: str, summary: Summary) -> float:
+    """Ours minus the published value, in points, from the values as they are shown, so that a reader's own subtraction agrees."""
+    return round(scale(metric) * round(summary.mean, digits(metric)) - float(published.percent), 1)
+
+
+def signed(points: float) -> str:
+    """A difference with its sign, which nothing has not."""
+    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+
+
+def interval(evidence: Evidence | None, result: Result) -> tuple[float, float] | None:
+    """The 95 % interval of a result's score over test units, as a fraction; None where its records have no outcomes."""
+    row = evidence.row(result) if evidence else None
+    return None if evidence is None or row is None else (float(evidence.intervals[row][0]), float(evidence.intervals[row][1]))
+
+
+def show_interval(metric: str, bounds: tuple[float, float]) -> str:
+    """The two ends on the scale of the scores."""
+    return " to ".join(f"{scale(metric) * round(value, digits(metric)):.1f}" for value in bounds)
 
 
 def label(metric: str) -> str:
@@ -82,9 +115,13 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     notes = [result.settings] if result.settings else []
     if any(record.partial for record in result.ok):
         size = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
-        notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {f'{size:,}' if size else 'more'}")
-        if passes := first.hyperparameters.get("limits", {}).get("max_epochs"):
-            notes.append(f"at most {passes} passes over them")
+        passes = first.hyperparameters.get("limits", {}).get("max_epochs")
+        if size == result.trained_on and passes:
+            notes.append(f"partial: at most {passes} passes over the training set")
+        else:
+            whole = f"{size:,}" if size else "more"
+            notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {whole}")
+            notes += [f"at most {passes} passes over them"] if passes else []
     for entry, version in (
         (board.architectures.get(first.architecture), first.architecture_version),
         (board.tasks.get(first.task), first.task_version),
@@ -97,15 +134,16 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def score_parts(board: Board, result: Result, metric: str, best: bool, beside: str = "") -> list[Part]:
-    """The lines of a result in a column: its score with marks, then what failed."""
+def score_parts(board: Board, result: Result, metric: str, best: bool, published: Published | None = None) -> list[Part]:
+    """The lines of a result in a column: its score with marks, the published value and the difference to it, then what failed."""
     lines = []
     summary = result.summary(metric)
     if summary:
         text = show_score(metric, summary) + (" partial" if any(record.partial for record in result.ok) else "")
-        lines.append(Part(text, "best" if best else "", caveats(board, result)))
-        if beside:
-            lines.append(Part(f"published {beside}", "quiet"))
+        lines.append(Part(text, "best" if best else "", caveats(board, result), order=scale(metric) * summary.mean))
+        if published:
+            text = f"published {published.percent}, difference {signed(difference(published, metric, summary))}"
+            lines.append(Part(text, "quiet", published.notes))
     elif result.ok:
         lines.append(Part("not scored", "failed", (f"the record is ok and has no test score called {metric}",)))
     return lines + failures(result)
@@ -131,4 +169,4 @@ def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
     name = board.name(architecture)
     title = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
     notes = tuple(f"{name}: {text}" for text in entry.deviations) if entry else ()
-    return Row(name, cells, board.is_classical(architecture), notes, title)
+    return Row(name, cells, board.is_classical(architecture), notes, title, board.page_of(architecture))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.leaderboard.board import Board, Published, Result, Section
-from harness.leaderboard.cells import best_results, label, our_row, score_parts, section_title
+from harness.leaderboard.cells import best_results, counterpart, label, our_row, score_parts, section_title
 from harness.leaderboard.table import BLANK, Block, Part, Row, Table
 
 
@@ -61,7 +61,7 @@ def _fits(board: Board, shape: Shape, task: str) -> bool:
 def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
     """One table of methods x data sets: the published rows, then ours by tier and protocol."""
     columns = [(d, metric) for d in datasets for metric in shape.metrics or (board.main_metric(d),)]
-    published = _published_rows([value for value in board.published if value.table == shape.id], columns)
+    published = _published_rows(board, [value for value in board.published if value.table == shape.id], columns)
     blocks = [Block(f"Published in the survey, table {shape.id}", published)] if published else []
     ours = []
     for section, results in board.sections.items():
@@ -73,20 +73,20 @@ def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
     return Table(f"table-{shape.id}", shape.title, headings, blocks + ours, lead)
 
 
-def _published_rows(values: Sequence[Published], columns: list[tuple[str, str]]) -> list[Row]:
+def _published_rows(board: Board, values: Sequence[Published], columns: list[tuple[str, str]]) -> list[Row]:
     methods: dict[tuple[str, str], dict[tuple[str, str], Published]] = {}
     for value in values:
         methods.setdefault((value.method, value.architecture), {})[value.dataset, value.metric] = value
     rows = []
     for (method, architecture), printed in methods.items():
-        parts = {column: Part(value.percent, title=f"printed as {value.printed}") for column, value in printed.items()}
+        first = next(iter(printed.values()))
+        parts = {column: Part(value.percent, "", value.notes, f"printed as {value.printed}") for column, value in printed.items()}
         cells = [[parts[column]] if column in parts else BLANK for column in columns]
-        rows.append(Row(method, cells, next(iter(printed.values())).classical, title=architecture))
+        rows.append(Row(method, cells, first.classical, title=architecture, link=board.page_of(first.counterpart)))
     return rows
 
 
 def _our_rows(board: Board, section: Section, chosen: dict[tuple[str, str], list[Result]], columns: list[tuple[str, str]]) -> list[Row]:
-    printed = {} if section[0] == "mini" else {(v.architecture, v.dataset, v.metric): v.percent for v in board.published}
     best: set[tuple[int, str]] = set()
     for task, metric in columns:
         rivals = [result for (_, other), found in chosen.items() if other == task for result in found]
@@ -95,9 +95,9 @@ def _our_rows(board: Board, section: Section, chosen: dict[tuple[str, str], list
     def cell(architecture: str, task: str, metric: str) -> list[Part]:
         if task not in board.known_tasks:
             return BLANK
-        beside = printed.get((architecture, task, metric), "")
-        found = chosen.get((architecture, task), [])
-        lines = [part for result in found for part in score_parts(board, result, metric, (id(result), metric) in best, beside)]
+        lines = []
+        for result in chosen.get((architecture, task), []):
+            lines += score_parts(board, result, metric, (id(result), metric) in best, counterpart(board, result, metric))
         return lines or [Part("not run", "quiet")]
 
     def place(architecture: str) -> tuple[Any, ...]:

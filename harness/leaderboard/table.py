@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes below the table."""
+    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes below the table.
+
+    ``link`` is a page of this folder; ``order`` is the number that a table which sorts puts the cell by (the first line's counts).
+    """
 
     text: str
     style: str = ""
     notes: tuple[str, ...] = ()
     title: str = ""
+    link: str = ""
+    order: float | None = None
 
 
 BLANK = [Part("–", "quiet")]
@@ -31,6 +36,7 @@ class Row:
     classical: bool = False
     notes: tuple[str, ...] = ()
     title: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words rather than numbers."""
+    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words rather than numbers.
+
+    One that is ``sortable`` has a single block without a title, since sorting mixes rows; its ``filters`` are columns with a select box.
+    """
 
     id: str
     title: str
@@ -51,6 +60,8 @@ class Table:
     blocks: list[Block]
     lead: list[str] = field(default_factory=list)
     text_columns: tuple[int, ...] = ()
+    sortable: bool = False
+    filters: tuple[int, ...] = ()
 
     @functools.cached_property
     def notes(self) -> dict[str, int]:
@@ -68,7 +79,8 @@ def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
         lines += [f"## {_plain(table.title)}", "", *(f"{_plain(text)}\n" for text in table.lead)]
         lines += [_line(map(_plain, table.columns)), _line(["---", *["---:"] * (len(table.columns) - 1)])]
         for block in table.blocks:
-            lines.append(_line([f"**{_plain(block.title)}**", *[""] * (len(table.columns) - 1)]))
+            if block.title:
+                lines.append(_line([f"**{_plain(block.title)}**", *[""] * (len(table.columns) - 1)]))
             for row in block.rows:
                 name = f"*{_plain(row.name)}*" if row.classical else _plain(row.name)
                 lines.append(_line([name + _marks(table, row.notes), *("<br>".join(_part(table, p) for p in cell) for cell in row.cells)]))
