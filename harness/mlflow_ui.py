@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -38,8 +39,10 @@ def serve(results: Path, port: int) -> int:
         "--workers",
         "1",
     ]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: the server must not outlive this process
     # Job execution would start eight more processes and 2 GB for nothing.
-    server = subprocess.Popen(command, env=os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"})
+    settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    server = subprocess.Popen(command, env=os.environ | settings, stdout=2)  # its own messages go to standard error, ours are the output
     try:
         address = f"http://{HOST}:{port}"
         for experiment in _experiments(address, server):

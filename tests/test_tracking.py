@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mlflow.entities import Run, ViewType
+from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
@@ -60,8 +60,18 @@ def ok_record(cell: Cell, **fields: object) -> Record:
     return record
 
 
-def runs(client: MlflowClient, task: str, view: ViewType = ViewType.ACTIVE_ONLY) -> list[Run]:
-    return list(client.search_runs([client.get_experiment_by_name(task).experiment_id], run_view_type=view))
+def runs(client: MlflowClient, task: str) -> list[Run]:
+    """The runs that show cells."""
+    return [run for run in everything(client, task) if "record_key" in run.data.tags]
+
+
+def grids(client: MlflowClient, task: str) -> list[Run]:
+    """The runs that cells hang below."""
+    return [run for run in everything(client, task) if "grid" in run.data.tags]
+
+
+def everything(client: MlflowClient, task: str) -> list[Run]:
+    return list(client.search_runs([client.get_experiment_by_name(task).experiment_id]))
 
 
 def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, store: Store, tmp_path: Path):
@@ -86,8 +96,10 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
     assert tags["record_key"] == record.key
     assert (tags["tier"], tags["status"], tags["protocol"], tags["unstable"]) == ("mini", "ok", "equal", "True")
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
-    assert names == {f"{record.key}.predictions.json.xz", "cell.log"}
+    assert names == {f"{record.key}.json", f"{record.key}.predictions.json.xz", "cell.log"}
     folder = Path(tracker.uri.removeprefix("sqlite:///")).parent
+    (shown,) = folder.rglob(f"{record.key}.json")
+    assert shown.read_text(encoding="utf-8") == record.to_json()
     assert len(list(folder.rglob("cell.log"))) == 1, "artifacts belong beside the database, wherever the command was started"
 
 
@@ -154,7 +166,7 @@ def test_sync_twice_doubles_nothing_and_replaces_what_changed(tracker: Tracker, 
     assert len(by_key) == len(runs(client, "sync_b")) == 2
     assert by_key[cells[3].key].data.metrics["test_accuracy"] == 0.625
     assert "dev_accuracy" not in by_key[cells[3].key].data.metrics
-    assert len(client.list_artifacts(by_key[cells[3].key].info.run_id)) == 1
+    assert len(client.list_artifacts(by_key[cells[3].key].info.run_id)) == 2
 
 
 def test_run_that_broke_off_and_run_logged_twice_are_repaired(tracker: Tracker, client: MlflowClient, store: Store):
@@ -172,6 +184,125 @@ def test_run_that_broke_off_and_run_logged_twice_are_repaired(tracker: Tracker, 
     client.create_run(experiment, tags={"record_key": record.key})
     assert tracker.sync(store) == (0, 0, 1)
     assert [run.data.metrics["test_accuracy"] for run in runs(client, "broken")] == [0.5]
+
+
+def test_cells_of_one_command_hang_below_one_run_of_their_task(tracker: Tracker, client: MlflowClient, store: Store):
+    """The UI folds a grid together; a grid whose run hides a failed cell, or that outlives its cells, would tell something else."""
+    first, second = "archbench run -t '*'", "archbench run -t '*' --retry-failed"
+    made = [ok_record(dataclasses.replace(CELL, task="grid_a", seed=seed), command=first) for seed in (0, 1)]
+    made += [ok_record(dataclasses.replace(CELL, task="grid_b"), command=first)]
+    made += [Record.skeleton(dataclasses.replace(CELL, task="grid_a", seed=2), "failed", command=first, error={"type": "E", "message": ""})]
+    for record in made:
+        store.write(record)
+        tracker.log(record)
+    for _ in range(2):
+        (parent,) = grids(client, "grid_a")
+        assert {run.data.tags["mlflow.parentRunId"] for run in runs(client, "grid_a")} == {parent.info.run_id}
+        assert (parent.info.status, parent.data.tags["cells"]) == ("FAILED", "1 failed, 2 ok")
+        assert parent.info.end_time == max(run.info.end_time for run in runs(client, "grid_a"))
+        assert first in parent.data.tags["mlflow.note.content"]
+        assert len(grids(client, "grid_b")) == 1
+        assert tracker.sync(store) == (0, 4, 0)
+
+    again = ok_record(dataclasses.replace(CELL, task="grid_a", seed=2), command=second)
+    store.write(again)
+    assert tracker.log(again) == "replaced"
+    told = {run.info.run_id: (run.info.status, run.data.tags["cells"]) for run in grids(client, "grid_a")}
+    assert told.pop(parent.info.run_id) == ("FINISHED", "2 ok")
+    assert list(told.values()) == [("FINISHED", "1 ok")]
+
+    again.command = first
+    store.write(again)
+    assert tracker.sync(store) == (0, 3, 1)
+    assert [run.data.tags["cells"] for run in grids(client, "grid_a")] == ["3 ok"], "a grid without cells goes"
+
+
+def test_sync_joins_a_grid_that_two_writers_made_twice(tracker: Tracker, client: MlflowClient, store: Store):
+    made = [ok_record(dataclasses.replace(CELL, task="twice", seed=seed), command="archbench run") for seed in (0, 1)]
+    for record in made:
+        store.write(record)
+        tracker.log(record)
+    (parent,) = grids(client, "twice")
+    twin = client.create_run(parent.info.experiment_id, tags={"grid": parent.data.tags["grid"]})
+    client.set_tag(runs(client, "twice")[0].info.run_id, "mlflow.parentRunId", twin.info.run_id)
+    assert tracker.sync(store) == (0, 2, 0)
+    (left,) = grids(client, "twice")
+    assert left.data.tags["cells"] == "2 ok"
+    assert {run.data.tags["mlflow.parentRunId"] for run in runs(client, "twice")} == {left.info.run_id}
+
+
+def test_record_without_a_command_has_no_grid(tracker: Tracker, client: MlflowClient):
+    tracker.log(ok_record(dataclasses.replace(CELL, task="no_command"), command=""))
+    assert "mlflow.parentRunId" not in runs(client, "no_command")[0].data.tags
+    assert grids(client, "no_command") == []
+
+
+def test_description_names_the_record_the_command_and_the_deviations(
+    tracker: Tracker, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """From a curve to the file behind it in one click; texts of others are shown, not interpreted."""
+    from harness import registry
+
+    file = tmp_path / "averaging" / "odd_dan.py"
+    file.parent.mkdir()
+    file.write_text(PLUGIN.replace('"dan"', '"odd_dan"').replace("year=2015", "year=2015, deviations=('no *dropout*, <b>none</b>',)"))
+    monkeypatch.setattr(registry, "_plugins", [file])
+    cell = dataclasses.replace(CELL, task="described", architecture="odd_dan")
+    record = Record.skeleton(cell, "failed", command="archbench run -a '<b>'\n*x*", error={"type": "E", "message": "a\n[b](c)"})
+    Tracker(tracker.uri).log(record)
+    (run,) = runs(client, "described")
+    assert run.data.tags["mlflow.note.content"].split("\n\n") == [
+        f"[Record](#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}/artifacts/{record.key}.json), in the results folder: "
+        f"`records/described/odd_dan/{record.key}.json`",
+        "Command:",
+        "    archbench run -a '<b>'\n    *x*",
+        "Deviations from the paper:",
+        r"- no \*dropout\*, &lt;b&gt;none&lt;/b&gt;",
+        "Error:",
+        "    E: a\n    [b](c)",
+    ]
+
+
+def test_run_goes_with_its_record_and_nothing_else_does(client: MlflowClient, tracker: Tracker, tmp_path: Path):
+    """A run that outlives its record shows a result that nobody stands for; removing a user's own run would be worse."""
+    ours, theirs = (Store(tmp_path / name) for name in ("ours", "theirs"))
+    paths = [ours.write(ok_record(dataclasses.replace(CELL, task="gone", seed=seed))) for seed in range(3)]
+    theirs.write(ok_record(dataclasses.replace(CELL, task="gone", seed=9)))
+    assert tracker.sync(theirs) == (1, 0, 0)
+    assert tracker.sync(ours) == (3, 0, 0)
+    experiment = client.get_experiment_by_name("gone").experiment_id
+    own = [client.create_run(experiment, run_name="mine", tags=tags).info.run_id for tags in ({}, {"results": "here"})]
+    foreign = client.create_experiment("made by a user")
+    kept = client.create_run(foreign, tags={"record_key": "0123456789abcdef"}).info.run_id
+
+    paths[0].unlink()
+    paths[1].write_text("{")
+    with pytest.warns(UserWarning) as said:
+        assert tracker.sync(ours) == (0, 1, 0)
+    assert [str(w.message) for w in said][-1] == f"1 runs removed from MLflow, as {ours.folder} has no records of them"
+    assert {run.data.tags["seed"] for run in runs(client, "gone")} == {"1", "2", "9"}, "a damaged record is not gone"
+    assert {run.info.run_id for run in everything(client, "gone")} >= set(own)
+    assert client.get_run(kept).info.lifecycle_stage == "active"
+    assert [run.data.tags["cells"] for run in grids(client, "gone")] == ["3 ok"]
+
+    paths[1].unlink()
+    paths[2].unlink()
+    with pytest.warns(UserWarning, match="2 runs removed"):
+        assert tracker.sync(ours) == (0, 0, 0)
+    assert [run.data.tags["seed"] for run in runs(client, "gone")] == ["9"], "another folder's record is not ours to miss"
+
+
+def test_database_in_the_results_folder_mirrors_that_folder_alone(tmp_path: Path):
+    """There every run whose record is gone may go, also one that was logged before the folder was moved."""
+    store = Store(tmp_path / "before")
+    path = store.write(record := ok_record(CELL))
+    Tracker(default_uri(store.folder)).log(record)
+    path.unlink()
+    store.folder.rename(tmp_path / "after")
+    store = Store(tmp_path / "after")
+    with pytest.warns(UserWarning, match="1 runs removed"):
+        sync(store, default_uri(store.folder))
+    assert everything(MlflowClient(default_uri(store.folder)), CELL.task) == []
 
 
 def test_many_settings_and_a_long_curve_fit(tracker: Tracker, client: MlflowClient):
@@ -196,7 +327,12 @@ def test_experiment_deleted_in_the_ui_does_not_stop_the_mirror(tracker: Tracker,
 
 def test_dead_server_fails_within_seconds(monkeypatch: pytest.MonkeyPatch):
     """MLflow's own patience is minutes per cell; the message must name the server and the way to repair."""
-    for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
+    for name in (
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT",
+        "PGCONNECT_TIMEOUT",
+    ):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -204,6 +340,16 @@ def test_dead_server_fails_within_seconds(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(TrackingError, match=r"http://127\.0\.0\.1:9 .*archbench sync"):
         Tracker("http://127.0.0.1:9")
     assert time.monotonic() - began < 15
+
+
+def test_dead_postgresql_fails_within_seconds_and_keeps_its_password():
+    """MLflow would try ten times, for minutes; the message goes to logs that others read."""
+    pytest.importorskip("psycopg2", reason="pip install 'archbench[postgres]'")
+    began = time.monotonic()
+    with pytest.raises(TrackingError, match=r"MLflow at postgresql://me:\*\*\*@127\.0\.0\.1:9/runs .*archbench sync") as raised:
+        Tracker("postgresql://me:secret@127.0.0.1:9/runs")
+    assert time.monotonic() - began < 10
+    assert "secret" not in str(raised.value)
 
 
 def test_database_that_cannot_be_used_is_named_at_once(tmp_path: Path):
