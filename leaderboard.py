@@ -68,7 +68,8 @@ EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.t
 def write(board: Board, out: Path) -> Path:
     """Write all pages below ``out``; returns the front page. The same records give the same bytes."""
     out.mkdir(parents=True, exist_ok=True)
-    survey = [*survey_tables(board), *filter(None, [gap_table(board)])]
+    gaps = [table for table in [gap_table(board)] if table]
+    survey = [*survey_tables(board), *gaps]
     tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
     pages = [*task_pages(board, tasks), tables_page(survey), *architecture_pages(board), compare_page(board), story_page(board)]
     pages.append(front_page(board))  # the last one: it shows what the others noticed
@@ -90,6 +91,7 @@ def write(board: Board, out: Path) -> Path:
     found = list(results(board))
     files = {
         "tables.md": markdown("Leaderboard", LEGEND, every),
+        "gaps.md": gaps_document(gaps),
         "tables.tex": latex("Leaderboard", LEGEND, every),
         "tables.csv": to_csv(found),
         "leaderboard.json": to_json(board, LEGEND, found),
@@ -100,6 +102,12 @@ def write(board: Board, out: Path) -> Path:
     for name, content in files.items():
         (out / name).write_text(content, encoding="utf-8", newline="")
     return out / "index.html"
+
+
+def gaps_document(gaps: Sequence[Table]) -> str:
+    """The Markdown text that is committed as ``results/gaps.md``."""
+    lead = ["Made by `python leaderboard.py` from gaps.csv and the records."]
+    return markdown("Ours and theirs", lead, gaps)
 
 
 def front_page(board: Board) -> Page:

@@ -408,7 +408,7 @@ def rescore(
     data_dir: DataDir = None,
     plugin: Plugins = None,
 ) -> None:
-    """Score saved predictions again, after a metric was corrected; nothing is trained."""
+    """Score saved predictions again, after a metric was corrected, and say how each test unit came out; nothing is trained."""
     from harness import rescore as scores
     from harness.records import Store
 
@@ -430,7 +430,7 @@ def rescore(
 def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
     """Rebuild MLflow from the record files."""
     from harness import tracking
-    from harness.records import Store
+    from harness.records import Store, without_passwords
 
     uri = mlflow or tracking.default_uri(results)
     try:
@@ -438,7 +438,7 @@ def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
     except tracking.TrackingError as error:
         print(f"archbench: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    print(f"{uri}: {added} runs added, {replaced} replaced, {kept} up to date")
+    print(f"{without_passwords(uri)}: {added} runs added, {replaced} replaced, {kept} up to date")
 
 
 @app.command()

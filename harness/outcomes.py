@@ -49,17 +49,41 @@ class Outcomes:
         """What :meth:`to_json` wrote; ``units`` are the ids that it did not say again. Raises ``KeyError`` or ``ValueError``."""
         numerators = np.array(fields["numerators"], dtype=float)
         denominators = np.broadcast_to(np.array(fields["denominators"], dtype=float), numerators.shape)
-        if len(units) != len(numerators):
-            raise ValueError(f"{len(units)} units, but outcomes of {len(numerators)}")
-        slices = {name: [(part, n, score) for part, n, score in parts] for name, parts in fields["slices"].items()}
-        confusion = fields["confusion"] and (fields["confusion"][0], fields["confusion"][1])
-        return cls(fields["metric"], units, numerators, denominators, slices, confusion)
+        if numerators.shape != (len(units),):
+            raise ValueError(f"{len(units)} units, but outcomes of {numerators.shape}")
+        if not (np.isfinite(numerators).all() and np.isfinite(denominators).all()):
+            raise ValueError("an outcome is not a finite number")
+        slices = {name: [_slice(*part) for part in parts] for name, parts in fields["slices"].items()}
+        confusion = fields["confusion"] and _confusion(*fields["confusion"])
+        return cls(_typed(fields["metric"], str), units, numerators, denominators, slices, confusion or None)
 
 
 def ratio(numerators: np.ndarray, denominators: np.ndarray) -> float:
     """Sum over sum; 0 where nothing was to be had."""
     whole = float(denominators.sum())
     return float(numerators.sum()) / whole if whole else 0.0
+
+
+def _typed(value: Any, *types: type) -> Any:
+    if type(value) not in types:
+        raise TypeError(f"{value!r:.40} is not {' or '.join(t.__name__ for t in types)}")
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{value} is not a finite number")
+    if isinstance(value, str):
+        value.encode()  # half a surrogate pair, which JSON can spell, is a UnicodeEncodeError, which is a ValueError
+    return value
+
+
+def _slice(part: Any, units: Any, score: Any) -> Slice:
+    return _typed(part, str), _typed(units, int), _typed(score, float, int, type(None))
+
+
+def _confusion(labels: Any, counts: Any) -> tuple[list[str], list[list[int]]]:
+    """Class names and a square of counts."""
+    rows = [[_typed(count, int) for count in row] for row in counts]
+    if {len(row) for row in rows} | {len(rows)} != {len(labels)}:
+        raise ValueError(f"{len(labels)} classes, but their confusion is no square of as many")
+    return [_typed(label, str) for label in labels], rows
 
 
 def _shortest(values: np.ndarray) -> list[float | int]:

@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import shlex
+import stat
 import subprocess
 import sys
 import uuid
@@ -38,6 +39,10 @@ from harness.task import Split, Tier
 SCHEMA = 1
 Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
 STATUSES: tuple[str, ...] = get_args(Status)
+
+_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
+LARGEST_RECORD, LARGEST_PART = 1 << 26, 1 << 28
+"""Bytes that a record may have, and its predictions or outcomes unpacked: what is larger, nobody's grid has written."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _ROOT = Path(__file__).resolve().parent.parent
@@ -136,11 +141,24 @@ class Failure(TypedDict, total=False):
     log: Text | None
 
 
+def _below(path: str) -> str:
+    """A path that stays in the results folder: a record from elsewhere must not name this machine's files."""
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("the path leaves the results folder")
+    return path
+
+
+def _moment(text: str) -> str:
+    if text:
+        datetime.fromisoformat(text)
+    return text
+
+
 @_closed
 class Predictions(TypedDict):
     """Where the predictions are, relative to the results folder, and the SHA-256 of that file."""
 
-    path: str
+    path: Annotated[str, AfterValidator(_below)]
     sha256: str
 
 
@@ -187,7 +205,7 @@ class Record(BaseModel):
     commit: str = ""
     dirty: bool = False
     command: Text = ""
-    started: str = ""
+    started: Annotated[str, AfterValidator(_moment)] = ""
     error: Failure | None = None
     predictions: Predictions | None = None
 
@@ -196,7 +214,7 @@ class Record(BaseModel):
         """A record of ``cell`` with what is known before it runs; ``fields`` are further fields of the record."""
         known: dict[str, Any] = {"started": now(), "environment": environment()}
         known["commit"], known["dirty"] = commit()
-        known["command"] = shlex.join(sys.argv) if command is None else command
+        known["command"] = without_passwords(shlex.join(sys.argv) if command is None else command)
         return cls(**cell.to_dict() | known | fields, key=cell.key, status=status)
 
     @property
@@ -221,9 +239,8 @@ class Record(BaseModel):
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise RecordError(f"not a record of archbench: {where + ': ' if where else ''}{first['msg']}") from error
-        # Free-form objects (hyperparameters, environment) are not typed; look closer only where the text may hold such a number.
-        suspect = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
-        if any(word in text for word in suspect) and (bad := _not_json(record.model_dump())):
+        # Free-form objects (hyperparameters, environment) are not typed, and 1e999 is an infinite number without its name.
+        if bad := _not_json({"hyperparameters": record.hyperparameters, "environment": record.environment}):
             raise RecordError(f"not a record of archbench: {bad}")
         if record.key != record.cell.key:
             raise RecordError(f"key: {record.key!r} is not the key of the cell that its fields describe, {record.cell.key}")
@@ -295,13 +312,13 @@ class Store:
         """The record in one file; :class:`RecordError` names the file when it is damaged or does not belong where it is."""
         path = Path(path)
         try:
-            record = Record.from_json(path.read_bytes())
+            record = Record.from_json(_content(path))
         except OSError as error:
             raise RecordError(f"{path}: {error.strerror}") from error
         except RecordError as error:
             raise RecordError(f"{path}: {error}") from error
-        if path.parts[-3:] != (expected := self.path(record)).parts[-3:]:
-            raise RecordError(f"{path}: this record belongs in {expected}")
+        if path.parts[-3:] != (record.task, record.architecture, f"{record.key}.json"):
+            raise RecordError(f"{path}: this record belongs in {self.path(record)}")
         return record
 
     def all(self) -> Iterator[Record]:
@@ -340,14 +357,22 @@ class Store:
         if record.predictions is None:
             raise RecordError(f"{self.path(record)}: the record names no predictions")
         try:
-            data = path.read_bytes()
+            data = _content(path)
         except OSError as error:
             raise RecordError(f"{path}: {error.strerror}; the record names it") from error
         found = hashlib.sha256(data).hexdigest()
         if found != record.predictions["sha256"]:
             raise RecordError(f"{path}: SHA-256 is {found}, the record says {record.predictions['sha256']}")
-        content = json.loads(lzma.decompress(data))
-        return content["ids"], content["predictions"]
+        try:
+            content = json.loads(_unpacked(lzma.LZMADecompressor(memlimit=LARGEST_PART), data))
+            ids, predictions = content["ids"], content["predictions"]
+            if not _texts(ids) or not isinstance(predictions, list) or len(set(ids)) != len(predictions) or len(ids) != len(predictions):
+                raise ValueError("not one prediction for each of a list of ids")
+            if bad := _not_json(predictions, "predictions"):
+                raise ValueError(bad)
+        except (lzma.LZMAError, EOFError, MemoryError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RecordError(f"{path}: not predictions of archbench ({type(error).__name__}: {error})") from error
+        return ids, predictions
 
     def save_outcomes(self, of: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes) -> Path:
         """Write beside a record how each unit came out by its predictions, which were for the examples ``ids``; returns the path."""
@@ -370,12 +395,14 @@ class Store:
         if record.predictions is None or not path.exists():
             return None
         try:
-            content = json.loads(gzip.decompress(path.read_bytes()))
+            content = json.loads(_unpacked(zlib.decompressobj(wbits=31), _content(path)))
             if content["predictions"] != record.predictions["sha256"]:
                 return None
             units = units or content["units"] or self.load_predictions(record)[0]
+            if not _texts(units):
+                raise ValueError("units is not a list of texts")
             return Outcomes.from_json(content, list(units))
-        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise RecordError(f"{path}: not outcomes of archbench ({error}); `archbench rescore` makes them again") from error
 
     def _predictions_path(self, of: Cell | Record) -> Path:
@@ -383,6 +410,34 @@ class Store:
 
     def _outcomes_path(self, of: Cell | Record) -> Path:
         return self.path(of).with_suffix(".outcomes.json.gz")
+
+
+def _content(path: Path) -> bytes:
+    """Content of a file; :class:`RecordError` for what cannot be read to its end (a pipe, a device), and for one larger than a record."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise RecordError(f"{path}: {'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
+    if status.st_size > LARGEST_RECORD:
+        raise RecordError(f"{path}: {status.st_size:,} bytes, more than the {LARGEST_RECORD:,} that such a file may have")
+    return path.read_bytes()
+
+
+def _unpacked(decompressor: Any, data: bytes) -> bytes:
+    """One compressed stream as a whole; ``ValueError`` where it is cut off, followed by something, or unpacks to too much."""
+    content = decompressor.decompress(data, LARGEST_PART + 1)
+    if len(content) > LARGEST_PART:
+        raise ValueError(f"it unpacks to more than {LARGEST_PART:,} bytes")
+    if not decompressor.eof or decompressor.unused_data:
+        raise ValueError("it is cut off" if not decompressor.eof else "something follows its end")
+    return content
+
+
+def _texts(values: Any) -> bool:
+    """Whether these are texts that UTF-8 can hold: half a surrogate pair, which JSON can spell, would break who prints it."""
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        return False
+    "".join(values).encode()  # UnicodeEncodeError is a ValueError
+    return True
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -403,6 +458,11 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 # --- where a record was made: stored, never part of the key ---
+
+
+def without_passwords(text: str) -> str:
+    """A text in which the passwords of addresses (``scheme://user:password@host``) are stars: records are made public."""
+    return _PASSWORD.sub(r"\1***@", text)
 
 
 def now() -> str:

@@ -35,7 +35,7 @@ def rescore(store: Store, data_dir: Path | None, only: Callable[[Record], bool] 
             try:
                 if changes := data.score(record, store):
                     changed.append((store.path(record), changes))
-            except (RecordError, ValueError, TypeError, KeyError) as error:  # one record's predictions must not stop the others
+            except Exception as error:  # a metric may raise anything on foreign predictions, and one record must not stop the others
                 warnings.warn(f"{store.path(record)} not rescored: {error}", stacklevel=2)
     return changed
 

@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import io
 import math
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -175,7 +176,8 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     from autorank import autorank
 
     table = pd.DataFrame({s: [scores[s][t] * (-1 if t in lower_is_better else 1) for t in tasks] for s in systems}, index=tasks)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints its table
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():  # it prints its table, and wonders at equal scores
+        warnings.simplefilter("ignore", RuntimeWarning)
         found = autorank(table, alpha=0.05, verbose=False, force_mode="nonparametric")
     ranks = found.rankdf["meanrank"].sort_values(kind="stable")
     return Ranks(list(ranks.index), [float(rank) for rank in ranks], float(found.cd), float(found.pvalue), tasks)

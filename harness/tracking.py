@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
-from harness.records import Record, Store
+from harness.records import Record, Store, without_passwords
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Outcome = Literal["added", "kept", "replaced"]
 
 _SQLITE = "sqlite:///"
-_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
 _LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
 _LAYOUT = "2"  # raise it when runs show records differently: the next sync then replaces them all
@@ -120,7 +119,7 @@ class Tracker:
         except Exception as error:
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             message = f"MLflow at {self.uri} could not be used: {reason} (records are safe; `archbench sync` repairs the mirror)"
-            raise TrackingError(_PASSWORD.sub(r"\1***@", message)) from error
+            raise TrackingError(without_passwords(message)) from error
 
     def _connect(self) -> Any:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -78,11 +78,12 @@ def records(folder: Path) -> dict[tuple[str, str], Record]:
 
 
 def runs(folder: Path) -> list:
-    """The runs that MLflow's own client reads from the results folder's database."""
+    """The cells' runs (not the grids') that MLflow's own client reads from the results folder's database."""
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(f"sqlite:///{folder / 'results' / 'mlflow.db'}")
-    return [run for experiment in client.search_experiments() for run in client.search_runs([experiment.experiment_id])]
+    found = [run for experiment in client.search_experiments() for run in client.search_runs([experiment.experiment_id])]
+    return [run for run in found if "record_key" in run.data.tags]
 
 
 @pytest.mark.slow

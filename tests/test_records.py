@@ -374,3 +374,12 @@ def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeyp
     (tmp_path / "site-packages").mkdir()
     monkeypatch.setattr(records, "_ROOT", tmp_path / "site-packages")
     assert records.commit.__wrapped__() == ("", False)
+
+
+def test_a_record_holds_no_password_of_its_command(make_cell):
+    """Records are committed and shown on pages."""
+    command = "archbench run --mlflow postgresql://me:s3cret:@[x]@db.example/mlflow -o 'a.b=http://no.user/x@y'"
+    record = Record.skeleton(make_cell(), "ok", command=command)
+    assert "s3cret" not in record.command
+    assert record.command.startswith("archbench run --mlflow postgresql://me:***@")
+    assert record.command.endswith("'a.b=http://no.user/x@y'")

@@ -77,7 +77,10 @@ def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
     lines = [f"# {_plain(title)}", "", *(f"{_plain(text)}\n" for text in legend)]
     for table in tables:
         lines += [f"## {_plain(table.title)}", "", *(f"{_plain(text)}\n" for text in table.lead)]
-        lines += [_line(map(_plain, table.columns)), _line(["---", *["---:"] * (len(table.columns) - 1)])]
+        lines += [
+            _line(map(_plain, table.columns)),
+            _line(["---" if i == 0 or i in table.text_columns else "---:" for i in range(len(table.columns))]),
+        ]
         for block in table.blocks:
             if block.title:
                 lines.append(_line([f"**{_plain(block.title)}**", *[""] * (len(table.columns) - 1)]))
