@@ -191,6 +191,7 @@ def run(
     store = Store(results.resolve())
     if not dry_run:
         store.check_writable()
+        store.sweep()
 
     chosen_architectures, errors = grid.loadable(registry.match("architectures", architectures))
     chosen_tasks, more = grid.loadable(registry.match("tasks", tasks))

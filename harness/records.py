@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import shlex
+import socket
 import stat
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
+import psutil
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, with_config
 from typing_extensions import TypedDict
 
@@ -286,6 +288,13 @@ class Store:
             reason = error.strerror or error
             raise RecordError(f"results folder {self.folder} is not writable ({reason}): give another one with --results") from error
 
+    def sweep(self) -> None:
+        """Remove the half-written files that killed processes of this machine left; those of living ones and of other machines stay."""
+        for path in (self.folder / "records").rglob(".*.tmp"):
+            owner = re.fullmatch(r".*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
+            if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
+                path.unlink(missing_ok=True)
+
     def write(self, record: Record) -> Path:
         """Write a record so that its file is at all times the old one or the new one; a damaged file there is never replaced."""
         path = self.path(record)
@@ -442,7 +451,7 @@ def _texts(values: Any) -> bool:
 
 def _replace(path: Path, data: bytes) -> None:
     """Put ``data`` in the place of ``path`` in one step."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex[:8]}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

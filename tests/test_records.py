@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -383,3 +384,19 @@ def test_a_record_holds_no_password_of_its_command(make_cell):
     assert "s3cret" not in record.command
     assert record.command.startswith("archbench run --mlflow postgresql://me:***@")
     assert record.command.endswith("'a.b=http://no.user/x@y'")
+
+
+def test_half_written_files_of_the_dead_are_swept_away(tmp_path, make_cell):
+    """A kill in the middle of a write must leave nothing that somebody takes for a result, and harm nobody who is writing now."""
+    store = Store(tmp_path)
+    kept = store.write(Record.skeleton(make_cell(), "ok"))
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    host = socket.gethostname()
+    names = {f"dead-{host}": (host, child.pid), "alive": (host, os.getpid()), "other": ("elsewhere", child.pid)}
+    files = {name: kept.with_name(f".x.json.{host}~{pid}~0123abcd.tmp") for name, (host, pid) in names.items()}
+    for file in files.values():
+        file.write_text("{")
+    store.sweep()
+    assert {name: file.exists() for name, file in files.items()} == {f"dead-{host}": False, "alive": True, "other": True}
+    assert kept.exists()
