@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 RESULTS ?= runs
+FUZZ ?= 1000
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
@@ -10,7 +11,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run test bench lint
+.PHONY: run test test-faults bench lint
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -22,7 +23,11 @@ run: $(INSTALLED)
 	exit $$status
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
+
+test-faults: $(INSTALLED)
+	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/faults
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pytest -q tests/bench --benchmark-only
