@@ -97,7 +97,7 @@ class Claims:
     def _clear(self, path: Path) -> None:
         """Take a dead claim away, once: of two processes that find it dead, the second must not remove the first one's new claim."""
         aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.dead")
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, IsADirectoryError):  # gone already; a folder in its place is out of the way now
             os.rename(path, aside)
             if not self._stale(aside):  # it was alive: another process was quicker than we
                 with suppress(FileExistsError):
@@ -108,7 +108,7 @@ class Claims:
 def _read(path: Path) -> dict[str, object] | None:
     try:
         content = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
@@ -124,5 +124,5 @@ def _lives(content: dict[str, object]) -> bool:
     try:
         process = psutil.Process(int(str(content["pid"])))
         return abs(process.create_time() - float(str(content["began"]))) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, KeyError, ValueError):
+    except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):
         return False

@@ -69,8 +69,6 @@ def _typed(value: Any, *types: type) -> Any:
         raise TypeError(f"{value!r:.40} is not {' or '.join(t.__name__ for t in types)}")
     if isinstance(value, float) and not np.isfinite(value):
         raise ValueError(f"{value} is not a finite number")
-    if isinstance(value, str):
-        value.encode()  # half a surrogate pair, which JSON can spell, is a UnicodeEncodeError, which is a ValueError
     return value
 
 

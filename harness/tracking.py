@@ -35,6 +35,7 @@ Outcome = Literal["added", "kept", "replaced"]
 _SQLITE = "sqlite:///"
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
 _LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
+_LATEST = 2**53  # times and steps beyond it, which a foreign record may hold, are no numbers to a database
 _LAYOUT = "2"  # raise it when runs show records differently: the next sync then replaces them all
 _NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's own tags: a run's description, and the run that it hangs below
 _OURS = {"archbench": "task"}  # marks the experiments that were made here
@@ -371,9 +372,10 @@ def _artifact_folder(uri: str, task: str) -> str | None:
 
 
 def _artifacts(store: Store, record: Record) -> list[Path | None]:
-    """The files of a record that are still there."""
+    """The files of a record that are still there; a name that leads out of the results folder is none of ours to upload."""
     names = [record.predictions and record.predictions["path"], record.error and record.error.get("log")]
-    return [store.folder / name for name in names if name and (store.folder / name).is_file()]
+    paths = [(store.folder / name).resolve() for name in names if name]
+    return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
 
 
 def _tags(record: Record) -> dict[str, str]:
@@ -402,8 +404,8 @@ def _metrics(record: Record, started: int) -> list[Metric]:
 
     metrics, time = [], started
     for position, row in enumerate(record.training.get("curve", []), start=1):
-        time += int(1000 * (row.get("seconds") or 0))
-        step = int(row.get("epoch") or position)
+        time = min(time + int(1000 * (row.get("seconds") or 0)), _LATEST)
+        step = min(int(row.get("epoch") or position), _LATEST)
         metrics += [Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None]
     final: dict[str, Any] = {f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()}
     for block in ("speed", "memory", "seconds", "parameters"):

@@ -65,7 +65,7 @@ def _items(folder: Path, name: str) -> Iterator[Row]:
     path = find(folder, f"{name}.csv")
     for line, (number, title, description) in comma_separated(path, columns=3):
         if number not in ("1", "2", "3", "4"):
-            raise DataError(f"{path}, line {line}: class {number!r}, expected 1 to 4 ({', '.join(LABELS)})")
+            raise DataError(f"{path}, line {line}: class {number!r:.80}, expected 1 to 4 ({', '.join(LABELS)})")
         yield {"id": f"{name}-{line}", "text": f"{title} {description}".strip(), "label": LABELS[int(number) - 1]}
 
 

@@ -49,7 +49,9 @@ class Conll2003Ner(Task):
         for number, sentence in enumerate(sentences(path, columns=4), 1):
             for line, fields in sentence:
                 if fields[self.column] not in self.tags:
-                    raise DataError(f"{path}, line {line}: {fields[self.column]!r} is no {self.name} tag (known: {' '.join(self.tags)})")
+                    raise DataError(
+                        f"{path}, line {line}: {fields[self.column]!r:.80} is no {self.name} tag (known: {' '.join(self.tags)})"
+                    )
             tags = [fields[self.column] for _, fields in sentence]
             yield self._row(split, number, [fields[0] for _, fields in sentence], tags)
 

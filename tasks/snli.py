@@ -62,6 +62,6 @@ class Snli(Task):
 def _rows(path: Path, split: Split, found: Iterable[tuple[int, str, str, str]]) -> Iterator[Row]:
     for line, premise, hypothesis, label in found:
         if label not in (*LABELS, "-"):
-            raise DataError(f"{path}, line {line}: gold label {label!r}, expected {', '.join(LABELS)} or -")
+            raise DataError(f"{path}, line {line}: gold label {label!r:.80}, expected {', '.join(LABELS)} or -")
         if label != "-":
             yield {"id": f"{split}-{line}", "first": premise, "second": hypothesis, "label": label}

@@ -60,7 +60,7 @@ class WikiQa(Task):
 def _pairs(path: Path) -> Iterator[Row]:
     for line, row in tab_separated(path, _HEADER):
         if row["Label"] not in ("0", "1"):
-            raise DataError(f"{path}, line {line}: label {row['Label']!r}, expected 0 or 1")
+            raise DataError(f"{path}, line {line}: label {row['Label']!r:.80}, expected 0 or 1")
         group = row["QuestionID"]
         yield _row(f"{group}-{row['SentenceID']}", row["Question"], row["Sentence"], row["Label"], group)
 

@@ -6,10 +6,11 @@ import csv
 import dataclasses
 import functools
 import json
+import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -72,26 +73,32 @@ class Published:
         return str(value.quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
+def read_rows(path: Path, expected: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV file with these columns, each with its place; :class:`LeaderboardError` names the line that is wrong."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file)
+            if rows.fieldnames != expected:
+                raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {expected}")
+            for row in rows:
+                place = f"{path}:{rows.line_num}"
+                if None in row or None in row.values():
+                    raise LeaderboardError(f"{place}: the line has not {len(expected)} fields; quote a text that has a comma")
+                yield place, row
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise LeaderboardError(f"{path}: not a CSV file in UTF-8: {error}") from error
+
+
 def read_published(path: Path) -> list[Published]:
     """The survey's values in a CSV file; :class:`LeaderboardError` names the line that is not as it should be."""
-    expected = ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"]
     values = []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != expected:
-            raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {expected}")
-        for row in rows:
-            if row["survey_table"] not in SURVEY_TABLES:
-                raise LeaderboardError(
-                    f"{path}:{rows.line_num}: survey_table {row['survey_table']!r} is none of {', '.join(SURVEY_TABLES)}"
-                )
-            try:
-                Decimal(row["value"])
-            except (InvalidOperation, TypeError):
-                raise LeaderboardError(f"{path}:{rows.line_num}: value {row['value']!r} is not a number") from None
-            table, architecture, method, dataset, metric, value, kind = (row[column] for column in expected)
-            classical = kind == "classical"
-            values.append(Published(table, architecture, method, dataset, metric, value, classical, counterpart=architecture))
+    for place, row in read_rows(path, ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"]):
+        if row["survey_table"] not in SURVEY_TABLES:
+            raise LeaderboardError(f"{place}: survey_table {row['survey_table']!r} is none of {', '.join(SURVEY_TABLES)}")
+        if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", row["value"]):
+            raise LeaderboardError(f"{place}: value {row['value'][:40]!r} is not a number such as 88.10")
+        table, architecture, method, dataset, metric, value, kind = row.values()
+        values.append(Published(table, architecture, method, dataset, metric, value, kind == "classical", counterpart=architecture))
     return values
 
 
@@ -102,24 +109,17 @@ def annotated(published: Sequence[Published], path: Path) -> list[Published]:
     with (``none``: none), empty where it is the one that the value is printed for. :class:`LeaderboardError` names a line that no
     value fits.
     """
-    expected = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
+    columns = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
     values = list(published)
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != expected:
-            raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {expected}")
-        for row in rows:
-            if None in row.values() or None in row:
-                raise LeaderboardError(f"{path}:{rows.line_num}: the line has not {len(expected)} fields; quote a note that has a comma")
-            if not row["note"].strip():
-                raise LeaderboardError(f"{path}:{rows.line_num}: the note is empty")
-            fits = [i for i, value in enumerate(values) if _fits(value, row)]
-            if not fits:
-                where = ", ".join(row[column] for column in expected[:4] if row[column])
-                raise LeaderboardError(f"{path}:{rows.line_num}: no published value is that of {where}")
-            for i in fits:
-                counterpart = {"": values[i].counterpart, "none": ""}.get(row["counterpart"], row["counterpart"])
-                values[i] = dataclasses.replace(values[i], notes=(*values[i].notes, row["note"]), counterpart=counterpart)
+    for place, row in read_rows(path, columns):
+        if not row["note"].strip():
+            raise LeaderboardError(f"{place}: the note is empty")
+        fits = [i for i, value in enumerate(values) if _fits(value, row)]
+        if not fits:
+            raise LeaderboardError(f"{place}: no published value is that of {', '.join(row[c] for c in columns[:4] if row[c])}")
+        for i in fits:
+            counterpart = {"": values[i].counterpart, "none": ""}.get(row["counterpart"], row["counterpart"])
+            values[i] = dataclasses.replace(values[i], notes=(*values[i].notes, row["note"]), counterpart=counterpart)
     return values
 
 

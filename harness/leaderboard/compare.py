@@ -8,6 +8,7 @@ per unit: the place of its outcome among the levels.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -95,11 +96,12 @@ def _result(
     row = known.row(result) if known else None
     lone = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
+    mean = scale(metric) * round(summary.mean, digits(metric)) if summary else math.nan
     return {
         "id": architecture if lone else f"{architecture}~{result.first.key}",
         "name": board.name(architecture) + (f" ({result.settings})" if result.settings else ""),
         "score": score_parts(board, result, metric, False)[0].text,
-        "mean": round(scale(metric) * round(summary.mean, digits(metric)), 1) if summary else None,
+        "mean": round(mean, 1) if math.isfinite(mean) else None,
         "interval": None if known is None or row is None else show_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
         "tied": known is not None and row in known.tied,
         "notes": list(caveats(board, result)),

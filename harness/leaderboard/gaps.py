@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.leaderboard.board import Board, LeaderboardError, Result
+from harness.leaderboard.board import Board, LeaderboardError, Result, read_rows
 from harness.leaderboard.cells import label, show_score
 from harness.leaderboard.table import BLANK, Block, Part, Row, Table
 
@@ -31,17 +30,11 @@ class Gap:
 
 def read_gaps(path: Path) -> list[Gap]:
     """The rows of a CSV file, none where there is no such file; :class:`LeaderboardError` names the line that is not as it should be."""
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != COLUMNS:
-            raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {COLUMNS}")
-        gaps = []
-        for row in rows:
-            if None in row or None in row.values() or not row["task"] or not row["architectures"].split():
-                raise LeaderboardError(f"{path}:{rows.line_num}: expected a task, architecture ids with spaces between, theirs and why")
-            gaps.append(Gap(row["task"], tuple(row["architectures"].split()), row["theirs"], row["why"]))
+    gaps = []
+    for place, row in read_rows(path, COLUMNS) if path.is_file() else ():
+        if not row["task"] or not row["architectures"].split():
+            raise LeaderboardError(f"{place}: expected a task and architecture ids with spaces between")
+        gaps.append(Gap(row["task"], tuple(row["architectures"].split()), row["theirs"], row["why"]))
     return gaps
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.task import DataError, Row
+from tasks.readers.archives import Archive
 
 
-def member(archive: Path, beginning: str, ending: str) -> list[str]:
+def member(path: Path, beginning: str, ending: str) -> list[str]:
     """Lines of the one file of a zip archive whose name begins and ends so; :class:`DataError` when there is none or several."""
     try:
-        with zipfile.ZipFile(archive) as zipped:
-            found = [name for name in zipped.namelist() if name.startswith(beginning) and name.endswith(ending)]
-            if len(found) != 1:
-                raise DataError(f"{archive}: {len(found)} files are called {beginning}*{ending}, expected one")
-            return zipped.read(found[0]).decode("utf-8").splitlines()
-    except (zipfile.BadZipFile, UnicodeDecodeError, OSError, EOFError) as error:
-        raise DataError(f"{archive}: cannot be read ({error}); the file is damaged or no zip archive") from error
+        opened = Archive(path)
+    except DataError as error:
+        raise DataError(f"{path}: cannot be read ({error}); the file is damaged or not the published archive") from error
+    with opened as archive:
+        found = [name for name in archive.names if name.startswith(beginning) and name.endswith(ending)]
+        if len(found) != 1:
+            raise DataError(f"{path}: {len(found)} files are called {beginning}*{ending}, expected one")
+        content = archive.read(found[0])
+    try:
+        return content.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, {found[0]}, line {line}: byte 0x{content[error.start]:02x} is not UTF-8") from error
 
 
 def stories(lines: Iterable[str], place: str, skill: str) -> Iterator[Row]:

@@ -14,13 +14,15 @@ Token = tuple[int, list[str]]
 def sentences(path: Path, columns: int) -> Iterator[list[Token]]:
     """Sentences as lists of (line number, fields); ``-DOCSTART-`` lines are left out.
 
-    Raises :class:`DataError` for a line that has not ``columns`` fields.
+    Raises :class:`DataError` for a line that has not ``columns`` fields, all of them filled.
     """
     sentence: list[Token] = []
     for number, line in lines(path):
         fields = line.split(" ") if line else []
         if fields and len(fields) != columns:
             raise DataError(f"{path}, line {number}: {len(fields)} columns instead of {columns}: {line[:80]!r}")
+        if "" in fields:
+            raise DataError(f"{path}, line {number}: an empty column: {line[:80]!r}")
         if fields and fields[0] != "-DOCSTART-":
             sentence.append((number, fields))
         elif sentence:

@@ -1,15 +1,24 @@
-"""Text files of a corpus, plain or gzipped, read as numbered lines of UTF-8."""
+"""Text files of a corpus, plain or gzipped, read as numbered lines of UTF-8, and the JSON in them."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.task import DataError
+
+LONGEST_LINE = 1 << 26
+"""Bytes that a line may have; SQuAD's training set is one line of 42 million."""
+LARGEST_TEXT = 1 << 30
+"""Bytes that a file may have, unpacked; SNLI's training set has 466 million."""
+HIGHEST_RATIO, SMALL_TEXT = 50, 1 << 24
+"""A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, is no text (which shrinks to a third or a fifth)."""
+_HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def present(folder: Path, name: str) -> Path | None:
@@ -28,12 +37,20 @@ def find(folder: Path, name: str) -> Path:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Line numbers (from 1) and lines without their end; only a line feed ends a line, so other Unicode breaks stay inside one.
 
-    Raises :class:`DataError` for a truncated or damaged ``.gz`` and for bytes that are not UTF-8.
+    Raises :class:`DataError` for a truncated or damaged ``.gz``, for bytes that are not UTF-8 or a byte order mark, and for a line or
+    a file larger than the limits above.
     """
-    number = 0
+    number, size = 0, 0
     try:
+        most = min(LARGEST_TEXT, max(SMALL_TEXT, HIGHEST_RATIO * path.stat().st_size))
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+            while raw := file.readline(min(LONGEST_LINE, most) + 1):
+                number, size = number + 1, size + len(raw)
+                if len(raw) > LONGEST_LINE or size > most:
+                    limit = f"{LONGEST_LINE:,} bytes in a line" if len(raw) > LONGEST_LINE else f"the {most:,} bytes that it may unpack to"
+                    raise DataError(f"{path}, line {number}: more than {limit}; this is not the corpus's file")
+                if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+                    raise DataError(f"{path}, line 1: a byte order mark, which the corpus's file has not; save it as UTF-8 without one")
                 yield number, raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8") from error
@@ -45,6 +62,34 @@ def parse_json(path: Path) -> Any:
     """Value of a JSON file; :class:`DataError` with the line when it is not JSON."""
     text = "\n".join(line for _, line in lines(path))
     try:
-        return json.loads(text)
+        return json_value(text, str(path))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
+
+
+def json_value(text: str, where: str) -> Any:
+    """Value of a JSON text.
+
+    Raises ``JSONDecodeError`` where it is not JSON, and :class:`DataError` where it is JSON that cannot be used: nested without end, a
+    number of thousands of digits, or half of a surrogate pair, which no UTF-8 file and no hash of a text can hold.
+    """
+    try:
+        value = json.loads(text)
+        if _HALF_SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise DataError(f"{where}: its JSON is nested too deeply to be read") from None
+    except UnicodeEncodeError as error:
+        raise DataError(f"{where}: \\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character") from error
+    except ValueError as error:
+        raise DataError(f"{where}: {error}; no number of the corpus is as long") from error
+    return value
+
+
+def text(value: Any, name: str) -> str:
+    """``value`` of the field ``name``, if it is a string; ``TypeError`` says what else it is."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}, not a string")
+    return value

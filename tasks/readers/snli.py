@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.task import DataError
-from tasks.readers.lines import lines
+from tasks.readers.lines import json_value, lines, text
 
 
 def pairs(path: Path) -> Iterator[tuple[int, str, str, str]]:
@@ -17,8 +17,9 @@ def pairs(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """
     for number, line in lines(path):
         try:
-            pair = json.loads(line)
-            yield number, pair["sentence1"], pair["sentence2"], pair["gold_label"]
+            pair = json_value(line, f"{path}, line {number}")
+            premise, hypothesis, label = (text(pair[name], name) for name in ("sentence1", "sentence2", "gold_label"))
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             expected = "a JSON object with sentence1, sentence2 and gold_label"
             raise DataError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from error
+        yield number, premise, hypothesis, label

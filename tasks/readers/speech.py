@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import wave
-import zipfile
-import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, Self
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 from harness.task import DataError
+from tasks.readers import archives
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_DIGIT_NAME = re.compile(r"(?P<digit>\d)_(?P<speaker>[a-z]+)_(?P<index>\d+)\.wav")
+RATES = range(4000, 192_001)
+"""Samples per second; from a rate that no device has, resampling would need more memory than there is."""
+_DIGIT_NAME = re.compile(r"(?P<digit>[0-9])_(?P<speaker>[a-z]+)_(?P<index>[0-9]{1,6})\.wav")
 _UTTERANCE_NAME = re.compile(r"[a-z]+\d+-(?P<speaker>[a-z0-9]+)-b")
 
 
@@ -32,7 +34,7 @@ def digit(where: str, path: str) -> Digit:
     name = PurePosixPath(path or "").name
     parts = _DIGIT_NAME.fullmatch(name)
     if parts is None:
-        raise DataError(f"{where}: the recording {name!r} is not named like 7_jackson_32.wav")
+        raise DataError(f"{where}: the recording {name!r:.80} is not named like 7_jackson_32.wav")
     return Digit(name.removesuffix(".wav"), DIGITS[int(parts["digit"])], parts["speaker"], int(parts["index"]))
 
 
@@ -40,63 +42,24 @@ def speaker(where: str, utterance: str) -> str:
     """Speaker of an AN4 utterance id such as ``an251-fash-b``; :class:`DataError` for another form."""
     parts = _UTTERANCE_NAME.fullmatch(utterance)
     if parts is None:
-        raise DataError(f"{where}: the utterance {utterance!r} is not named like an251-fash-b")
+        raise DataError(f"{where}: the utterance {utterance!r:.80} is not named like an251-fash-b")
     return parts["speaker"]
 
 
-class Archive:
-    """A zip file of recordings; nothing is unpacked to disk.
-
-    Raises :class:`DataError` for a file that is no zip or is damaged, a member whose path leaves the archive, and one that is missing.
-    """
-
-    def __init__(self, path: Path):
-        self.path = path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: no such file; --data-dir must be the folder that holds {path.parent.name}/") from error
-        except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(f"{path}: not a whole zip archive ({error})") from error
-        self.names = [name for name in self._zip.namelist() if not name.endswith("/")]
-        for name in self.names:
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise DataError(f"{path}: the member {name!r} points outside the archive")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._zip.close()
-
-    def read(self, name: str) -> bytes:
-        """Content of a member."""
-        try:
-            return self._zip.read(name)
-        except KeyError as error:
-            raise DataError(f"{self.path}: the archive has no {name}") from error
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise DataError(f"{self.path}: the member {name} is damaged ({error})") from error
+class Archive(archives.Archive):
+    """A zip file of recordings."""
 
     def audio(self, name: str) -> dict[str, Any]:
-        """A recording as the column ``audio`` has it: {"bytes": the WAV file, "path": its name}."""
+        """A recording as the column ``audio`` has it: {"bytes": the WAV file, "path": its name}; only its header is looked at."""
         content = self.read(name)
         try:
-            wave.open(io.BytesIO(content)).close()
-        except (wave.Error, EOFError) as error:
+            with wave.open(io.BytesIO(content)) as file:
+                rate = file.getframerate()
+        except (wave.Error, EOFError, RuntimeError, struct.error) as error:
             raise DataError(f"{self.path}: the member {name} is not a WAV file ({error or 'too short'})") from error
+        if rate not in RATES:
+            raise DataError(f"{self.path}: the member {name} has {rate} samples a second, expected {RATES[0]} to {RATES[-1]}")
         return {"bytes": content, "path": PurePosixPath(name).name}
-
-    def lines(self, name: str) -> Iterator[tuple[str, str]]:
-        """Place ("file, member, line n") and text of each line of a text member that is not blank."""
-        for number, raw in enumerate(self.read(name).split(b"\n"), 1):
-            where = f"{self.path}, {name}, line {number}"
-            try:
-                line = raw.decode("utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise DataError(f"{where}: not UTF-8") from error
-            if line:
-                yield where, line
 
 
 def digits(archive: Archive) -> list[tuple[str, Digit]]:
@@ -121,7 +84,7 @@ def transcripts(archive: Archive, part: str) -> Iterator[tuple[str, str, str]]:
             raise DataError(f"{where}: {line[:80]!r} is not a transcript with its (utterance) at the end")
         text, utterance = found[1].lower(), found[2]
         if utterance not in members:
-            raise DataError(f"{where}: an4_{part}.fileids has no recording for {utterance} (or it is transcribed twice)")
+            raise DataError(f"{where}: an4_{part}.fileids has no recording for {utterance:.80} (or it is transcribed twice)")
         yield members.pop(utterance), utterance, text
     if members:
-        raise DataError(f"{archive.path}, an4/etc/an4_{part}.transcription: no transcript for {', '.join(list(members)[:3])}")
+        raise DataError(f"{archive.path}, an4/etc/an4_{part}.transcription: no transcript for {', '.join(list(members)[:3]):.240}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.task import DataError, Row
-from tasks.readers.lines import parse_json
+from tasks.readers.lines import parse_json, text
 
 
 class Question(NamedTuple):
@@ -27,30 +27,37 @@ def questions(path: Path) -> Iterator[Question]:
     where = str(path)
     try:
         for article in parse_json(path)["data"]:
-            where = f"{path}, article {article['title']!r}"
+            title = text(article["title"], "title")
+            where = f"{path}, article {title!r:.80}"
             for paragraph in article["paragraphs"]:
-                passage = paragraph["context"]
+                passage = text(paragraph["context"], "context")
                 for source in paragraph["qas"]:
-                    where = f"{path}, question {source['id']}"
+                    id, question = text(source["id"], "id"), text(source["question"], "question")
+                    where = f"{path}, question {id:.80}"
                     answers = {
-                        "text": [answer["text"] for answer in source["answers"]],
-                        "start": [answer["answer_start"] for answer in source["answers"]],
+                        "text": [text(answer["text"], "text") for answer in source["answers"]],
+                        "start": [_offset(answer["answer_start"]) for answer in source["answers"]],
                     }
                     check_answers(where, passage, answers, answerable=not source.get("is_impossible", False))
-                    row = {"id": source["id"], "passage": passage, "question": source["question"], "answers": answers}
-                    yield Question(article["title"], row, source)
+                    yield Question(title, {"id": id, "passage": passage, "question": question, "answers": answers}, source)
     except (KeyError, TypeError) as error:
         raise DataError(f"{where}: {type(error).__name__} {error}; expected data > paragraphs > qas > answers as in SQuAD") from error
+
+
+def _offset(value: Any) -> int:
+    if type(value) is not int:  # true is an int for Python
+        raise TypeError(f"answer_start is a {type(value).__name__}, not a whole number")
+    return value
 
 
 def check_answers(where: str, passage: str, answers: dict[str, list[Any]], answerable: bool) -> None:
     """Raise :class:`DataError` unless every answer stands in the passage at its offset, and there is one just when answerable."""
     if bool(answers["text"]) != answerable:
         raise DataError(f"{where}: {len(answers['text'])} answers, but the question is marked {'' if answerable else 'un'}answerable")
-    for text, start in zip(answers["text"], answers["start"], strict=True):
-        found = passage[start : start + len(text)]
-        if start < 0 or not text or found != text:
-            raise DataError(f"{where}: the answer {text!r} is not at offset {start} of its passage, where {found!r} stands")
+    for answer, start in zip(answers["text"], answers["start"], strict=True):
+        found = passage[start : start + len(answer)]
+        if start < 0 or not answer or found != answer:
+            raise DataError(f"{where}: the answer {answer!r:.80} is not at offset {start} of its passage, where {found!r:.80} stands")
 
 
 def paragraph_key(row: Row) -> str:

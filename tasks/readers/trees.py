@@ -44,18 +44,18 @@ def parse(brackets: str) -> tuple[int, list[str]]:
     root: int | None = None
     for token in tokens:
         if root is not None:
-            raise ValueError(f"{token!r} stands after the end of the tree")
+            raise ValueError(f"{token!r:.80} stands after the end of the tree")
         if token == "(":
             label = next(tokens, "the end")
             if label not in _LABELS:
-                raise ValueError(f"{label!r} where a node label 0 to 4 was expected")
+                raise ValueError(f"{label!r:.80} where a node label 0 to 4 was expected")
             open_nodes.append((int(label), []))
         elif not open_nodes:
-            raise ValueError(f"{token!r} stands outside the brackets")
+            raise ValueError(f"{token!r:.80} stands outside the brackets")
         elif token == ")":
             label, children = open_nodes.pop()
             if children not in (["word"], ["node", "node"]):
-                raise ValueError(f"a node with {len(children)} children ({', '.join(children) or 'none'}), not one word or two nodes")
+                raise ValueError(f"a node with {len(children)} children ({', '.join(children) or 'none':.80}), not one word or two nodes")
             if open_nodes:
                 open_nodes[-1][1].append("node")
             else:

@@ -1,0 +1,294 @@
+"""Corpora that were damaged on their way: rows of the right columns or an error with its place, and nothing else, from every parser.
+
+Each ``@example`` is an input that once ended in another exception, in rows that broke whoever read them, or in a hang.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import wave
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mutations import mutated, wrong_json
+
+from harness import registry
+from harness.task import REQUIRED, DataError, Row
+from harness.vectors import read_vectors
+from harness.views.frames import decode
+from harness.views.words import Vocabulary
+
+fuzz = settings(settings.get_profile("fuzz"))
+DEEP = "[" * 50_000
+LONG = "9" * 5000
+HALF = '"\\ud800"'
+PLACE = r"(, line \d+|:\d+: |line \d+ or after it|cannot be read after line \d+|has no rows|occur twice|no vectors in it)"
+"""Where it happened: a line, or what is said of a file as a whole."""
+
+
+def check_row(type: str, row: Row) -> None:
+    """The columns that views, targets and metrics read, each of its type, in texts that UTF-8 can hold."""
+    texts = {name: value for name, value in row.items() if name not in ("audio", "answers")}
+    assert set(REQUIRED[type]) < set(row)
+    for value in texts.values():
+        words = value if isinstance(value, list) else [value]
+        assert all(isinstance(word, str) for word in words)
+        "".join(words).encode()
+    if type == "tag":
+        assert len(row["text"]) == len(row["tags"]) > 0 and all(row["text"])
+    if type == "extract":
+        for text, start in zip(row["answers"]["text"], row["answers"]["start"], strict=True):
+            assert row["passage"][start : start + len(text)] == text
+    if type == "transcribe":
+        assert isinstance(row["audio"]["bytes"], bytes)
+
+
+@pytest.fixture
+def read(tmp_path: Path, attempt: Callable[..., Any]) -> Callable[..., None]:
+    """Writes one file of a corpus and reads a split of its task."""
+
+    def read(parser: str, id: str, split: str, name: str, content: bytes, place: str | None = PLACE) -> None:
+        entry = registry.entry("tasks", id)
+        task = registry.load(entry)(entry)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        with attempt(parser, DataError, str(path), f"{id}: split {split}", place=place):
+            rows = list(task.local(tmp_path, split))
+            task._check(rows, split)
+            for row in rows:
+                check_row(entry.type, row)
+        assert sorted(tmp_path.rglob("*.*")) == [path], "a parser left a file behind"
+
+    return read
+
+
+TREES = b"(3 (2 It) (4 (2 's) (4 (3 a) (4 film))))\n(1 (2 Not) (2 good))\n\n(2 (2 8\xc2\xa01\\/2) (2 -LRB-))\n"
+
+
+@fuzz
+@given(mutated(TREES))
+def test_trees(read, content):
+    read("trees (SST)", "sst5", "train", "sst/trees/train.txt", content)
+
+
+@fuzz
+@given(mutated(gzip.compress(TREES, mtime=0)))
+def test_gzipped_trees(read, content):
+    read("gzip", "sst2", "dev", "sst/trees/dev.txt.gz", content, place=None)
+
+
+CONLL = (
+    b"-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\nGerman JJ I-NP I-MISC\n. . O O\n\n"
+    b"Peter NNP I-NP I-PER\nB. NNP I-NP I-PER\n"
+)
+
+
+@fuzz
+@given(mutated(CONLL))
+@example(b" NNP I-NP I-ORG\n")  # a word without letters
+@example(b"\xef\xbb\xbf-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n")  # a document mark that was read as a word
+def test_conll(read, content):
+    read("CoNLL columns", "conll2003_ner", "train", "conll2003/eng.train", content)
+    read("CoNLL columns", "conll2003_pos", "train", "conll2003/eng.train", content)
+
+
+NEWS = b'"3","Wall St. Bears, again","say ""short"""\n"1","two\nlines","\\$5 &lt;b&gt;"\n"4","a",""\n'
+
+
+@fuzz
+@given(mutated(NEWS, b","))
+def test_ag_news(read, content):
+    read("CSV (AG News)", "ag_news", "test", "ag_news/test.csv", content)
+
+
+WIKIQA = (
+    b"QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
+    b'Q1\thow are caves made?\tD1\tCave\tD1-0\tBy "water".\t0\nQ1\thow are caves made?\tD1\tCave\tD1-1\tSlowly.\t1\n'
+    b"Q2\twho\tD2\tX\tD2-0\tNobody.\t0\n"
+)
+
+
+@fuzz
+@given(mutated(WIKIQA, b"\t"))
+def test_wikiqa(read, content):
+    read("TSV (WikiQA)", "wikiqa", "train", "wikiqa/WikiQA-train.tsv", content)
+
+
+PAIR = {"sentence1": "A man sleeps.", "sentence2": "He is awake.", "gold_label": "contradiction", "annotator_labels": ["neutral"]}
+SNLI = "".join(json.dumps(PAIR | {"gold_label": label}) + "\n" for label in ("neutral", "-", "entailment")).encode()
+
+
+@fuzz
+@given(st.one_of(mutated(SNLI, b'"'), wrong_json(PAIR).map(str.encode)))
+@example(DEEP.encode())
+@example(json.dumps(PAIR)[:-1].encode() + b', "x": ' + LONG.encode() + b"}")
+@example(json.dumps(PAIR | {"sentence1": 1}).encode())
+@example(json.dumps(PAIR | {"sentence1": None, "gold_label": "neutral"}).encode())
+@example(json.dumps(PAIR).replace('"A man sleeps."', HALF).encode())
+@example(json.dumps(PAIR | {"gold_label": []}).encode())
+def test_snli(read, content):
+    read("JSON lines (SNLI)", "snli", "dev", "snli/snli_1.0_dev.jsonl", content)
+
+
+SNLI_TSV = (
+    b"gold_label\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1\tsentence2\tpairID\tsource\n"
+    b"neutral\t( a b )\t( c )\ta b\tc\t1n\tx\n-\t( a b )\t( c )\ta b\td\t2n\tx\n"
+)
+
+
+@fuzz
+@given(mutated(SNLI_TSV, b"\t"))
+def test_snli_tsv(read, content):
+    read("TSV (SNLI)", "snli", "train", "snli/train_partial.tsv", content)
+
+
+def article(number: int) -> dict[str, Any]:
+    answered = {"id": f"q{number}a", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}], "is_impossible": False}
+    impossible = {"id": f"q{number}b", "question": "When?", "answers": [], "is_impossible": True}
+    paragraphs = [{"context": f"Ada wrote {number} notes.", "qas": [answered, impossible]}]
+    return {"title": f"Title {number}", "paragraphs": paragraphs}
+
+
+SQUAD = {"version": "v2.0", "data": [article(number) for number in range(8)]}
+
+
+def squad(old: str, new: str) -> bytes:
+    return json.dumps(SQUAD).replace(old, new, 1).encode()
+
+
+@fuzz
+@given(st.one_of(mutated(json.dumps(SQUAD, indent=1).encode(), b":"), wrong_json(SQUAD).map(str.encode)))
+@example(DEEP.encode())
+@example(b'{"data": ' + LONG.encode() + b"}")
+@example(squad('"Title 1"', "[]"))
+@example(squad('"Title 1"', "7"))
+@example(squad('"Title 1"', HALF))
+@example(squad('"Ada wrote 1 notes."', HALF))
+@example(squad('"Ada wrote 1 notes."', '["Ada"]'))
+@example(squad('"q1a"', "[1]"))
+@example(squad('"Who?"', "null"))
+@example(squad('"answer_start": 0', '"answer_start": false'))
+def test_squad(read, content):
+    read("SQuAD JSON", "squad2", "train", "squad/dev-v2.0_half.json", content, place=None)
+    read("SQuAD JSON", "squad2", "test", "squad/dev-v2.0_half.json", content, place=None)
+
+
+STORY = (
+    b"1 Mary moved to the hall.\n2 John went home.\n3 Where is Mary? \thall\t1\n4 Mary left.\n5 Where is John?\thome\t2\n"
+    b"1 A b.\n2 Is a b?\tyes\t1\n"
+)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def skills(story: bytes) -> bytes:
+    return zipped({f"tasks_1-20_v1-2/en/qa{number}_x_test.txt": story for number in range(1, 21)})
+
+
+BABI = "babi/tasks_1-20_v1-2_en.zip"
+
+
+@fuzz
+@given(mutated(STORY, b"\t"))
+def test_babi_stories(read, content):
+    read("bAbI stories", "babi", "test", BABI, skills(content), place=None)
+
+
+@fuzz
+@given(mutated(skills(STORY)))
+def test_babi_archive(read, content):
+    read("zip archive (bAbI)", "babi", "test", BABI, content, place=None)
+
+
+def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(samples)
+    return buffer.getvalue()
+
+
+WAV = sound()
+FAST = WAV[:24] + (2**32 - 1).to_bytes(4, "little") + WAV[28:]
+DIGITS = {f"recordings/{digit}_{speaker}_0.wav": WAV for digit in (0, 7) for speaker in ("a", "b", "c", "d")}
+
+
+@fuzz
+@given(mutated(WAV))
+@example(FAST)  # resampling it would have taken more memory than there is
+@example(WAV[:24] + bytes(4) + WAV[28:])
+def test_recordings(read, attempt, content):
+    read("WAV", "fsdd_unseen", "test", "speech/fsdd.zip", zipped(DIGITS | {"recordings/0_d_0.wav": content}), place=None)
+
+
+@fuzz
+@given(mutated(WAV))
+def test_decoding(attempt, content):
+    """What the front end makes of a recording whose header was found sound: samples, or a ``ValueError`` with its name."""
+    try:
+        with wave.open(io.BytesIO(content)) as file:
+            rate = file.getframerate()
+    except Exception:
+        return
+    if 4000 <= rate <= 192_000:
+        with attempt("WAV samples", ValueError, "0_d_0.wav"):
+            assert decode({"bytes": content, "path": "0_d_0.wav"}, 8000).ndim == 1
+
+
+@fuzz
+@given(mutated(zipped(DIGITS)))
+@example(zipped({f"recordings/7_a_{LONG}.wav": WAV}))  # a number too long for int()
+def test_speech_archive(read, content):
+    read("zip archive (speech)", "fsdd_unseen", "train", "speech/fsdd.zip", content, place=None)
+
+
+@fuzz
+@given(
+    mutated(b"<s> GO A B </s> (an1-fash-b)\n<s> X </s> (cen2-mjwl-b)\n"), mutated(b"an4_clstk/an1-fash-b\nan4_clstk/cen2-mjwl-b\n", b"/")
+)
+def test_an4_transcripts(read, transcription, fileids):
+    members = {f"an4/wav/an4_clstk/{name}.wav": WAV for name in ("an1-fash-b", "cen2-mjwl-b")}
+    members |= {"an4/etc/an4_test.transcription": transcription, "an4/etc/an4_test.fileids": fileids}
+    read("AN4 transcripts", "an4", "test", "speech/an4.zip", zipped(members), place=None)
+
+
+VECTORS = b"3 2\nthe 0.1 -2e-1\nfilm 1 2\nof .5 0\n"
+
+
+@fuzz
+@given(mutated(VECTORS))
+@example(b"the nan 1\n")
+@example(b"the 1e999 1\n")
+@example(b"\nthe 1 2\n")  # an empty first line: the width was then that of no vector
+@example(b"the" + b" 1" * 100_000)  # a table of 100,000 columns for each word of a vocabulary
+def test_vectors(attempt, tmp_path, content):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(content)
+    with attempt("word vectors", DataError, str(path), place=PLACE):
+        table, known = read_vectors(path, Vocabulary(["the", "film"], [1, 1]))
+        assert table.isfinite().all() and table.shape[1] >= 1 and 0 <= known <= 2
+
+
+@fuzz
+@given(mutated(gzip.compress(VECTORS, mtime=0)))
+def test_gzipped_vectors(attempt, tmp_path, content):
+    path = tmp_path / "vectors.txt.gz"
+    path.write_bytes(content)
+    with attempt("word vectors", DataError, str(path)):
+        read_vectors(path, Vocabulary(["the", "film"], [1, 1]))

@@ -1,0 +1,224 @@
+"""What stands in a results folder, damaged or made by somebody else: records, predictions, outcomes, claims and the survey's values.
+
+Each ``@example`` is an input that once ended in another exception than the documented one.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import lzma
+import os
+import socket
+import warnings
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mutations import mutated, wrong_json
+
+from harness.claims import Claims
+from harness.leaderboard.board import LeaderboardError, read_published
+from harness.leaderboard.gaps import read_gaps
+from harness.outcomes import Outcomes
+from harness.records import Cell, Record, RecordError, Store
+
+fuzz = settings(settings.get_profile("fuzz"))
+CELL = Cell("dan", 1, "sst2", 1, "mini", "smoke", {"hidden": 8, "limits": {"max_train": None}}, 0)
+RECORD = Record(
+    **CELL.to_dict(),
+    key=CELL.key,
+    status="ok",
+    scores={"dev": {"accuracy": 0.5}, "test": {"accuracy": 0.75}},
+    main_metric="accuracy",
+    counts={"train": 10, "test": 4},
+    speed={"train_examples_per_second": 12.5, "unstable": False},
+    memory={"peak_rss_mib": 300.0},
+    seconds={"train": 1.0, "total": 2.0},
+    training={"learning_rates": {"0.001": 0.5}, "best_epoch": 1, "epochs": 2, "curve": [{"epoch": 1, "train_loss": 0.5}]},
+    environment={"versions": {"torch": "2"}, "threads": 1},
+    data={"test": "t" * 64},
+    command="archbench run",
+    started="2025-01-01T00:00:00+00:00",
+    error={"type": "X", "message": "y", "log": "work/logs/x.log"},
+    predictions={"path": f"records/sst2/dan/{CELL.key}.predictions.json.xz", "sha256": "0" * 64},
+)
+TEXT = RECORD.to_json()
+FIELDS = json.loads(TEXT)
+
+
+def with_field(*way: str, value: str) -> bytes:
+    """The record with another value (JSON as it stands) in one place."""
+    fields = json.loads(TEXT)
+    holder = fields
+    for key in way[:-1]:
+        holder = holder[key]
+    holder[way[-1]] = "@"
+    return json.dumps(fields).replace('"@"', value).encode()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(tmp_path / "results")
+    store.path(CELL).parent.mkdir(parents=True)
+    return store
+
+
+@fuzz
+@given(st.one_of(mutated(TEXT.encode(), b":"), wrong_json(FIELDS).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+@example(with_field("environment", "threads", value="1e999"))  # infinite without saying Infinity: nobody could write it again
+@example(with_field("environment", "threads", value="9" * 5000))
+@example(with_field("environment", "threads", value="[" * 5000 + "]" * 5000))
+@example(with_field("predictions", "path", value='"../../../etc/passwd"'))  # MLflow would have been sent that file
+@example(with_field("predictions", "path", value='"/etc/passwd"'))
+@example(with_field("started", value='"yesterday"'))  # one record in such words stopped every later sync
+@example(with_field("started", value='"0001-01-01T00:00:00"'))
+@example(with_field("seconds", "total", value="1e308"))  # in milliseconds it is infinite
+@example(with_field("task", value='"../../x"'))
+def test_records(attempt, store, content):
+    path = store.path(CELL)
+    path.write_bytes(content)
+    with attempt("record JSON", RecordError, str(path)):
+        record = store.read(path)
+        assert Record.from_json(record.to_json()) == record
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(list(store.all())) + len(store.damaged) == 1
+    assert path.read_bytes() == content
+
+
+PREDICTIONS = {"ids": ["a", "b", "c"], "predictions": ["yes", ["O", "B-X"], {"text": "", "start": 0}]}
+
+
+def packed(text: str) -> bytes:
+    return lzma.compress(text.encode("utf-8", "surrogatepass"))
+
+
+@fuzz
+@given(st.one_of(wrong_json(PREDICTIONS).map(packed), mutated(packed(json.dumps(PREDICTIONS))), mutated(b"{}").map(lzma.compress)))
+@example(b"no xz file")  # LZMAError, which is no OSError, ended `archbench rescore`
+@example(packed("[]"))
+@example(packed("[" * 50_000))
+@example(packed('{"ids": [["a"]], "predictions": [1]}'))
+@example(packed('{"ids": ["\\ud800"], "predictions": [1]}'))
+@example(packed('{"ids": ["a"], "predictions": [NaN]}'))
+@example(packed('{"ids": ["a"], "predictions": [{"\\ud800": 1e999}]}'))
+@example(packed('{"ids": ["a", "a"], "predictions": [1, 2]}'))
+def test_predictions(attempt, store, content):
+    record = RECORD.model_copy(update={"predictions": {"path": "x", "sha256": sha256(content).hexdigest()}})
+    path = store.path(CELL).with_suffix(".predictions.json.xz")
+    path.write_bytes(content)
+    with attempt("predictions", RecordError, str(path)):
+        ids, predictions = store.load_predictions(record)
+        assert len(set(ids)) == len(predictions)
+        json.dumps([ids, predictions], ensure_ascii=False, allow_nan=False)
+
+
+OUTCOMES = {"predictions": "0" * 64} | Outcomes(
+    "accuracy",
+    ["a", "b"],
+    np.array([1.0, 0.5]),
+    np.array([1.0, 2.0]),
+    {"class": [("x", 2, 0.5), ("y", 0, None)]},
+    (["x", "y"], [[1, 0], [0, 1]]),
+).to_json([])
+
+
+def outcomes(**fields: Any) -> bytes:
+    return gzip.compress(json.dumps(OUTCOMES | fields).encode())
+
+
+@fuzz
+@given(
+    st.one_of(
+        wrong_json(OUTCOMES).map(lambda text: gzip.compress(text.encode("utf-8", "surrogatepass"))),
+        mutated(gzip.compress(json.dumps(OUTCOMES).encode(), mtime=0)),
+        st.binary(max_size=40).map(gzip.compress),
+    )
+)
+@example(gzip.compress(b"[" * 50_000))
+@example(outcomes(numerators=[[1], [2]]))  # a table where a row was expected: it failed later, in the statistics
+@example(outcomes(numerators=[float("nan"), 1]))
+@example(outcomes(metric=7))
+@example(outcomes(units=[1, 2]))
+@example(outcomes(units={"a": 1, "b": 2}))
+@example(outcomes(confusion=[["x", "y"], [[1], [2, 3]]]))
+@example(outcomes(confusion=[["x"], []]))
+@example(outcomes(slices={"class": [["x", "many", 0.5]]}))
+@example(gzip.compress(json.dumps(OUTCOMES).replace("0.5", "9" * 5000).encode()))
+def test_outcomes(attempt, store, content):
+    path = store.path(CELL).with_suffix(".outcomes.json.gz")
+    path.write_bytes(content)
+    predictions = store.path(CELL).with_suffix(".predictions.json.xz")  # asked for the ids that outcomes do not say again
+    with attempt("outcomes", RecordError, str(path), str(predictions)):
+        found = store.load_outcomes(RECORD)
+        if found is not None:
+            assert found.numerators.shape == found.denominators.shape == (len(found.units),)
+            assert np.isfinite(found.numerators).all() and np.isfinite(found.denominators).all()
+            json.dumps(found.to_json([]), ensure_ascii=False, allow_nan=False).encode()
+
+
+def rows(*lines: list[str]) -> bytes:
+    import io
+
+    text = io.StringIO()
+    csv.writer(text).writerows(lines)
+    return text.getvalue().encode()
+
+
+PUBLISHED = rows(
+    ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"],
+    ["1", "dan", "DAN [1]", "sst2", "accuracy", "81.80", "neural"],
+    ["4", "", 'Say "x", y', "wikiqa", "map", "0.652", "classical"],
+)
+GAPS = rows(["task", "architectures", "theirs", "why"], ["sst2", "dan nbsvm", "81.8 P", "phrases, not sentences"], ["snli", "esim", "", ""])
+
+
+@fuzz
+@given(mutated(PUBLISHED, b","))
+@example(PUBLISHED.replace(b"81.80", b"sNaN"))
+@example(PUBLISHED.replace(b"81.80", b"1e999"))
+@example(b"\xff")
+@example(b'"' + b"x" * 140_000)
+def test_published_values(attempt, tmp_path, content):
+    path = tmp_path / "published.csv"
+    path.write_bytes(content)
+    with attempt("published.csv", LeaderboardError, str(path)):
+        for value in read_published(path):
+            assert isinstance(value.method, str) and isinstance(value.percent, str)
+
+
+@fuzz
+@given(mutated(GAPS, b","))
+@example(b"\xff")
+@example(b'"' + b"x" * 140_000)
+def test_gaps(attempt, tmp_path, content):
+    path = tmp_path / "gaps.csv"
+    path.write_bytes(content)
+    with attempt("gaps.csv", LeaderboardError, str(path)):
+        assert all(gap.task and gap.architectures for gap in read_gaps(path))
+
+
+CLAIM = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
+
+
+@fuzz
+@given(st.one_of(mutated(json.dumps(CLAIM).encode(), b":"), wrong_json(CLAIM).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+@example(b"[" * 50_000)
+@example(json.dumps(CLAIM | {"pid": 10**30}).encode())
+def test_claims(attempt, tmp_path, content):
+    """A damaged claim is nobody's: the cell can be claimed, or is said to be another's; the run goes on in either case."""
+    claims = Claims(tmp_path / "claims")
+    path = claims.folder / f"{CELL.key}.json"
+    path.write_bytes(content)
+    with attempt("claims", ()):
+        assert isinstance(claims.owner(CELL), str)
+        if claims.take(CELL):
+            claims.release(CELL)
+    assert {file.name for file in claims.folder.iterdir()} <= {path.name}
+    path.unlink(missing_ok=True)
