@@ -106,7 +106,8 @@ class Batches(torch.utils.data.IterableDataset):
     """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row numbers.
 
     Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In distributed training process
-    ``rank`` of ``world`` takes every world-th batch; all processes get equally many, the last ones being left out where they do not divide.
+    ``rank`` of ``world`` takes every world-th batch. All get equally many, as each step waits for all of them; where the batches do not
+    divide, the last ones are dealt out anew in smaller parts, so that an epoch has every row once.
     """
 
     def __init__(self, lengths: np.ndarray, batch_size: int, collate, seed: int, groups: np.ndarray | None = None):
@@ -115,12 +116,29 @@ class Batches(torch.utils.data.IterableDataset):
 
     def _buckets(self) -> list[np.ndarray]:
         generator = np.random.default_rng([self.seed, self.epoch])
-        return length_buckets(self.lengths, self.batch_size, generator, self.groups)
+        return _divisible(length_buckets(self.lengths, self.batch_size, generator, self.groups), self.world, self.groups)
 
     def __len__(self) -> int:
         return len(self._buckets()) // self.world
 
     def __iter__(self) -> Iterator:
-        buckets = self._buckets()
-        for rows in buckets[self.rank : len(buckets) // self.world * self.world : self.world]:
+        for rows in self._buckets()[self.rank :: self.world]:
             yield self.collate(rows)
+
+
+def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None) -> list[np.ndarray]:
+    """The batches with the last ones in smaller parts, so that their number divides by ``world``; whole groups stay together.
+
+    ``ValueError`` when there are fewer rows (or groups) than processes.
+    """
+    over = len(batches) % world
+    if not over:
+        return batches
+    for rounds in (1, 2):  # one more round may have too few rows to go round: then the round before is shared out with it
+        kept = max(0, len(batches) - over - (rounds - 1) * world)
+        rows = np.concatenate(batches[kept:])
+        starts = np.arange(len(rows)) if groups is None else np.flatnonzero(np.diff(groups[rows], prepend=groups[rows[0]] - 1))
+        if len(starts) >= rounds * world:
+            cuts = [part[0] for part in np.array_split(starts, rounds * world)]
+            return batches[:kept] + np.split(rows, cuts[1:])
+    raise ValueError(f"{len(starts)} training examples cannot be shared by {world} devices: use fewer (--devices)")

@@ -46,6 +46,11 @@ FAILED = ("failed", "oom", "timeout", "diverged")
 """How a cell ends when the model is at fault: a result, run again only when asked."""
 
 
+STRATEGIES = ("auto", "ddp")
+"""Lightning's strategies by which a cell trains on several devices, a process on each. Not those that fork: a GPU and thread pools do not
+survive it. Nor those that shard the model (fsdp, deepspeed): dev is scored after each epoch, for which a process needs all of it."""
+
+
 class UsageError(Exception):
     """A command line that cannot be carried out: the message names the option, what was found and what would be right."""
 

@@ -7,6 +7,7 @@ machines merge by copying files.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import gzip
 import hashlib
@@ -43,10 +44,11 @@ Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "inter
 STATUSES: tuple[str, ...] = get_args(Status)
 
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
-LARGEST_RECORD, LARGEST_PART = 1 << 26, 1 << 28
+LARGEST_RECORD, LARGEST_PART = 1 << 26, 1 << 27
 """Bytes that a record may have, and its predictions or outcomes unpacked: what is larger, nobody's grid has written."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_NOT_FINITE = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")  # how JSON text may write a number that is none; 1e999 is infinite too
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy")
 
@@ -92,6 +94,7 @@ class Cell:
 # The parts of a record are typed dictionaries, so that a reader writes record.memory["peak_rss_mib"] as in the JSON.
 _closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 Number = int | float
+Duration = Annotated[float, Field(ge=-1e9, le=1e9)]  # thirty years; a clock that jumped may have made it negative
 # Command lines and messages may carry the undecodable bytes of a file name, which JSON cannot: they are shown escaped.
 Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
 
@@ -128,10 +131,10 @@ class Parameters(TypedDict, total=False):
 class Seconds(TypedDict, total=False):
     """The three clocks and their sum."""
 
-    train: float
-    dev: float
-    other: float
-    total: float
+    train: Duration
+    dev: Duration
+    other: Duration
+    total: Duration
 
 
 @_closed
@@ -151,8 +154,9 @@ def _below(path: str) -> str:
 
 
 def _moment(text: str) -> str:
-    if text:
-        datetime.fromisoformat(text)
+    """A time that clocks show; MLflow counts in milliseconds from 1970."""
+    if text and not 1970 <= datetime.fromisoformat(text).year < 9999:
+        raise ValueError(f"{text} is not between 1970 and 9998")
     return text
 
 
@@ -166,12 +170,16 @@ class Predictions(TypedDict):
 
 @_closed
 class Training(TypedDict, total=False):
-    """Dev score by learning rate tried, the epoch that was kept (counted from 1), epochs run, and one row of the curve per epoch."""
+    """Dev score by learning rate tried, the epoch that was kept (counted from 1), epochs run, and one row of the curve per epoch.
+
+    ``parallel`` is there for several devices: processes, effective batch size, and how batches and learning rate were dealt with.
+    """
 
     learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
     best_epoch: int | None
     epochs: int
     curve: list[dict[str, Number | None]]
+    parallel: dict[str, Number | str]
 
 
 class Record(BaseModel):
@@ -240,9 +248,10 @@ class Record(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise RecordError(f"not a record of archbench: {where + ': ' if where else ''}{first['msg']}") from error
-        # Free-form objects (hyperparameters, environment) are not typed, and 1e999 is an infinite number without its name.
-        if bad := _not_json({"hyperparameters": record.hyperparameters, "environment": record.environment}):
+            raise RecordError(f"not a record of archbench: {where[:200] + ': ' if where else ''}{first['msg'][:500]}") from error
+        # Free-form objects (hyperparameters, environment) are not typed; look closer only where the text may hold such a number.
+        suspect = _NOT_FINITE.search(text.encode() if isinstance(text, str) else text)
+        if suspect and (bad := _not_json({"hyperparameters": record.hyperparameters, "environment": record.environment})):
             raise RecordError(f"not a record of archbench: {bad}")
         if record.key != record.cell.key:
             raise RecordError(f"key: {record.key!r} is not the key of the cell that its fields describe, {record.cell.key}")
@@ -303,7 +312,7 @@ class Store:
             Record.from_json(text)
         except RecordError as error:
             raise RecordError(f"{path} was not written: {error}") from error
-        if path.exists():
+        if os.path.lexists(path):
             self.read(path)
         _replace(path, text.encode())
         return path
@@ -333,18 +342,24 @@ class Store:
     def all(self) -> Iterator[Record]:
         """Every sound record, by path; the others are warned about, kept in :attr:`damaged`, and left as they are."""
         self.damaged = {}
-        found = (Path(folder, name) for folder, _, names in os.walk(self.folder / "records") for name in names if name.endswith(".json"))
+        found = (
+            Path(folder, name)
+            for folder, dirs, names in os.walk(self.folder / "records")
+            for name in dirs + names
+            if name.endswith(".json")
+        )
         for path in sorted(found):
             try:
                 yield self.read(path)
             except RecordError as error:
-                self.damaged[path] = str(error)
-                warnings.warn(f"record skipped: {error}", stacklevel=2)
+                reason = str(error).encode("utf-8", "backslashreplace").decode()  # a file's name may be no UTF-8
+                self.damaged[path] = reason
+                warnings.warn(f"record skipped: {reason}", stacklevel=2)
 
     def find(self, cell: Cell) -> Record | None:
         """The record of ``cell``, if there is one; :class:`RecordError` when the file in its place is damaged."""
         path = self.path(cell)
-        return self.read(path) if path.exists() else None
+        return self.read(path) if os.path.lexists(path) else None
 
     def save_predictions(self, of: Cell | Record, ids: Sequence[str], predictions: Sequence[Any]) -> Predictions:
         """Write the predictions of a cell, one per example id, beside its record; returns the record's ``predictions`` field."""
@@ -373,14 +388,14 @@ class Store:
         if found != record.predictions["sha256"]:
             raise RecordError(f"{path}: SHA-256 is {found}, the record says {record.predictions['sha256']}")
         try:
-            content = json.loads(_unpacked(lzma.LZMADecompressor(memlimit=LARGEST_PART), data))
+            content = _json(_unpacked(lzma.LZMADecompressor(memlimit=LARGEST_PART), data))
             ids, predictions = content["ids"], content["predictions"]
             if not _texts(ids) or not isinstance(predictions, list) or len(set(ids)) != len(predictions) or len(ids) != len(predictions):
                 raise ValueError("not one prediction for each of a list of ids")
             if bad := _not_json(predictions, "predictions"):
                 raise ValueError(bad)
         except (lzma.LZMAError, EOFError, MemoryError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise RecordError(f"{path}: not predictions of archbench ({type(error).__name__}: {error})") from error
+            raise RecordError(f"{path}: not predictions of archbench ({type(error).__name__}: {str(error)[:200]})") from error
         return ids, predictions
 
     def save_outcomes(self, of: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes) -> Path:
@@ -404,7 +419,7 @@ class Store:
         if record.predictions is None or not path.exists():
             return None
         try:
-            content = json.loads(_unpacked(zlib.decompressobj(wbits=31), _content(path)))
+            content = _json(_unpacked(zlib.decompressobj(wbits=31), _content(path)))
             if content["predictions"] != record.predictions["sha256"]:
                 return None
             units = units or content["units"] or self.load_predictions(record)[0]
@@ -412,7 +427,7 @@ class Store:
                 raise ValueError("units is not a list of texts")
             return Outcomes.from_json(content, list(units))
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise RecordError(f"{path}: not outcomes of archbench ({error}); `archbench rescore` makes them again") from error
+            raise RecordError(f"{path}: not outcomes of archbench ({str(error)[:200]}); `archbench rescore` makes them again") from error
 
     def _predictions_path(self, of: Cell | Record) -> Path:
         return self.path(of).with_suffix(".predictions.json.xz")
@@ -422,12 +437,12 @@ class Store:
 
 
 def _content(path: Path) -> bytes:
-    """Content of a file; :class:`RecordError` for what cannot be read to its end (a pipe, a device), and for one larger than a record."""
+    """Content of a file; ``OSError`` for what cannot be read to its end (a pipe, a device), and for one larger than a record."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise RecordError(f"{path}: {'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
+        raise OSError(errno.EINVAL, f"{'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
     if status.st_size > LARGEST_RECORD:
-        raise RecordError(f"{path}: {status.st_size:,} bytes, more than the {LARGEST_RECORD:,} that such a file may have")
+        raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, more than the {LARGEST_RECORD:,} that such a file may have")
     return path.read_bytes()
 
 
@@ -441,12 +456,16 @@ def _unpacked(decompressor: Any, data: bytes) -> bytes:
     return content
 
 
+def _json(data: bytes) -> Any:
+    """Value of a JSON text; ``ValueError`` also for half a surrogate pair, which JSON can spell: it would break who prints it."""
+    value = json.loads(data)
+    if re.search(rb"\\u[dD][89a-fA-F]", data):
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def _texts(values: Any) -> bool:
-    """Whether these are texts that UTF-8 can hold: half a surrogate pair, which JSON can spell, would break who prints it."""
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        return False
-    "".join(values).encode()  # UnicodeEncodeError is a ValueError
-    return True
+    return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
 
 
 def _replace(path: Path, data: bytes) -> None:

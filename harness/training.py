@@ -13,6 +13,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import Tensor, nn
 
 from harness.batching import Batches
@@ -137,10 +138,15 @@ class Training(pl.LightningModule):
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, index: int) -> None:
         self.model.head.constrain(self.model.encoder)
-        self.clock.step(len(batch.rows), batch.units)
+        processes = self.trainer.world_size  # the others' batches are like this one
+        self.clock.step(len(batch.rows) * processes, batch.units * processes)
 
     def on_train_epoch_end(self) -> None:
-        loss = self._loss.item() / max(1, self._examples)
+        # Of all processes: they must agree on whether the training diverged, or one would wait for ever for the others.
+        loss, examples = self.trainer.strategy.reduce(
+            torch.stack([self._loss, self._loss.new_tensor(self._examples)]), reduce_op="sum"
+        ).tolist()
+        loss /= max(1, examples)
         trained = time.perf_counter()
         if not math.isfinite(loss):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
@@ -153,8 +159,10 @@ class Training(pl.LightningModule):
         self.seconds["dev"] += ended - trained
         row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
         self.curve.append(row | scores | {"seconds": ended - self._began})
-        rate = self._examples / max(1e-9, trained - self._began)
-        print(f"epoch {row['epoch']}: train loss {loss:.4f}, dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s")
+        rate = examples / max(1e-9, trained - self._began)
+        if self.global_rank == 0:
+            told = f"dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s"
+            print(f"epoch {row['epoch']}: train loss {loss:.4f}, {told}")
 
     def _selection(self, metric: float, dev_loss: float) -> float:
         """What epochs and learning rates are compared by (higher is better); a dev loss that is not finite loses every tie."""
@@ -173,7 +181,8 @@ def fit(
 ) -> dict[str, Any]:
     """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with the weights of its best dev epoch.
 
-    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs.
+    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs, and how several processes shared
+    the work; in all but the first of them, nothing.
     """
     always: dict[str, Any] = {"save_on_train_epoch_end": True, "enable_version_counter": False}
     keep = ModelCheckpoint(folder, "best", "selection", mode="max", **always)
@@ -185,10 +194,13 @@ def fit(
         trainer = pl.Trainer(
             accelerator="auto",
             devices=devices,
-            strategy=strategy,
+            # A parameter that the loss does not reach (a reader's threshold for no answer) would stop DDP's second step otherwise.
+            strategy="ddp_find_unused_parameters_true" if devices > 1 else strategy,
+            # In a job of SLURM or torchrun, Lightning would leave it to them to start the processes, who know nothing of this cell.
+            plugins=LightningEnvironment(),
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
-            limit_train_batches=-(-PILOT_EXAMPLES // training.settings["batch_size"]) if pilot else 1.0,
+            limit_train_batches=-(-PILOT_EXAMPLES // (devices * training.settings["batch_size"])) if pilot else 1.0,
             gradient_clip_val=training.settings["clip"],
             callbacks=[] if pilot else [keep, newest, stop],
             reload_dataloaders_every_n_epochs=1,
@@ -206,11 +218,19 @@ def fit(
         else:
             keep.best_model_path = str(folder / "best.ckpt")
             training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
-    if pilot:
+    if pilot or training.global_rank > 0:
         return {}
     best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
     training.load_state_dict(best["state_dict"])
-    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)}
+    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices)
+
+
+def _sharing(batch_size: int, devices: int) -> dict[str, Any]:
+    """What a record tells of training on several devices; nothing for one."""
+    if devices == 1:
+        return {}
+    effective = {"processes": devices, "effective_batch_size": devices * batch_size}
+    return {"parallel": effective | {"sampler": "whole batches in turn, none left out", "learning_rate": "as given, not scaled"}}
 
 
 def _stopped(last: Path) -> bool:

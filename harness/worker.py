@@ -18,7 +18,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from harness import measure, registry
+from harness import measure, ranks, registry
 from harness.analysis import known_words, outcomes
 from harness.batching import length_buckets
 from harness.corpus import Batch, Corpus, limit
@@ -39,9 +39,7 @@ NOT_CONSTRUCTOR = ("training", "limits", "vectors")
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
     """Carry out a cell and return its record; predictions are saved on the way. Divergence and out-of-memory are results."""
-    for plugin in settings.plugins:
-        registry.add_plugin(plugin)
-    torch.set_num_threads(settings.threads)
+    _set_up(settings)
     record = Record.skeleton(cell, "ok", command=settings.command)
     began = time.perf_counter()
     try:
@@ -66,6 +64,12 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if error is not None:
         record.error = {"type": type(error).__name__, "message": str(error), "log": os.path.relpath(settings.log(cell), settings.results)}
     return record
+
+
+def _set_up(settings: Settings) -> None:
+    for plugin in settings.plugins:
+        registry.add_plugin(plugin)
+    torch.set_num_threads(settings.threads)
 
 
 def _checkpoints(cell: Cell, settings: Settings) -> Path:
@@ -188,18 +192,32 @@ def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entr
     return registry.load(entry)(**settings), wrapped, dict(wrapped.hyperparameters)
 
 
+def train_along(cell: Cell, settings: Settings) -> None:
+    """What a further process of a cell on several devices does (:mod:`harness.ranks`): the training, and nothing that comes after it."""
+    _set_up(settings)
+    _fitted(cell, settings)
+
+
 def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
     """A cell trained by gradients."""
+    if cell.devices > 1:
+        ranks.lead(cell, settings)
+    assembly, training, pilots, kept = _fitted(cell, settings)
+    fields = _score_and_measure(cell, settings, assembly, training, kept)
+    tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
+    fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
+    return fields
+
+
+def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Training | None], dict[str, Any]]:
+    """What the model was built from, the training at the best learning rate, the pilots at all, and what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings)
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
     epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"]))
-    fields = _score_and_measure(cell, settings, assembly, training, kept)
-    tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
-    fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
-    return fields
+    return assembly, training, pilots, kept
 
 
 def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Training | None]:

@@ -18,10 +18,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import psutil
 
@@ -169,6 +170,10 @@ class _Running:
             self.kill_at = time.monotonic() + GRACE
             self.signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End the cell at once; it leaves no record."""
+        self.signal(signal.SIGKILL)
+
     def signal(self, number: int) -> None:
         try:
             os.killpg(self.process.pid, number)
@@ -260,19 +265,24 @@ class _Running:
     def failure(self, status: str, type: str, message: str) -> Record:
         """Write and return the record that the cell's own process could not write."""
         seconds = {"total": round(time.monotonic() - self.clock, 3)}
-        return _written(failure(self.cell, self.settings, status, type, message, started=self.began, seconds=seconds), self.store)
+        return written(failure(self.cell, self.settings, status, type, message, started=self.began, seconds=seconds), self.store)
+
+
+def log_name(cell: Cell, settings: Settings) -> str:
+    """How a record names its cell's log: relative to the results folder where it lies inside."""
+    log = settings.log(cell)
+    return str(log.relative_to(settings.results)) if log.is_relative_to(settings.results) else str(log)
 
 
 def failure(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
-    """The record of a cell that did not end ok; its log is named relative to the results folder where it lies inside."""
-    log = settings.log(cell)
-    name = str(log.relative_to(settings.results)) if log.is_relative_to(settings.results) else str(log)
-    error = {"type": type, "message": message, "log": name}
+    """The record of a cell that did not end ok."""
+    error = {"type": type, "message": message, "log": log_name(cell, settings)}
     machine = environment() | {"threads": settings.threads}
     return Record.skeleton(cell, status, command=settings.command, error=error, environment=machine, **fields)
 
 
-def _written(record: Record, store: Store) -> Record:
+def written(record: Record, store: Store) -> Record:
+    """The record, which is on disk by then, unless the disk would not have it: then a warning says so."""
     try:
         store.write(record)
     except RecordError as error:
@@ -301,6 +311,21 @@ class _Stop:
             signal.signal(number, handler)
 
 
+class Started(Protocol):
+    """A cell that runs somewhere."""
+
+    cell: Cell
+
+    def poll(self) -> Record | None:
+        """Its record once it has ended."""
+
+    def stop(self, status: str, message: str) -> None:
+        """End it soon; its record will say why."""
+
+    def kill(self) -> None:
+        """End it at once, without a record."""
+
+
 def run(
     cells: Sequence[Cell],
     settings: Settings,
@@ -310,23 +335,48 @@ def run(
     started: Callable[[Cell], None] = lambda cell: None,
     ended: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
-    """Run every cell and return their records in the order they ended.
+    """Run every cell and return their records in the order they ended; the rest is as in :func:`carry_out`.
 
-    ``function`` is ``module:name`` of ``(cell, settings) -> Record``, called in the cell's process; ``started`` and ``ended`` are
-    called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as ``interrupted``. A cell that
-    another run on the same results folder is running is waited for; it ends with that run's record, or is run here if that run dies.
+    ``function`` is ``module:name`` of ``(cell, settings) -> Record``, called in the cell's process.
+    """
+    found = gpus()
+
+    def place(cell: Cell, slot: int) -> _Running:
+        devices = range(slot * cell.devices, (slot + 1) * cell.devices)
+        return _Running(cell, settings, function, ",".join(found[i % len(found)] for i in devices) if found else None)
+
+    def pause(running: Iterable[_Running]) -> None:
+        wait([one.process.sentinel for one in running], timeout=POLL)
+
+    return carry_out(cells, settings, workers, place, pause, started, ended)
+
+
+S = TypeVar("S", bound=Started)
+
+
+def carry_out(
+    cells: Sequence[Cell],
+    settings: Settings,
+    workers: int,
+    place: Callable[[Cell, int], S],
+    pause: Callable[[Iterable[S]], None],
+    started: Callable[[Cell], None],
+    ended: Callable[[Record], None],
+) -> list[Record]:
+    """Have every cell run, ``workers`` at a time, and return their records in the order they ended.
+
+    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until one of the cells has ended;
+    ``started`` and ``ended`` are called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as
+    ``interrupted``. A cell that another run on the same results folder is running is waited for; it ends with that run's record, or is
+    run here if that run dies.
     """
     waiting, elsewhere = list(reversed(cells)), []
     store, claims = Store(settings.results), Claims(settings.work / "claims")
     before = {cell.key: _stamp(store, cell) for cell in cells}
-    found = gpus()
     free = list(reversed(range(workers)))
-    running: dict[int, _Running] = {}
+    running: dict[int, S] = {}
     records: list[Record] = []
     look_again = 0.0
-
-    def visible(slot: int, devices: int) -> str | None:
-        return ",".join(found[(slot * devices + i) % len(found)] for i in range(devices)) if found else None
 
     def finish(record: Record) -> None:
         claims.release(record.cell)
@@ -344,17 +394,17 @@ def run(
             return
         slot = free.pop()
         try:
-            running[slot] = _Running(cell, settings, function, visible(slot, cell.devices))
+            running[slot] = place(cell, slot)
         except (EOFError, OSError) as error:
             free.append(slot)
-            finish(_written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store))
+            finish(written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store))
 
     with _Stop() as stop:
         try:
             while running or ((waiting or elsewhere) and not stop.asked):
                 while free and waiting and not stop.asked:
                     start(waiting.pop())
-                wait([one.process.sentinel for one in running.values()], timeout=POLL)
+                pause(running.values())
                 claims.beat()
                 for slot, one in list(running.items()):
                     if stop.asked > 1:
@@ -368,6 +418,6 @@ def run(
                     waiting, elsewhere = elsewhere[::-1], []
         finally:
             for one in running.values():  # a callback raised
-                one.signal(signal.SIGKILL)
+                one.kill()
                 claims.release(one.cell)
     return records
