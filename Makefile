@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 RESULTS ?= runs
-FUZZ ?= 1000
+FUZZ ?= 200
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
@@ -26,8 +26,9 @@ test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
 
 test-faults: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
 	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/test_engine_ray.py tests/faults
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pytest -q tests/bench --benchmark-only

@@ -231,7 +231,8 @@ class _Remote:
                 raise UsageError(f"--engine ray: a node cannot load archbench ({error.cause}); install it on every node") from error
             return self._failure("failed", str(error))
         except exceptions.RayError as error:
-            return self._failure(*(self.verdict or ("failed", f"lost {RETRIES + 1} times with its Ray worker or node: {error}")))
+            message = f"lost {RETRIES + 1} times with its Ray worker or node; the same command runs it again: {error}"
+            return self._failure(*(self.verdict or ("interrupted", message)))
 
     def _received(self, result: Result) -> Record:
         """Put what came back into the results folder, the record last: where it is, the rest is too."""

@@ -5,37 +5,12 @@ What was injected and what was lost is counted, and written as a table to the fi
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
-
-from harness.records import Record, Store
-
-ROOT = Path(__file__).resolve().parents[2]
-GRID = (
-    *("run", "-a", "avg_vectors,naive_bayes,dan,birnn", "-t", "sst2", "--seeds", "0,1,2", "--protocol", "equal"),
-    *("--max-train", "300", "--max-epochs", "3", "--workers", "2", "--mlflow", "none", "-o", "birnn.hidden=32"),
-)
-CELLS = 12
-
-
-@dataclass
-class Row:
-    """One line of the table: faults of a kind, and what they cost."""
-
-    kind: str
-    injected: int
-    cells: int
-    lost: int = 0
-    doubled: int = 0
-    damaged: int = 0
+from grids import CELLS, GRID, Row, document, finish, results_of
 
 
 @pytest.fixture(scope="session")
@@ -45,63 +20,6 @@ def table() -> Iterator[list[Row]]:
     yield rows
     if path := os.environ.get("ARCHBENCH_RELIABILITY"):
         Path(path).write_text(document(rows), encoding="utf-8")
-
-
-def document(rows: list[Row]) -> str:
-    """The Markdown text of ``results/reliability.md``."""
-    lines = ["# Reliability", "", "Made by `make test-faults`: every fault was done for real to grids of real cells (tests/faults/)."]
-    lines += ["After each, the same command was run again until all cells had ended.", ""]
-    lines += ["| fault | injected | cells | lost | doubled | damaged files |", "|---|---:|---:|---:|---:|---:|"]
-    for row in rows:
-        lines.append(f"| {row.kind} | {row.injected} | {row.cells} | {row.lost} | {row.doubled} | {row.damaged} |")
-    fuzz = os.environ.get("ARCHBENCH_FUZZ_REPORT")
-    if fuzz and Path(fuzz).is_file():
-        lines += ["", "Bad inputs (tests/fuzz/): refused with an error that names the file, or read; anything else is uncaught.", ""]
-        lines += ["| parser | tried | refused | uncaught |", "|---|---:|---:|---:|"]
-        for parser, counts in sorted(json.loads(Path(fuzz).read_text()).items()):
-            lines.append(f"| {parser} | {counts['tried']:,} | {counts['refused']:,} | {counts['uncaught']} |")
-    return "\n".join(lines) + "\n"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
-
-
-def start(results: Path, *arguments: str, **options) -> subprocess.Popen[str]:
-    """Start `archbench` on a results folder."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | options.pop("env", {})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command(*arguments, "--results", str(results)), env=environment, **pipes | options)
-
-
-def finish(results: Path, *arguments: str, **options) -> tuple[int, str]:
-    """Run `archbench` to its end; exit code and what it printed."""
-    process = start(results, *arguments, **options)
-    told, _ = process.communicate(timeout=600)
-    return process.returncode, told
-
-
-def cells_of(run: subprocess.Popen) -> list[psutil.Process]:
-    """The processes in which a run's cells are at this moment: each leads a session of its own."""
-    found = []
-    for process in psutil.Process(run.pid).children(recursive=True):
-        try:
-            if os.getsid(process.pid) == process.pid:
-                found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess):
-            continue
-    return found
-
-
-def results_of(folder: Path) -> dict[tuple[str, int], tuple[str, dict, str]]:
-    """Status, test scores and digest of the predictions of every record, by architecture and seed; nothing damaged is passed over."""
-    store = Store(folder)
-    records: list[Record] = list(store.all())
-    assert not store.damaged
-    assert not [path for path in (folder / "records").rglob(".*.tmp")], "a half-written file"
-    found = {(r.architecture, r.seed): (r.status, r.scores.get("test", {}), (r.predictions or {}).get("sha256", "")) for r in records}
-    assert len(found) == len(records), "a cell has two records"
-    return found
 
 
 @pytest.fixture(scope="session")

@@ -11,38 +11,35 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import CELLS, GRID, cells_of, finish, results_of, start
+from grids import CELLS, GRID, Row, cells_of, finish, ray_workers_of, results_of, start
 
 KILLS = int(os.environ.get("ARCHBENCH_KILLS", "50"))
 """Of each victim."""
 
 
+VICTIMS = {
+    "the run itself": ((), lambda run: [psutil.Process(run.pid)]),
+    "a cell": ((), cells_of),
+    "a Ray worker": (("--engine", "ray"), ray_workers_of),
+}
+
+
 def kill_at_random(run: subprocess.Popen, victim: str, generator: random.Random) -> bool:
-    """Wait for a random moment of the run, then kill; False when the run was over by then."""
-    time.sleep(generator.uniform(0.2, 8.0))
-    if run.poll() is not None:
-        return False
-    if victim == "the run itself":
-        run.kill()
-        run.wait()
-        return True
-    for _ in range(100):  # until a cell is running
-        if cells := cells_of(run):
-            try:
-                generator.choice(cells).kill()
-            except psutil.NoSuchProcess:
-                continue
+    """Wait for a random moment of the run, then kill; False when there was nobody to kill, as the run was over by then."""
+    time.sleep(generator.uniform(0.2, 5.0))
+    while run.poll() is None:
+        try:
+            generator.choice(VICTIMS[victim][1](run)).kill()
             return True
-        if run.poll() is not None:
-            return False
-        time.sleep(0.1)
+        except (IndexError, psutil.NoSuchProcess):  # no cell is running at this moment
+            time.sleep(0.1)
     return False
 
 
-@pytest.mark.parametrize("victim", ["the run itself", "a cell"])
+@pytest.mark.parametrize("victim", VICTIMS)
 def test_nothing_is_lost_or_doubled_or_different(tmp_path: Path, undisturbed, table, victim):
-    from conftest import Row
-
+    if victim == "a Ray worker":
+        pytest.importorskip("ray", reason="pip install 'archbench[ray]' to kill its workers")
     generator = random.Random(victim)
     killed = grids = lost = doubled = 0
     while killed < KILLS:
@@ -50,7 +47,7 @@ def test_nothing_is_lost_or_doubled_or_different(tmp_path: Path, undisturbed, ta
         grids += 1
         code = None
         while code != 0:
-            run = start(folder, *GRID, stdout=subprocess.DEVNULL)
+            run = start(folder, *GRID, *VICTIMS[victim][0], stdout=subprocess.DEVNULL)
             while killed < KILLS and run.poll() is None:
                 killed += kill_at_random(run, victim, generator)
             code = run.wait(timeout=600)

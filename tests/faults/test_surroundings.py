@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import CELLS, GRID, Row, finish, results_of, start
+from grids import CELLS, GRID, Row, finish, results_of, start
 
 from harness.records import Store
 
