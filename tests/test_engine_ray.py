@@ -92,7 +92,7 @@ def test_a_cell_whose_workers_are_always_lost_ends_in_a_record(make_cell, make_s
     monkeypatch.setattr(engine, "RETRIES", 1)
     settings = make_settings()
     [record] = run([make_cell("always_kills_worker")], settings)
-    assert (record.status, record.error["type"]) == ("failed", "engine")
+    assert (record.status, record.error["type"]) == ("interrupted", "engine")
     assert "lost 2 times" in record.error["message"]
     assert len(attempts(settings)) == 2
 
