@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jinja2
+import pytest
 
 import harness.leaderboard
 from harness import registry
@@ -23,10 +24,17 @@ def architecture(id: str, name: str, *, family: str = "recurrent", year: int = 2
     return registry.Entry(id, "architectures", file, options.pop("class_name", "Model"), MappingProxyType(known | options))
 
 
-def task(id: str, type: str, metric: str) -> registry.Entry:
-    """A registered task with 1,000 training examples."""
-    known = {"name": id.upper(), "type": type, "metrics": (metric,), "main_metric": metric, "sizes": {"train": 1000, "test": 100}}
+def task(id: str, type: str, *metrics: str) -> registry.Entry:
+    """A registered task with 1,000 training examples; the first metric is the main one."""
+    known = {"name": id.upper(), "type": type, "metrics": metrics, "main_metric": metrics[0], "sizes": {"train": 1000, "test": 100}}
     return registry.Entry(id, "tasks", Path(f"{id}.py"), "Adapter", MappingProxyType(known | {"epochs": 5, "protocol": "x", "version": 1}))
+
+
+def register_alone(monkeypatch: pytest.MonkeyPatch, architectures: Sequence[registry.Entry], tasks: Sequence[registry.Entry]) -> None:
+    """Have these registered and nothing else, whatever the repository holds."""
+    entries = {"architectures": architectures, "tasks": tasks}
+    monkeypatch.setattr(registry, "entries", lambda sort: {entry.id: entry for entry in entries[sort]})
+    monkeypatch.setattr(registry, "broken", lambda sort: {})
 
 
 def board_of(store: Store, architectures: Sequence[registry.Entry], tasks: Sequence[registry.Entry], *published: Published) -> Board:

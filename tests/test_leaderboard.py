@@ -10,28 +10,17 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
+from made_pages import architecture, register_alone, task
 from made_records import record
 
 import leaderboard
-from harness import registry
 from harness.records import Record, Store
 
 ROOT = Path(__file__).resolve().parent.parent
 EVIL = "<img src=x onerror=alert(1)>"
-
-
-def architecture(id: str, name: str, *, family: str = "recurrent", year: int = 2015, **options: Any) -> registry.Entry:
-    known = {"name": name, "kind": "text", "paper": "Somebody 2015", "source": "survey", "year": year, "deviations": (), "version": 1}
-    return registry.Entry(id, "architectures", Path(family) / f"{id}.py", "Model", MappingProxyType(known | options))
-
-
-def task(id: str, type: str, metrics: tuple[str, ...], train: int = 1000) -> registry.Entry:
-    known = {"name": id.upper(), "type": type, "metrics": metrics, "main_metric": metrics[0], "sizes": {"train": train, "test": 100}}
-    return registry.Entry(id, "tasks", Path(f"{id}.py"), "Adapter", MappingProxyType(known | {"epochs": 5, "protocol": "x", "version": 1}))
 
 
 KNOWN = {
@@ -43,21 +32,20 @@ KNOWN = {
         architecture("nse", "Neural semantic encoder", family="memory"),
     ],
     "tasks": [
-        task("sst2", "classify", ("accuracy", "macro_f1")),
-        task("sst5", "classify", ("accuracy",)),
-        task("wikiqa", "rank", ("map", "mrr")),
-        task("squad1", "extract", ("f1", "exact_match")),
-        task("conll2003_ner", "tag", ("span_f1",)),
-        task("fsdd", "transcribe", ("wer", "cer")),
+        task("sst2", "classify", "accuracy", "macro_f1"),
+        task("sst5", "classify", "accuracy"),
+        task("wikiqa", "rank", "map", "mrr"),
+        task("squad1", "extract", "f1", "exact_match"),
+        task("conll2003_ner", "tag", "span_f1"),
+        task("fsdd", "transcribe", "wer", "cer"),
     ],
 }
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """Five architectures and six tasks, whatever the repository holds."""
-    monkeypatch.setattr(registry, "entries", lambda sort: {entry.id: entry for entry in KNOWN[sort]})
-    monkeypatch.setattr(registry, "broken", lambda sort: {})
+    """Five architectures and six tasks."""
+    register_alone(monkeypatch, **KNOWN)
 
 
 def plots_of(page: str) -> list[tuple[str, dict[str, Any]]]:

@@ -9,14 +9,13 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
+from made_pages import architecture, register_alone, task
 from made_records import judged, record
 
 import leaderboard
-from harness import registry
 from harness.leaderboard import bundles
 from harness.leaderboard.board import LeaderboardError
 from harness.leaderboard.latex import escape, latex
@@ -26,27 +25,14 @@ from harness.records import Record, Store
 EVIL = "<img src=x onerror=alert(1)> </script> \\input{|ls} $x$ a_b & 50% #1 ~^ {"
 
 
-def entry(sort: str, id: str, file: str, **options: Any) -> registry.Entry:
-    return registry.Entry(id, sort, Path(file), "Any", MappingProxyType({"name": id.upper(), "version": 1, "deviations": ()} | options))
-
-
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    plain = {"kind": "text", "paper": "Somebody 2015", "source": "survey", "year": 2015}
-    entries = {
-        "architectures": [
-            entry("architectures", "dan", "feedforward/dan.py", **plain),
-            entry("architectures", "nse", "memory/nse.py", **plain),
-            entry("architectures", "evil", "memory/evil.py", **plain | {"name": EVIL, "deviations": (EVIL,)}),
-        ],
-        "tasks": [
-            entry(
-                "tasks", "sst2", "s.py", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 1000}, protocol="x"
-            )
-        ],
-    }
-    monkeypatch.setattr(registry, "entries", lambda sort: {each.id: each for each in entries[sort]})
-    monkeypatch.setattr(registry, "broken", lambda sort: {})
+    architectures = [
+        architecture("dan", "DAN", family="feedforward"),
+        architecture("nse", "NSE", family="memory"),
+        architecture("evil", EVIL, family="memory", deviations=(EVIL,)),
+    ]
+    register_alone(monkeypatch, architectures, [task("sst2", "classify", "accuracy")])
 
 
 @pytest.fixture
@@ -116,8 +102,8 @@ def test_csv_and_json_hold_the_same_facts(build):
 
 
 def test_intervals_and_ties_are_exported(build, tmp_path):
-    for architecture, right in (("nse", 90), ("dan", 89), ("evil", 40)):
-        judged(Store(tmp_path), "1" * right + "0" * (100 - right), architecture=architecture)
+    for name, right in (("nse", 90), ("dan", 89), ("evil", 40)):
+        judged(Store(tmp_path), "1" * right + "0" * (100 - right), architecture=name)
     out = build()
     found = results(out)
     assert {name: result["shares_first_place"] for name, result in found.items()} == {"nse": True, "dan": True, "evil": False}

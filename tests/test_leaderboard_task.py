@@ -6,14 +6,12 @@ import html
 import json
 import re
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import pytest
+from made_pages import architecture, register_alone, task
 from made_records import judged, record
 
 import leaderboard
-from harness import registry
 from harness.leaderboard.board import LeaderboardError, annotated, read, read_published
 from harness.leaderboard.front import agreement_table, best_table, coverage_table, gaps_table
 from harness.leaderboard.plots import Point, front, task_plots
@@ -26,37 +24,16 @@ SECTION = ("local", "equal")
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-def entry(sort: str, id: str, file: str, **options: Any) -> registry.Entry:
-    return registry.Entry(id, sort, Path(file), "Any", MappingProxyType({"name": id.upper(), "version": 1, "deviations": ()} | options))
-
-
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """Four architectures of three families and two tasks, whatever the repository holds."""
-    plain = {"kind": "text", "paper": "Somebody 2015", "source": "survey", "year": 2015}
-    entries = {
-        "architectures": [
-            entry("architectures", "dan", "feedforward/dan.py", **plain),
-            entry("architectures", "bilstm", "recurrent/bilstm.py", **plain | {"kind": "seq"}),
-            entry("architectures", "nse", "memory/nse.py", **plain | {"name": EVIL}),
-            entry("architectures", "bert", "pretrained/bert.py", **plain),
-        ],
-        "tasks": [
-            entry(
-                "tasks",
-                "sst2",
-                "sst2.py",
-                type="classify",
-                metrics=("accuracy",),
-                main_metric="accuracy",
-                sizes={"train": 1000},
-                protocol="x",
-            ),
-            entry("tasks", "fsdd", "fsdd.py", type="transcribe", metrics=("wer",), main_metric="wer", sizes={"train": 1000}, protocol="x"),
-        ],
-    }
-    monkeypatch.setattr(registry, "entries", lambda sort: {each.id: each for each in entries[sort]})
-    monkeypatch.setattr(registry, "broken", lambda sort: {})
+    """Four architectures of four families and two tasks."""
+    architectures = [
+        architecture("dan", "DAN", family="feedforward"),
+        architecture("bilstm", "BILSTM", kind="seq"),
+        architecture("nse", EVIL, family="memory"),
+        architecture("bert", "BERT", family="pretrained"),
+    ]
+    register_alone(monkeypatch, architectures, [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")])
 
 
 @pytest.fixture
@@ -83,8 +60,8 @@ def cell(table: Table, row: str, column: str, block: int = 0) -> list[str]:
 
 def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(store):
     """A bold number alone would sell chance as progress."""
-    for architecture, right in (("dan", 89), ("bilstm", 90), ("bert", 40)):
-        judged(store, "1" * right + "0" * (100 - right), architecture=architecture)
+    for name, right in (("dan", 89), ("bilstm", 90), ("bert", 40)):
+        judged(store, "1" * right + "0" * (100 - right), architecture=name)
     [table] = task_tables(read(store.folder), "sst2")
     assert [cell(table, name, "rank") for name in ("BILSTM", "DAN", "BERT")] == [
         ["1, shares first place"],
