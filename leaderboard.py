@@ -28,7 +28,7 @@ from harness.leaderboard.gaps import gap_table
 from harness.leaderboard.latex import latex
 from harness.leaderboard.page import Page
 from harness.leaderboard.plots import task_plots
-from harness.leaderboard.story import story_page
+from harness.leaderboard.story import rank_in_background, story_page
 from harness.leaderboard.survey import survey_tables
 from harness.leaderboard.table import Table, markdown
 from harness.leaderboard.task import task_tables
@@ -70,8 +70,9 @@ def write(board: Board, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     gaps = [table for table in [gap_table(board)] if table]
     survey = [*survey_tables(board), *gaps]
-    tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
-    pages = [*task_pages(board, tasks), tables_page(survey), *architecture_pages(board), compare_page(board), story_page(board)]
+    with rank_in_background(board) as ranked:
+        tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
+        pages = [*task_pages(board, tasks), tables_page(survey), *architecture_pages(board), compare_page(board), story_page(board, ranked)]
     pages.append(front_page(board))  # the last one: it shows what the others noticed
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True

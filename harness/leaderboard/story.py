@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,14 +68,17 @@ class Ranking:
     table: Table | None = None
 
 
-def story_page(board: Board) -> Page:
-    """All pictures, in the order of the tasks."""
+Ranked = Callable[[Section], Ranks | None]
+
+
+def story_page(board: Board, ranked: Ranked | None = None) -> Page:
+    """All pictures, in the order of the tasks; ``ranked`` knows the ranks of a section already (:func:`rank_in_background`)."""
     catalogue = read_catalogue(board)
     families = sorted({*(entry.family for entry in board.architectures.values()), *(each.family for each in catalogue.values())})
     parts = {
         "lead": LEAD,
         "tasks": list(_stories(board, catalogue, families)),
-        "rankings": [_ranking(board, section) for section in board.sections],
+        "rankings": [_ranking(board, section, ranked) for section in board.sections],
     }
     return Page("story.html", "Families over time", "story.html", parts)
 
@@ -203,12 +209,26 @@ def best_so_far(points: Iterable[Point], *, lower: bool) -> list[tuple[int, floa
 # --- ranks across tasks ---
 
 
-def _ranking(board: Board, section: Section) -> Ranking:
+@contextmanager
+def rank_in_background(board: Board) -> Iterator[Ranked]:
+    """Ranks every section in a process beside this one, as what autorank imports takes seconds; the result waits for it."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)) as pool:
+        begun = {section: pool.submit(critical_difference, *_to_rank(board, section)) for section in board.sections}
+        yield lambda section: begun[section].result()
+
+
+def _to_rank(board: Board, section: Section) -> tuple[dict[str, dict[str, float]], set[str]]:
+    """What :func:`critical_difference` takes."""
+    scores, metrics = ranked_scores(board, section)
+    return scores, {task for task, metric in metrics.items() if metric in LOWER_IS_BETTER}
+
+
+def _ranking(board: Board, section: Section, ranked: Ranked | None) -> Ranking:
     """Mean ranks with the critical difference, of the architectures that have a score on every task that is counted."""
     scores, metrics = ranked_scores(board, section)
     title = f"Across tasks: {section_title(section)}"
     id = f"ranks-{'-'.join(section)}"
-    ranks = critical_difference(scores, {task for task, metric in metrics.items() if metric in LOWER_IS_BETTER})
+    ranks = ranked(section) if ranked else critical_difference(*_to_rank(board, section))
     if ranks is None:
         most = max((len(mine) for mine in scores.values()), default=0)
         lead = "No ranks: they take 3 architectures or more that share 5 tasks or more, and the package autorank (extra stats)."
