@@ -79,11 +79,11 @@ def cells_of(run: subprocess.Popen) -> list[psutil.Process]:
 
 
 def ray_workers_of(run: subprocess.Popen) -> list[psutil.Process]:
-    """The Ray workers that have a cell of the run at this moment: Ray writes what they do into their command lines."""
+    """The Ray workers that have a cell at this moment: Ray writes the name of their task, "birnn on sst2, seed 0", into their titles."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        cmdline = process.info["cmdline"] or [""]
-        if cmdline[0].startswith("ray::run_here"):
+        title = " ".join(process.info["cmdline"] or [])
+        if title.startswith("ray::") and " on sst2" in title:
             found.append(process)
     return found
 
