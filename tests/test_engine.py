@@ -203,8 +203,9 @@ def test_a_callback_that_raises_leaves_no_cell_running(make_cell, make_settings)
 
     with pytest.raises(RuntimeError, match="broken callback"):
         local.run([make_cell("sleeps"), make_cell("fine")], make_settings(), workers=2, function=FAKE, ended=ended)
-    servers = {child.pid for child in psutil.Process().children()}
-    cells = [p.pid for p in psutil.Process().children(recursive=True) if p.pid not in servers]
+    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]  # not another test's browser
+    assert servers
+    cells = [process.pid for server in servers for process in server.children(recursive=True)]
     assert all(gone(pid) for pid in cells), "no cell survives its engine"
 
 
