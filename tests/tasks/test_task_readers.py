@@ -45,7 +45,12 @@ def test_a_truncated_gzip_file_is_refused(write, tmp_path):
         list(lines(path))
 
 
-@pytest.mark.parametrize("content", [b"not gzip at all", gzip.compress(b"abc" * 999)[:20] + b"\x00\xff" * 40])
+# Named, because the bytes hold the time of day: each of pytest-xdist's processes would call the test otherwise.
+@pytest.mark.parametrize(
+    "content",
+    [b"not gzip at all", gzip.compress(b"abc" * 999)[:20] + b"\x00\xff" * 40],
+    ids=["not gzip at all", "a gzip header before rubbish"],
+)
 def test_a_damaged_gzip_file_is_refused(content, tmp_path):
     """Neither a wrong header nor broken compressed data may escape as a zlib error."""
     path = tmp_path / "bad.txt.gz"
