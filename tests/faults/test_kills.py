@@ -26,7 +26,7 @@ VICTIMS = {
 
 def kill_at_random(run: subprocess.Popen, victim: str, generator: random.Random) -> bool:
     """Wait for a random moment of the run, then kill; False when there was nobody to kill, as the run was over by then."""
-    time.sleep(generator.uniform(0.2, 5.0))
+    time.sleep(generator.uniform(0.2, 2.5))
     while run.poll() is None:
         try:
             generator.choice(VICTIMS[victim][1](run)).kill()
