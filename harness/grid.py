@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import inspect
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -201,16 +202,20 @@ def _parsed(override: Override, default: Any) -> Any:
         raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
 
 
+LONGEST_HEAD = 1 << 20
+"""Bytes read of each of the first two lines of a file of vectors: a gigabyte without a line break is no such file."""
+
+
 def _described(file: Path) -> dict[str, Any]:
     """Name, SHA-256 and dimensions of a file of word vectors (GloVe or word2vec text format)."""
     try:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            head = [stream.readline().decode("utf-8").split() for _ in range(2)]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+            head = [stream.readline(LONGEST_HEAD).decode("utf-8").split() for _ in range(2)]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UsageError(f"--vectors {file}: {error}; expected a text file of lines `word number number ...`") from error
-    has_header = len(head[0]) == 2 and all(field.isdigit() for field in head[0])
+    has_header = len(head[0]) == 2 and all(field.isdecimal() for field in head[0])
     first = head[1] if has_header else head[0]
     try:
         dims = len([float(field) for field in first[1:]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -69,9 +70,20 @@ def test_a_cap_and_other_vectors_are_other_cells(tmp_path):
     assert only(vectors=file).hyperparameters["vectors"]["dims"] == 3, "word2vec's first line is counts"
 
 
-@pytest.mark.parametrize("content", [b"", b"just words\n", b"5 300\nthe 0.1\n", b"\xff\xfe\n"])
-def test_a_file_that_holds_no_vectors_is_named(tmp_path, content):
-    file = tmp_path / "odd.txt"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("odd.txt", b""),
+        ("odd.txt", b"just words\n"),
+        ("odd.txt", b"5 300\nthe 0.1\n"),
+        ("odd.txt", b"\xff\xfe\n"),
+        ("odd.txt", "3 ²\nthe 0.1\n".encode()),
+        ("odd.txt.gz", gzip.compress(b"the 0.1\n" * 999)[:20] + b"\x00\xff" * 40),
+    ],
+    ids=["empty", "no numbers", "fewer than announced", "not UTF-8", "a raised digit", "broken compression"],
+)
+def test_a_file_that_holds_no_vectors_is_named(tmp_path, name, content):
+    file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UsageError, match=r"--vectors .*odd\.txt"):
         only(vectors=file)
