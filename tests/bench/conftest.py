@@ -1,0 +1,73 @@
+"""Benchmarks side by side: ours and a peer in turn, so that what else the machine does meets both alike.
+
+``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names a JSON file to keep it in.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from targets import HEADINGS, Row, lines, save
+
+ROWS: list[Row] = []
+
+
+@pytest.fixture
+def enter() -> Callable[[Row], None]:
+    """Enter a row into the table of targets."""
+    return ROWS.append
+
+
+@pytest.fixture
+def beside(benchmark, enter) -> Callable[..., float]:
+    """Time ``ours`` by pytest-benchmark, with a round of ``theirs`` before each of its rounds; enter and return theirs / ours (medians).
+
+    Both are called without arguments, or with what ``prepare`` returns (it is called before each of them and not timed).
+    """
+
+    def compare(
+        what: str,
+        against: str,
+        target: float,
+        ours: Callable[..., Any],
+        theirs: Callable[..., Any],
+        *,
+        rounds: int = 7,
+        prepare: Callable[[], tuple] = tuple,
+        why: str = "",
+    ) -> float:
+        times: list[float] = []
+
+        def setup() -> tuple[tuple, dict[str, Any]]:
+            given = prepare()
+            began = time.perf_counter()
+            theirs(*given)
+            times.append(time.perf_counter() - began)
+            return prepare(), {}
+
+        benchmark.pedantic(ours, setup=setup, rounds=rounds, warmup_rounds=1)
+        ratio = statistics.median(times[1:]) / benchmark.stats.stats.median
+        benchmark.extra_info |= {"beside": against, "ratio": ratio}
+        enter(Row(what, against, ">=", target, ratio, why=why))
+        return ratio
+
+    return compare
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The table, and the file it is kept in."""
+    if not ROWS:
+        return
+    table = [HEADINGS, *lines(ROWS)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(HEADINGS) - 1)]
+    terminalreporter.section("targets")
+    for row in table:
+        terminalreporter.line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]))
+    if path := os.environ.get("ARCHBENCH_SPEED"):
+        save(ROWS, Path(path))

@@ -1,0 +1,65 @@
+"""The table of ``make bench``: what was measured beside what, and whether it is as fast as it should be."""
+
+from __future__ import annotations
+
+import json
+import operator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+SIGNS = {">=": operator.ge, "<=": operator.le}
+
+
+@dataclass
+class Row:
+    """One target: ``measured`` has to lie on the right side (``sign``) of ``target``; both in ``unit`` ("x" for a ratio)."""
+
+    what: str
+    against: str
+    sign: str
+    target: float
+    measured: float
+    unit: str = "x"
+    why: str = ""
+    """For a target that is not met: where the limit lies, as was measured."""
+
+    @property
+    def met(self) -> bool:
+        return SIGNS[self.sign](self.measured, self.target)
+
+
+HEADINGS = ["what", "against", "target", "measured", "met"]
+
+
+def lines(rows: list[Row]) -> list[list[str]]:
+    """Cells of the table."""
+    return [
+        [
+            r.what,
+            r.against,
+            f"{r.sign} {r.target:g}{_spaced(r.unit)}",
+            f"{r.measured:.3g}{_spaced(r.unit)}",
+            "yes" if r.met else f"no: {r.why}",
+        ]
+        for r in rows
+    ]
+
+
+def _spaced(unit: str) -> str:
+    return unit if unit in ("x", "") else f" {unit}"
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table for ``results/speed.md``."""
+    shown = [HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in shown) + "\n"
+
+
+def save(rows: list[Row], path: Path) -> None:
+    """Keep the rows as JSON, from which the report is made."""
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> list[Row]:
+    """What :func:`save` kept."""
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
