@@ -102,7 +102,7 @@ def _whole_groups(groups: np.ndarray, batch_size: int, generator: np.random.Gene
     return [np.concatenate(batch) for batch in batches]
 
 
-class Batches(torch.utils.data.IterableDataset):
+class Batches:
     """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row numbers.
 
     Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In distributed training process
@@ -114,6 +114,10 @@ class Batches(torch.utils.data.IterableDataset):
         self.lengths, self.batch_size, self.collate, self.seed, self.groups = lengths, batch_size, collate, seed, groups
         self.epoch, self.rank, self.world = 0, 0, 1
 
+    def rows(self) -> list[np.ndarray]:
+        """Row numbers of this process's batches in this epoch."""
+        return self._buckets()[self.rank :: self.world]
+
     def _buckets(self) -> list[np.ndarray]:
         generator = np.random.default_rng([self.seed, self.epoch])
         return _divisible(length_buckets(self.lengths, self.batch_size, generator, self.groups), self.world, self.groups)
@@ -122,8 +126,7 @@ class Batches(torch.utils.data.IterableDataset):
         return len(self._buckets()) // self.world
 
     def __iter__(self) -> Iterator:
-        for rows in self._buckets()[self.rank :: self.world]:
-            yield self.collate(rows)
+        return map(self.collate, self.rows())
 
 
 def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import Tensor, nn
 
@@ -20,7 +20,7 @@ from harness.batching import Batches
 from harness.corpus import Batch, Split
 from harness.measure import StepClock
 from harness.metrics import LOWER_IS_BETTER, score
-from harness.model import Model, predict_with_loss
+from harness.model import Model, on_device, predict_with_loss
 
 PILOT_EXAMPLES = 6000
 """Training examples that a learning rate is tried on before the best one trains the cell."""
@@ -37,6 +37,14 @@ TIE_BREAK = 1e-5
 
 Without it, a transcriber whose error rate stays at 1 while its loss falls would be stopped before it says its first word.
 """
+
+
+CHUNK = 50
+"""Optimiser steps in one step of Lightning's loop, whose cost (0.4 ms) is that of a small model's whole training step."""
+
+
+SAVING_SHARE = 0.03
+"""Of the time of a fit: what may go into checkpoints to resume from. A cut fit repeats so many times longer than one takes to write."""
 
 
 class Diverged(Exception):
@@ -101,6 +109,9 @@ class Training(pl.LightningModule):
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
+        self.automatic_optimization = False
+        self.most_steps: int | None = None
+        """Optimiser steps after which an epoch is over; None: when all rows were seen."""
 
     def batches(self) -> Batches:
         """This epoch's batches."""
@@ -110,7 +121,10 @@ class Training(pl.LightningModule):
         return batches
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
-        return torch.utils.data.DataLoader(self.batches(), batch_size=None)
+        """Row numbers of the epoch's batches, by :data:`CHUNK`."""
+        rows = self.batches().rows()[: self.most_steps]
+        chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
+        return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
     def configure_optimizers(self) -> dict[str, Any]:
         trained = [p for p in self.parameters() if p.requires_grad]
@@ -124,20 +138,25 @@ class Training(pl.LightningModule):
         self._loss, self._examples = torch.zeros((), device=self.device), 0
         self.clock.pause()
 
-    def on_train_batch_start(self, batch: Batch, index: int) -> None:
+    def training_step(self, chunk: list[np.ndarray], index: int) -> None:
         if index == 0:
-            # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps processes apart. Not earlier: Lightning
-            # makes the epoch's iterator, which draws a number, before or after the start of the epoch.
+            # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps processes apart.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0]))
+        for rows in chunk:
+            self.optimise(on_device(self.train_split.collate(rows), self.device))
 
-    def training_step(self, batch: Batch, index: int) -> Tensor:
+    def optimise(self, batch: Batch) -> None:
+        """One step of the optimiser."""
+        chosen = self.optimizers()
+        chosen.zero_grad()
         loss = self.objective(batch)
+        self.manual_backward(loss)
+        self.clip_gradients(chosen, self.settings["clip"], "norm")
+        chosen.step()
+        self.lr_schedulers().step()
+        self.model.head.constrain(self.model.encoder)
         self._loss += loss.detach() * len(batch.rows)
         self._examples += len(batch.rows)
-        return loss
-
-    def on_train_batch_end(self, outputs: Any, batch: Batch, index: int) -> None:
-        self.model.head.constrain(self.model.encoder)
         processes = self.trainer.world_size  # the others' batches are like this one
         self.clock.step(len(batch.rows) * processes, batch.units * processes)
 
@@ -176,6 +195,20 @@ class Training(pl.LightningModule):
         self.curve, self.seconds = checkpoint["curve"], checkpoint["seconds"]
 
 
+class Newest(Checkpoint):
+    """Writes the newest epoch's checkpoint, from which a cut fit goes on, unless that would take more than a small share of the time."""
+
+    def __init__(self, file: Path):
+        self.file, self._next = file, 0.0
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        began = time.perf_counter()
+        if began >= self._next or trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs:
+            trainer.save_checkpoint(self.file)
+            ended = time.perf_counter()
+            self._next = ended + (ended - began) / SAVING_SHARE
+
+
 def fit(
     training: Training, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
 ) -> dict[str, Any]:
@@ -184,11 +217,13 @@ def fit(
     A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs, and how several processes shared
     the work; in all but the first of them, nothing.
     """
-    always: dict[str, Any] = {"save_on_train_epoch_end": True, "enable_version_counter": False}
-    keep = ModelCheckpoint(folder, "best", "selection", mode="max", **always)
-    newest = ModelCheckpoint(folder, "last", **always)  # `save_last` would write only when the best is written
+    keep = ModelCheckpoint(
+        folder, "best", "selection", mode="max", save_weights_only=True, save_on_train_epoch_end=True, enable_version_counter=False
+    )
     stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
+    if pilot:
+        training.most_steps = -(-PILOT_EXAMPLES // (devices * training.settings["batch_size"]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(does not have many workers|IterableDataset|Checkpoint directory|lr_scheduler.step).*")
         trainer = pl.Trainer(
@@ -200,9 +235,7 @@ def fit(
             plugins=LightningEnvironment(),
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
-            limit_train_batches=-(-PILOT_EXAMPLES // (devices * training.settings["batch_size"])) if pilot else 1.0,
-            gradient_clip_val=training.settings["clip"],
-            callbacks=[] if pilot else [keep, newest, stop],
+            callbacks=[] if pilot else [keep, Newest(last), stop],
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             enable_checkpointing=not pilot,
