@@ -32,7 +32,7 @@ from harness.leaderboard.story import rank_in_background, story_page
 from harness.leaderboard.survey import survey_tables
 from harness.leaderboard.table import Table, markdown
 from harness.leaderboard.task import task_tables
-from harness.records import Record
+from harness.records import UNSTABLE_ABOVE, Record
 
 FOLDER = Path(harness.leaderboard.__file__).parent
 LEGEND = (
@@ -59,7 +59,9 @@ LEGEND = (
     ),
     (
         "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of the last column. "
-        "Unstable: the spread of the measurement is too wide to quote its median alone."
+        "†: measured while other cells ran on the machine (other cells: how many at a time), so slower than alone; not recorded: the "
+        "record is older than that question. Training spread is the standard deviation over the mean of the rates in ten consecutive parts "
+        f"of the training; unstable: it is above {UNSTABLE_ABOVE}, or there were too few steps to tell."
     ),
 )
 EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))

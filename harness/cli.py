@@ -156,6 +156,10 @@ def run(
     devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
     strategy: Annotated[str, typer.Option(metavar="auto|ddp", help="Lightning's strategy for several devices.")] = "auto",
     precision: Annotated[str, typer.Option(metavar="|".join(PRECISIONS), help="Lightning's precision.")] = "32",
+    speed_alone: Annotated[
+        bool,
+        typer.Option("--speed-alone", help="One cell at a time, and no other run on this machine meanwhile: speeds are measured alone."),
+    ] = False,
     timeout: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds of wall clock per cell.")] = None,
     memory_limit: Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Resident memory per cell.")] = None,
     max_train: Annotated[int | None, typer.Option(min=1, help="Cap on training examples; makes the record partial.")] = None,
@@ -173,7 +177,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run, and about how long.")] = False,
 ) -> None:
     """Run architectures x tasks x seeds. Finished cells are left out, so the same command again resumes."""
-    from harness import grid
+    from harness import grid, machine
     from harness.progress import show, summarise
     from harness.protocols import PROTOCOLS
     from harness.records import Store
@@ -187,7 +191,7 @@ def run(
     run_cells = _engine(engine)
     folder = _data_dir(tier, data_dir)
     numbers = _seeds(seeds)
-    slots = _workers(workers)
+    slots = _alone(workers, engine) if speed_alone else _workers(workers)
     part = parse_shard(shard) if shard else None
     store = Store(results.resolve())
     if not dry_run:
@@ -239,9 +243,13 @@ def run(
         strategy=strategy,
         vectors=vectors.resolve() if vectors else None,
     )
-    for item in pending.skip:
-        store.write(grid.skipped(item, settings.command))
-    records = run_cells(pending, settings, estimate, slots, _Mirror(mlflow, store))
+    if speed_alone and (kept := [record for record in pending.finished if record.speed and record.speed.get("beside") != 0]):
+        told = f"{len(kept)} finished cells keep speeds that are not known to be measured alone"
+        print(f"archbench: {told}; another --results has them run again", file=sys.stderr)
+    with machine.run_of_cells(alone=speed_alone):
+        for item in pending.skip:
+            store.write(grid.skipped(item, settings.command))
+        records = run_cells(pending, settings, estimate, slots, _Mirror(mlflow, store))
     summarise(pending, records, store)
     stopped = len(records) < len(pending.run)
     if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
@@ -277,6 +285,17 @@ def _workers(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"--workers {text}: expected a whole number from 1, or auto")
     return int(text)
+
+
+def _alone(workers: str, engine: str) -> int:
+    """Number of cells at a time for ``--speed-alone``: one."""
+    from harness.grid import UsageError
+
+    if engine != "local":
+        raise UsageError(f"--speed-alone with --engine {engine}: only the runs of this machine can be kept apart, with --engine local")
+    if workers not in ("auto", "1"):
+        raise UsageError(f"--speed-alone with --workers {workers}: it measures one cell at a time")
+    return 1
 
 
 def _seeds(text: str) -> list[int]:

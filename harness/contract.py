@@ -19,6 +19,7 @@ from harness import grid, registry
 from harness.corpus import Batch, Corpus, Split
 from harness.heads import ADAPTERS
 from harness.kinds import Estimator, Regime
+from harness.measure import flops_per_example
 from harness.metrics import better, score
 from harness.model import Model, build, predict
 from harness.registry import Entry
@@ -186,6 +187,7 @@ class _Case:
             yield "a text of length 1", lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.some_rows()])
             yield "a text of unknown words", lambda: self.accepts([with_unknown_words(row) for row in self.some_rows()])
         if learning:
+            yield "its operations can be counted", self.operations
             yield "overfits 8 examples", self.overfits
             yield "beats the floor on its mini task", self.learns
 
@@ -290,6 +292,10 @@ class _Case:
             optimizer.step()
             model.head.constrain(model.encoder)
             yield loss.detach()
+
+    def operations(self) -> None:
+        counted = flops_per_example(self.model(), self.corpus.train.collate(self.eight()))
+        require(bool(counted), "neither a forward pass nor the loss does anything that torch's counter of operations knows")
 
     def overfits(self) -> None:
         model, rows, split = self.model(), self.eight(), self.corpus.train

@@ -246,6 +246,8 @@ class Estimator(Architecture):
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
     parameter_count: int = 0
+    flops_per_example: float | None = None
+    """Floating-point operations of one answer, where the system is one of matrix products; known once it is fitted."""
 
     def __init__(self, seed: int = 0):
         self.seed = seed

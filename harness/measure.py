@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-import resource
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from torch import nn
 
 from harness.batching import length_buckets
 from harness.corpus import Batch, Split
+from harness.machine import Watch
 from harness.model import Model
+from harness.records import UNSTABLE_ABOVE
 
 WARM_UP_STEPS = 5
 """First steps of a fit that no figure counts: caches fill and memory is allocated."""
 
-UNSTABLE_ABOVE = 0.25
-"""Spread (sd / mean of the rates in ten consecutive parts of the run) above which a training speed is called unstable."""
+FEWEST_PARTS = 3
+"""Parts of a fit below which their spread says nothing."""
 
 
 class StepClock:
@@ -47,20 +50,23 @@ class StepClock:
         self._last = now
 
     def rates(self) -> dict[str, Any]:
-        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding) and ``unstable``.
+        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding), ``train_spread`` and ``unstable``.
 
-        Before any step counted there is no rate, and ``unstable`` is true.
+        The spread is sd / mean of the rates in ten consecutive parts of the fit; it is None, and ``unstable`` true, where there are fewer
+        than three. Before any step counted there is no rate either.
         """
+        rates: dict[str, Any] = {"train_examples_per_second": None, "train_tokens_per_second": None, "train_spread": None, "unstable": True}
         if not self.steps:
-            return {"train_examples_per_second": None, "train_tokens_per_second": None, "unstable": True}
+            return rates
         seconds, examples, units = np.array(self.steps, dtype=float).T
+        rates["train_examples_per_second"] = float(examples.sum() / seconds.sum())
+        rates["train_tokens_per_second"] = float(units.sum() / seconds.sum())
         parts = np.array_split(np.arange(len(seconds)), min(10, len(seconds)))
-        rates = np.array([units[part].sum() / seconds[part].sum() for part in parts])
-        return {
-            "train_examples_per_second": float(examples.sum() / seconds.sum()),
-            "train_tokens_per_second": float(units.sum() / seconds.sum()),
-            "unstable": bool(len(rates) < 3 or rates.std() / rates.mean() > UNSTABLE_ABOVE),
-        }
+        if len(parts) >= FEWEST_PARTS:
+            by_part = np.array([units[part].sum() / seconds[part].sum() for part in parts])
+            rates["train_spread"] = float(by_part.std() / by_part.mean())
+            rates["unstable"] = rates["train_spread"] > UNSTABLE_ABOVE
+        return rates
 
 
 def _timed(run: Callable[[], Any]) -> float:
@@ -116,26 +122,51 @@ def parameters(model: nn.Module) -> dict[str, int]:
 
 
 def flops_per_example(model: Model, batch: Batch) -> float | None:
-    """Floating-point operations of one forward pass divided by the batch's examples.
+    """Floating-point operations of one forward pass divided by the batch's examples: two for each product and sum of the matrix products.
 
-    None where the pass depends on values, or does nothing that the counter knows (a generator's pass begins with its loss).
+    A generator has no forward pass before it is told what to write: of it the pass of the training loss (teacher forcing) is counted.
 
-    Counted on a copy without storage (device ``meta``): on the CPU the counter misses fused layers such as LSTM.
+    Counted on a copy without storage (device ``meta``), and where the pass depends on values (a generator that packs its source by length)
+    on a copy on the CPU, with fused layers taken apart. None where neither pass runs, or does nothing that the counter knows.
     """
+    for device in ("meta", "cpu"):
+        for counted in (_forward, _loss):
+            try:
+                if found := _operations(model, batch, device, counted):
+                    return found / len(batch.rows)
+            except Exception:  # whatever a pass does with values that are not there; the cell is trained by now
+                continue
+    return None
+
+
+def _forward(model: Model, batch: Batch) -> None:
+    model(batch.inputs)
+
+
+def _loss(model: Model, batch: Batch) -> None:
+    model.loss(batch)
+
+
+def _operations(model: Model, batch: Batch, device: str, counted: Callable[[Model, Batch], None]) -> int:
+    """Operations of one pass of a copy on a device."""
     from pytorch_lightning.utilities import move_data_to_device
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    try:
-        clone = copy.deepcopy(model).to("meta").eval().requires_grad_(False)  # the counter hooks into gradients of views
-        counter = FlopCounterMode(display=False)
-        with counter, torch.no_grad():
-            clone(move_data_to_device(batch.inputs, "meta"))
-        return counter.get_total_flops() / len(batch.rows) or None
-    except Exception:  # whatever a forward pass does with values that are not there; the cell is trained by now
-        return None
+    clone = copy.deepcopy(model).to(device).eval().requires_grad_(False)  # the counter hooks into gradients of views
+    with ExitStack() as settings:
+        # The counter knows no fused layers of the CPU (LSTM, attention, a transformer's whole layer): it would count nothing for them.
+        settings.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+        torch.backends.mha.set_fastpath_enabled(False)
+        settings.enter_context(warnings.catch_warnings(action="ignore"))  # the next line warns of Intel's GPUs
+        settings.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        settings.enter_context(sdpa_kernel(SDPBackend.MATH))
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            counted(clone, move_data_to_device(batch, device))
+    return counter.get_total_flops()
 
 
-def memory() -> dict[str, float | None]:
-    """Peak resident memory of this process and peak memory on the GPU, in MiB."""
+def memory(watch: Watch) -> dict[str, float | None]:
+    """Peak resident memory of the cell's processes together, and peak memory of this one on the GPU, in MiB."""
     gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
-    return {"peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "peak_gpu_mib": gpu}
+    return {"peak_rss_mib": watch.peak_rss_mib(), "peak_gpu_mib": gpu}

@@ -53,6 +53,10 @@ _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy")
 
 
+UNSTABLE_ABOVE = 0.25
+"""Spread above which a training speed is called unstable."""
+
+
 class RecordError(Exception):
     """A record that cannot be read, written or trusted; the message names the file and what is wrong with it."""
 
@@ -101,19 +105,26 @@ Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslas
 
 @_closed
 class Speed(TypedDict, total=False):
-    """Steady-state rates (per second) and latencies (ms); ``unstable``: the spread is too wide to quote the median alone."""
+    """Steady-state rates (per second) and latencies (ms); threads and device are in the record's ``environment``.
+
+    ``train_spread`` is the standard deviation of the training rates of ten consecutive parts over their mean. ``unstable``: that is above
+    :data:`UNSTABLE_ABOVE`, or training was too short to be parted. ``beside``: the most other cells of archbench that ran on the machine at
+    a time while this one did; None where the system does not tell. Records of before this was looked at lack the field.
+    """
 
     train_examples_per_second: float | None
     train_tokens_per_second: float | None
+    train_spread: float | None
     inference_examples_per_second: float | None
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     unstable: bool
+    beside: int | None
 
 
 @_closed
 class Memory(TypedDict, total=False):
-    """Peaks in MiB; ``peak_gpu_mib`` is None without a GPU."""
+    """Peaks in MiB: resident memory of the cell's process and all that it started, together; memory on the GPU (None without one)."""
 
     peak_rss_mib: float | None
     peak_gpu_mib: float | None

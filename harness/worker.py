@@ -25,6 +25,7 @@ from harness.corpus import Batch, Corpus, limit
 from harness.grid import Settings
 from harness.heads import ADAPTERS
 from harness.kinds import Encoder, Estimator, Regime
+from harness.machine import Watch, watched
 from harness.metrics import score
 from harness.model import Model, build, predict
 from harness.records import Cell, Record, Store
@@ -42,21 +43,25 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     _set_up(settings)
     record = Record.skeleton(cell, "ok", command=settings.command)
     began = time.perf_counter()
-    try:
-        run = _fit_estimator if registry.entry("architectures", cell.architecture).kind == "fit" else _train
-        fields = run(cell, settings)
-        status, error = "ok", None
-    except Diverged as failure:
-        fields, status, error = {}, "diverged", failure
-    except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
-        fields, status, error = {}, "oom", failure
-    except Exception as failure:
-        traceback.print_exc()
-        fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
+    with watched() as watch:
+        try:
+            run = _fit_estimator if registry.entry("architectures", cell.architecture).kind == "fit" else _train
+            fields = run(cell, settings, watch)
+            status, error = "ok", None
+        except Diverged as failure:
+            fields, status, error = {}, "diverged", failure
+        except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
+            fields, status, error = {}, "oom", failure
+        except Exception as failure:
+            traceback.print_exc()
+            fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
+        fields = {"memory": measure.memory(watch)} | fields
+        if "speed" in fields:
+            fields["speed"]["beside"] = watch.beside
     shutil.rmtree(_checkpoints(cell, settings), ignore_errors=True)  # a cell that ended is not resumed: its code may be mended by then
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total = time.perf_counter() - began
-    record = record.model_copy(update={"memory": measure.memory()} | fields | {"status": status})
+    record = record.model_copy(update=fields | {"status": status})
     record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
     record.main_metric = registry.entry("tasks", cell.task).main_metric
     # What else this machine did meanwhile: a speed taken beside other work is lower than it could be.
@@ -91,11 +96,11 @@ def _constructor_settings(cell: Cell) -> dict[str, Any]:
 
 
 def _scored(
-    cell: Cell, task: Task, settings: Settings, dev: dict[str, float], train: Any, rows: Any, predictions: list[Any]
+    cell: Cell, task: Task, settings: Settings, watch: Watch, dev: dict[str, float], train: Any, rows: Any, predictions: list[Any]
 ) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test."""
     test = score(task.entry.metrics, predictions, rows)
-    memory = measure.memory()  # before the files are written: compressing them takes memory that is not the model's
+    memory = measure.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
     store, ids = Store(settings.results), list(rows["id"])
     saved = store.save_predictions(cell, ids, predictions)
     found = outcomes(task.entry.type, task.entry.main_metric, predictions, list(rows), known_words(task.entry.type, train))
@@ -104,7 +109,7 @@ def _scored(
     return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
 
 
-def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
+def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
     task = _task(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
@@ -119,8 +124,9 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
-    fields = _scored(cell, task, settings, dev_scores, train, test, estimator.predict(_without_answers(test)))
-    speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None, "unstable": True}
+    fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(_without_answers(test)))
+    speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None}
+    speed |= {"train_spread": None, "unstable": True}
     if not estimator.transductive:
         speed |= measure.inference(
             lambda rows: estimator.predict([asked[i] for i in rows]), np.ones(len(asked)), batch_size=64, seconds=1.0
@@ -131,6 +137,7 @@ def _fit_estimator(cell: Cell, settings: Settings) -> dict[str, Any]:
         "data": {"train": fingerprint(train), "dev": fingerprint(dev), "test": fingerprint(test)},
         "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
         "speed": speed,
+        "flops_per_example": estimator.flops_per_example,
         "seconds": {"train": trained - began, "dev": ended - trained},
     }
 
@@ -198,12 +205,12 @@ def train_along(cell: Cell, settings: Settings) -> None:
     _fitted(cell, settings)
 
 
-def _train(cell: Cell, settings: Settings) -> dict[str, Any]:
+def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell trained by gradients."""
     if cell.devices > 1:
         ranks.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
-    fields = _score_and_measure(cell, settings, assembly, training, kept)
+    fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
     fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
     return fields
@@ -240,14 +247,16 @@ def _best_rate(tried: dict[float, Training | None]) -> float:
     return max(tried, key=lambda lr: -math.inf if tried[lr] is None else tried[lr].selection)
 
 
-def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, training: Training, kept: dict[str, Any]) -> dict[str, Any]:
+def _score_and_measure(
+    cell: Cell, settings: Settings, watch: Watch, assembly: Assembly, training: Training, kept: dict[str, Any]
+) -> dict[str, Any]:
     """Test scored once with the best weights, on one device, and what the model costs."""
     corpus, task, batch_size = assembly.corpus, assembly.task, assembly.training["batch_size"]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = training.model.to(device)
     test = corpus.test()
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
-    fields = _scored(cell, task, settings, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
+    fields = _scored(cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
     speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
     rows = length_buckets(corpus.dev.lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
@@ -257,6 +266,6 @@ def _score_and_measure(cell: Cell, settings: Settings, assembly: Assembly, train
         "data": corpus.fingerprints,
         "parameters": measure.parameters(model),
         "speed": speed,
-        "flops_per_example": flops if flops is None or math.isfinite(flops) else None,
+        "flops_per_example": flops,
         "seconds": dict(training.seconds),
     }

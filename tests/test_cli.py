@@ -9,13 +9,15 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 from fake_plugins import PLUGIN
 
-from harness import cli, registry, scaffold
+from harness import cli, machine, registry, scaffold
 from harness.engines import local
+from harness.grid import UsageError
 from harness.records import Store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +121,8 @@ def test_list_as_json_can_be_read_by_a_program(command, toys):
         (["--plugin", "nowhere.py"], "--plugin"),
         (["--protcol", "equal"], "--protocol"),
         (["--workers", "0"], "workers"),
+        (["--speed-alone", "--workers", "2"], "--speed-alone with --workers 2: it measures one cell at a time"),
+        (["--speed-alone", "--engine", "ray"], "--speed-alone with --engine ray"),
     ],
 )
 def test_a_command_that_cannot_be_meant_ends_with_2_and_one_clear_message(run, arguments, message):
@@ -155,6 +159,31 @@ def test_a_grid_runs_and_the_same_command_again_does_nothing(run):
     code, out, _ = run(*grid)
     assert (code, "0 cells run" in out, "8 finished before: 6 ok, 2 skipped" in out) == (0, True, True)
     assert before == {path: path.stat().st_mtime_ns for path in Path("results/records").rglob("*.json")}
+
+
+def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, monkeypatch):
+    """What was asked for must hold from the first cell to the last, or be refused: nobody can see it from the figures."""
+    monkeypatch.setattr(machine, "NAME", f"test-{uuid.uuid4().hex[:8]}")  # apart from the runs of the tests beside this one
+    seen, workers = [], []
+    original = local.run
+
+    def watched(cells, settings, **options):
+        workers.append(options["workers"])
+        with pytest.raises(UsageError, match="measures speeds alone"), machine.run_of_cells(alone=False):
+            seen.append("another run began")
+        return original(cells, settings, **options)
+
+    monkeypatch.setattr(local, "run", watched)
+    cells = ("-a", "toy_text,toy_seq", "-t", "toy_topic", "--speed-alone")
+    code, _, err = run(*cells)
+    assert (code, workers, seen, "finished cells keep" in err) == (0, [1], [], False)
+    with machine.run_of_cells(alone=False):
+        code, _, err = run("-a", "toy_text", "-t", "toy_topic", "--seeds", "1", "--speed-alone")
+    assert (code, "--speed-alone: there are 1 other archbench run(s) on this machine" in err) == (2, True)
+    store = Store("results")
+    for record, beside in zip(store.all(), (0, 1), strict=True):
+        store.write(record.model_copy(update={"speed": {"train_examples_per_second": 1.0, "beside": beside}}))
+    assert "1 finished cells keep speeds that are not known to be measured alone" in run(*cells)[2]
 
 
 def test_a_failed_cell_gives_1_now_and_later_and_runs_again_only_when_asked(run, toys):

@@ -25,11 +25,11 @@ TESTS = str(Path(__file__).parent)
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """A Ray of two cores, which this module's tests share; its workers find tests/ and preload nothing heavy."""
+    """A Ray of two cores, which this module's tests share; its workers find this checkout and its tests/ and preload nothing heavy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("PYTHONPATH", TESTS)
+        patch.setenv("PYTHONPATH", os.pathsep.join((TESTS, str(Path(TESTS).parent))))
         hook = {"worker_process_setup_hook": "ray_cells.light"}
         context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error", runtime_env=hook)
         yield context

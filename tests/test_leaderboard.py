@@ -329,6 +329,34 @@ def test_costs_are_shown_and_never_averaged_over_two_machines(build):
         assert [trace["x"] for trace in plot["data"] if trace["name"] == "recurrent"] == [[rate]]
 
 
+def test_speeds_taken_beside_other_cells_are_marked_and_old_ones_say_so(build):
+    """A model that ran alone looks faster than the same model in a full machine; of older records nobody knows."""
+
+    def fast(architecture: str, **speed: object) -> Record:
+        speed = {"train_examples_per_second": 100.0, "train_spread": 0.125, "latency_ms_p50": 2.0, "unstable": False} | speed
+        return record(architecture, score=0.8, speed=speed, environment={"device": "box", "load_average": 2.63})
+
+    old = fast("nse")
+    del old.speed["train_spread"]
+    pages = build(fast("dan", beside=0), fast("bilstm", beside=3), old)
+    columns, *rows = pages.rows("SST-2: quality and cost")
+    shown = [dict(zip(columns, (re.sub(r"<sup>.*?</sup>", "", cell) for cell in row), strict=True)) for row in rows]
+    speeds = ("training examples/s", "latency p50 ms", "training spread", "other cells")
+    found = {row["Architecture"]: tuple(row[name] for name in speeds) for row in shown}
+    assert sorted(found.values()) == [
+        ("100", "2", "0.125", "0"),
+        ("100", "2", "–", "not recorded"),
+        ("100 †", "2 †", "0.125", "3"),
+    ]
+    page = pages.text("task-sst2.html")
+    assert "†: measured while other cells ran on the machine" in page, "the legend"
+    assert "measured while other cells ran on the same machine: slower than alone" in page, "the note"
+    assert 'title="1-minute load average of the machine at the end: 2.6"' in page
+    plot = dict(plots_of(page))["Quality against training speed on box: tier local, protocol equal"]
+    assert [name.endswith(" †") for trace in plot["data"][1:] for name in trace["text"]].count(True) == 1
+    assert plot["layout"]["xaxis"]["title"]["text"] == "training speed (examples/s; †: beside other cells)"
+
+
 def test_architectures_and_tasks_that_are_not_registered_here_are_shown(build):
     """Results of a plugin must not vanish on a machine without it."""
     pages = build(record("theirs", "new_task", {"accuracy": 0.5}, main_metric="accuracy"))

@@ -101,6 +101,24 @@ def test_csv_and_json_hold_the_same_facts(build):
     assert (failed["metric"], failed["mean"], failed["status"], failed["reason"]) == ("", "", "failed", "E: broken, truly")
 
 
+def test_speeds_say_what_ran_beside_them(build):
+    """Null and "not recorded" are not 0: of an older record nobody knows."""
+
+    def fast(architecture: str, seed: int = 0, **speed: object) -> Record:
+        return record(architecture, score=0.8, seed=seed, parameters={"total": 7}, speed={"train_examples_per_second": 100.0} | speed)
+
+    out = build(fast("dan", beside=0), fast("nse", beside=2, unstable=True), fast("nse", seed=1, beside=1), fast("evil"))
+    costs = {name: result["costs"][0] for name, result in results(out).items()}
+    assert {name: (cost["beside"], cost["unstable"]) for name, cost in costs.items()} == {
+        "dan": (0, False),
+        "nse": (2, True),
+        "evil": (None, False),
+    }
+    found = {(line["architecture"], line["metric"]): line["beside"] for line in lines(out)}
+    assert [found[name, "training examples/s"] for name in ("dan", "nse", "evil")] == ["0", "2", "not recorded"]
+    assert (found["nse", "parameters"], found["nse", "accuracy"]) == ("", "")
+
+
 def test_intervals_and_ties_are_exported(build, tmp_path):
     for name, right in (("nse", 90), ("dan", 89), ("evil", 40)):
         judged(Store(tmp_path), "1" * right + "0" * (100 - right), architecture=name)

@@ -179,6 +179,7 @@ def test_a_record_is_filled_with_what_was_measured(tried):
     assert record.main_metric == "accuracy"
     assert set(record.speed) >= {"train_examples_per_second", "train_tokens_per_second", "inference_examples_per_second", "latency_ms_p50"}
     assert record.speed["train_tokens_per_second"] > record.speed["train_examples_per_second"] > 0
+    assert record.speed["train_spread"] >= 0 and record.speed["beside"] >= 0
     assert 0 < record.speed["latency_ms_p50"] <= record.speed["latency_ms_p95"]
     assert 0 < record.parameters["embedding"] < record.parameters["total"]
     assert record.flops_per_example > 1000 and record.memory["peak_rss_mib"] > 50

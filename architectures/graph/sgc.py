@@ -102,6 +102,9 @@ class SimplifiedGraphConvolution(Estimator):
             if right > most:
                 most, self.weights, self.penalty = right, weights, penalty
         self.parameter_count = self.weights.size
+        texts = len(self.graph.nodes)
+        edges = (self.power - 1) * self.graph.adjacency.nnz + self.graph.adjacency[:texts].nnz
+        self.flops_per_example = 2 * edges * len(self.labels) / texts  # one pass answers all texts together
 
     def _features(self, rows: Sequence[Row]) -> Propagated:
         return Propagated(self.graph.adjacency, self.graph.places(rows), self.power)

@@ -88,6 +88,9 @@ class TextGCN(Estimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.scores = self._train(as_tensor(self.graph.adjacency), self._gold(train), known)
+        edges, nodes, classes = self.graph.adjacency.nnz, self.graph.adjacency.shape[0], len(self.labels)
+        one_pass = 2 * (edges * (self.hidden + classes) + nodes * self.hidden * classes)
+        self.flops_per_example = one_pass / len(self.graph.nodes)  # it answers all texts together
 
     def _gold(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         """Nodes and labels of the rows, less those whose label training never shows."""

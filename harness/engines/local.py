@@ -28,6 +28,7 @@ import psutil
 
 from harness.claims import Claims
 from harness.grid import Settings
+from harness.machine import resident_mib
 from harness.records import Cell, Record, RecordError, Store, environment, now
 
 PRELOAD = ["torch", "pytorch_lightning", "datasets", "evaluate", "harness.worker", __name__]
@@ -211,8 +212,8 @@ class _Running:
             self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
         elif settings.memory_limit_mib is not None and moment > self.memory_due:
             self.memory_due = moment + MEMORY_POLL
-            if (used := self._resident_mib()) > settings.memory_limit_mib:
-                self.stop("oom", f"used {used} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)")
+            if (used := resident_mib(self.process.pid)) > settings.memory_limit_mib:
+                self.stop("oom", f"used {used:.0f} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)")
 
     def _cap_log(self) -> None:
         """Keep the beginning and the end of a log that has grown without measure; what is printed from now on follows them."""
@@ -222,19 +223,6 @@ class _Running:
                 os.truncate(self.log, LOG_HEAD)
                 with self.log.open("ab") as log:
                     log.write(f"\n[archbench: the log had grown past {LOG_LIMIT >> 20} MiB and was cut here]\n".encode() + end)
-
-    def _resident_mib(self) -> int:
-        total = 0
-        try:
-            root = psutil.Process(self.process.pid)
-            for process in (root, *root.children(recursive=True)):
-                try:
-                    total += process.memory_info().rss
-                except psutil.NoSuchProcess:
-                    continue
-        except psutil.NoSuchProcess:
-            pass
-        return total // 2**20
 
     def _record(self) -> Record:
         if self.verdict is None and self.written():

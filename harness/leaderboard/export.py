@@ -8,12 +8,14 @@ from its siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok``
 ``training_examples``, ``rank`` and ``shares_first_place`` (null where that cannot be said), ``notes``, ``scores`` and ``costs``. ``scores``
 maps a metric to ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units, of the main metric alone), ``published`` and
 ``difference``. Means, deviations and ends are fractions (perplexity as it is); ``published`` and ``difference`` are percent and points.
-``costs`` has one object per machine: ``device``, ``records`` and the mean of each measurement; sizes (``parameters``, ``FLOPs/example``)
+``costs`` has one object per machine: ``device``, ``records``, ``beside`` (the most other cells that ran on it at a time, null where that
+was not recorded), ``unstable`` (whether a training speed is) and the mean of each measurement; sizes (``parameters``, ``FLOPs/example``)
 stand in all of them. ``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``, ``dataset``, ``metric``,
 ``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture to compare with, or null) and ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of :data:`COLUMNS`; scores in percent and points as
-the pages show them, unrounded. A result without any score has one line, whose metric is empty and whose status says why.
+the pages show them, unrounded; ``beside`` is filled for speeds. A result without any score has one line, whose metric is empty and whose
+status says why.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.cells import caveats, counterpart, difference, interval, reason, scale
-from harness.leaderboard.cost import COUNTS, MEASURES, by_device, mean_of
+from harness.leaderboard.cost import COUNTS, MEASURES, SPEEDS, by_device, mean_of, most_beside
 from harness.leaderboard.evidence import evidence
 from harness.leaderboard.task import contenders, metrics_of, ranks
 
@@ -52,6 +54,7 @@ COLUMNS = (
     "device",
     "status",
     "reason",
+    "beside",
 )
 
 
@@ -94,7 +97,8 @@ def _section(board: Board, section: Section, task: str, metrics: Sequence[str]) 
             "notes": list(caveats(board, result)) if result.ok else [],
             "scores": scores,
             "costs": [
-                {"device": machine, "records": len(records)}
+                {"device": machine, "records": len(records), "beside": most_beside(records)}
+                | {"unstable": any(record.speed.get("unstable") for record in records)}
                 | {name: mean_of(records, measure) for name, measure in MEASURES.items()}
                 | {name: mean_of(result.ok, measure) for name, (measure, _) in COUNTS.items()}
                 for machine, records in by_device(result).items()
@@ -170,4 +174,5 @@ def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for cost in result["costs"]:
         for name in (*MEASURES, *COUNTS):
             if cost[name] is not None:
-                yield other | {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
+                company = {"beside": "not recorded" if cost["beside"] is None else cost["beside"]} if name in SPEEDS else {}
+                yield other | company | {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.cells import label, scale, section_title
-from harness.leaderboard.cost import COUNTS, MEASURES, by_device, mean_of
+from harness.leaderboard.cost import COUNTS, MEASURES, by_device, mean_of, most_beside
 from harness.leaderboard.page import Plot
 from harness.metrics import LOWER_IS_BETTER
 from harness.statistics import summarise
@@ -41,7 +41,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     where = section_title(section)
     key = "-".join((task, *section))
     for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, mine).items())):
-        speed = {"title": {"text": "training speed (examples/s)"}}
+        speed = {"title": {"text": f"training speed (examples/s{'; †: beside other cells' if any('†' in p.name for p in points) else ''})"}}
         title = f"Quality against training speed on {machine}: {where}"
         yield Plot(f"speed-{key}-{i}", title, *_scatter(metric, points, speed, more_is_better=True))
     if sized := list(_by_size(board, metric, mine)):
@@ -70,7 +70,8 @@ def _by_speed(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> 
         for machine, records in by_device(result).items() if summary else ():
             rate = mean_of(records, MEASURES["training examples/s"])
             if rate:
-                found.setdefault(machine, []).append(_point(board, metric, architecture, result, rate))
+                point = _point(board, metric, architecture, result, rate)
+                found.setdefault(machine, []).append(point._replace(name=f"{point.name} †") if most_beside(records) else point)
     return found
 
 

@@ -98,3 +98,10 @@ def test_a_text_that_was_not_in_the_graph_is_refused_by_name():
 def test_a_power_without_propagation_is_refused():
     with pytest.raises(ValueError, match="power=0"):
         SimplifiedGraphConvolution(power=0)
+
+
+def test_the_operations_of_a_text_are_its_part_of_the_propagation():
+    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text and word, both ways), 2 classes."""
+    train = [{"id": "a", "text": "good", "label": "pos"}, {"id": "b", "text": "bad", "label": "neg"}]
+    model = fitted(train, [train[0] | {"id": "c"}], [{"id": "d", "text": "bad"}])
+    assert model.flops_per_example == 2 * (14 * 2 + 8 * 2) / 4, "the last propagation is into the four texts alone"

@@ -136,3 +136,10 @@ def test_the_seed_decides_and_the_global_generator_is_left_alone():
     one, same, other = fitted(seed=1), fitted(seed=1), fitted(seed=2)
     assert torch.equal(one.scores, same.scores) and not torch.equal(one.scores, other.scores)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_operations_of_a_text_are_its_part_of_the_pass_over_the_graph():
+    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text and word, both ways), 2 classes."""
+    train = [{"id": "a", "text": "good", "label": "pos"}, {"id": "b", "text": "bad", "label": "neg"}]
+    model = fitted(train, [train[0] | {"id": "c"}], [{"id": "d", "text": "bad"}])
+    assert model.flops_per_example == 2 * (14 * 8 + 6 * 8 * 2 + 14 * 2) / 4
