@@ -265,7 +265,7 @@ class Extract(Head):
     def __init__(self, encoder: Any, target: SpanTarget):
         super().__init__()
         self.target = target
-        self.no_answer = nn.Parameter(torch.zeros(())) if target.unanswerable else None
+        self.no_answer = nn.Parameter(torch.zeros(1)) if target.unanswerable else None
         self.build(encoder)
 
     def build(self, encoder: Any) -> None:
