@@ -152,7 +152,8 @@ class Training(pl.LightningModule):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
         predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings["batch_size"], self.device)
         scores = score(self.metrics, predictions, self.dev_split.rows)
-        self.selection = self._selection(scores[self.main_metric], dev_loss)
+        # The first process's, whose weights are kept: running means (batch norm) are its own, and all must choose the same epoch and rate.
+        self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
