@@ -154,7 +154,7 @@ def run(
     threads: Annotated[int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")] = 1,
     engine: Annotated[str, typer.Option(metavar="NAME", help="Where cells run.")] = "local",
     devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
-    strategy: Annotated[str, typer.Option(metavar="auto|ddp", help="Lightning's strategy for several devices.")] = "auto",
+    strategy: Annotated[str, typer.Option(metavar="auto|ddp|fsdp", help="Lightning's strategy for several devices.")] = "auto",
     precision: Annotated[str, typer.Option(metavar="|".join(PRECISIONS), help="Lightning's precision.")] = "32",
     timeout: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds of wall clock per cell.")] = None,
     memory_limit: Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Resident memory per cell.")] = None,
@@ -184,6 +184,8 @@ def run(
     _chosen("--protocol", protocol, tuple(PROTOCOLS))
     _chosen("--precision", precision, PRECISIONS)
     _chosen("--strategy", strategy, grid.STRATEGIES)
+    if strategy == "fsdp" and devices > 1:
+        _chosen("--strategy fsdp --precision", precision, grid.FSDP_PRECISIONS)
     run_cells = _engine(engine)
     folder = _data_dir(tier, data_dir)
     numbers = _seeds(seeds)

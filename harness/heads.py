@@ -93,7 +93,8 @@ class Classify(Head):
         if self.output is not None and encoder.head_max_norm is not None:
             with torch.no_grad():
                 weight = self.output.weight
-                weight.copy_(torch.renorm(weight, p=2, dim=0, maxnorm=encoder.head_max_norm))
+                rows = weight.to_local() if hasattr(weight, "to_local") else weight  # those of this process, where FSDP shares them out
+                rows.copy_(torch.renorm(rows, p=2, dim=0, maxnorm=encoder.head_max_norm))
 
 
 class ClassifyTree(Classify):
