@@ -43,7 +43,7 @@ Mlflow = Annotated[
 ]
 
 TIERS = ("mini", "local", "hub")
-PRECISIONS = ("32", "64", "16-mixed", "bf16-mixed", "16-true", "bf16-true")
+PRECISIONS = ("32", "64", "bf16-mixed", "bf16-true")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -154,7 +154,7 @@ def run(
     threads: Annotated[int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")] = 1,
     engine: Annotated[str, typer.Option(metavar="NAME", help="Where cells run.")] = "local",
     devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
-    strategy: Annotated[str, typer.Option(metavar="auto|ddp", help="Lightning's strategy for several devices.")] = "auto",
+    strategy: Annotated[str, typer.Option(metavar="auto|ddp|fsdp", help="Lightning's strategy for several devices.")] = "auto",
     precision: Annotated[str, typer.Option(metavar="|".join(PRECISIONS), help="Lightning's precision.")] = "32",
     speed_alone: Annotated[
         bool,
@@ -188,6 +188,8 @@ def run(
     _chosen("--protocol", protocol, tuple(PROTOCOLS))
     _chosen("--precision", precision, PRECISIONS)
     _chosen("--strategy", strategy, grid.STRATEGIES)
+    if strategy == "fsdp" and devices > 1:
+        _chosen("--strategy fsdp --precision", precision, grid.FSDP_PRECISIONS)
     run_cells = _engine(engine)
     folder = _data_dir(tier, data_dir)
     numbers = _seeds(seeds)

@@ -47,9 +47,12 @@ FAILED = ("failed", "oom", "timeout", "diverged")
 """How a cell ends when the model is at fault: a result, run again only when asked."""
 
 
-STRATEGIES = ("auto", "ddp")
-"""Lightning's strategies by which a cell trains on several devices, a process on each. Not those that fork: a GPU and thread pools do not
-survive it. Nor those that shard the model (fsdp, deepspeed): dev is scored after each epoch, for which a process needs all of it."""
+STRATEGIES = ("auto", "ddp", "fsdp")
+"""Lightning's strategies by which a cell trains on several devices, a process on each (auto: ddp). Not those that fork: a GPU and thread
+pools do not survive it. Nor deepspeed: another library, for what fsdp does."""
+
+FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
+"""The precisions in which Lightning shards a model: it knows no float64 then."""
 
 
 class UsageError(Exception):

@@ -93,7 +93,8 @@ class Classify(Head):
         if self.output is not None and encoder.head_max_norm is not None:
             with torch.no_grad():
                 weight = self.output.weight
-                weight.copy_(torch.renorm(weight, p=2, dim=0, maxnorm=encoder.head_max_norm))
+                rows = weight.to_local() if hasattr(weight, "to_local") else weight  # those of this process, where FSDP shares them out
+                rows.copy_(torch.renorm(rows, p=2, dim=0, maxnorm=encoder.head_max_norm))
 
 
 class ClassifyTree(Classify):
@@ -265,7 +266,7 @@ class Extract(Head):
     def __init__(self, encoder: Any, target: SpanTarget):
         super().__init__()
         self.target = target
-        self.no_answer = nn.Parameter(torch.zeros(())) if target.unanswerable else None
+        self.no_answer = nn.Parameter(torch.zeros(1)) if target.unanswerable else None
         self.build(encoder)
 
     def build(self, encoder: Any) -> None:

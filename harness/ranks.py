@@ -1,4 +1,4 @@
-"""A cell that trains on several devices: one process for each, all of which train alike and average their gradients (DDP).
+"""A cell that trains on several devices: one process for each, all of which average their gradients (DDP, FSDP).
 
 Lightning starts the further processes by repeating the command line of the first one. That is ``archbench run``, which would run a grid
 inside the cell; so the cell's process takes the name of this module for it, which trains along and leaves scoring and the record to the

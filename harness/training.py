@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -14,7 +15,9 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint
 from pytorch_lightning.plugins.environments import LightningEnvironment
+from pytorch_lightning.strategies import ModelParallelStrategy, Strategy
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
 from harness.batching import Batches
 from harness.corpus import Batch, Split
@@ -106,12 +109,25 @@ class Training(pl.LightningModule):
         self.train_split, self.dev_split = train, dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
+        self.sharded = False
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
         self.automatic_optimization = False
         self.most_steps: int | None = None
         """Optimiser steps after which an epoch is over; None: when all rows were seen."""
+
+    def configure_model(self) -> None:
+        """Share the parameters out among the processes, if that is the strategy. ``ValueError`` names one that cannot be (a single number).
+
+        Each training step gathers all of them: to do so module by module, as they are called, would miss the heads and regimes that
+        use an architecture's parts by other methods than ``forward``.
+        """
+        if isinstance(self.trainer.strategy, ModelParallelStrategy):
+            fully_shard(self, mesh=self.device_mesh["data_parallel"])
+            register_fsdp_forward_method(self, "objective")
+            self.set_reduce_scatter_unused_params(True)  # the loss may reach a parameter in one process and not in another
+            self.sharded = True
 
     def batches(self) -> Batches:
         """This epoch's batches."""
@@ -151,7 +167,8 @@ class Training(pl.LightningModule):
         chosen.zero_grad()
         loss = self.objective(batch)
         self.manual_backward(loss)
-        self.clip_gradients(chosen, self.settings["clip"], "norm")
+        if self.settings["clip"]:
+            torch.nn.utils.clip_grad_norm_(self.parameters(), self.settings["clip"])
         chosen.step()
         self.lr_schedulers().step()
         self.model.head.constrain(self.model.encoder)
@@ -169,9 +186,14 @@ class Training(pl.LightningModule):
         trained = time.perf_counter()
         if not math.isfinite(loss):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
+        if self.sharded:
+            self.unshard()
         predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings["batch_size"], self.device)
+        if self.sharded:
+            self.reshard()
         scores = score(self.metrics, predictions, self.dev_split.rows)
-        self.selection = self._selection(scores[self.main_metric], dev_loss)
+        # The first process's, whose weights are kept: running means (batch norm) are its own, and all must choose the same epoch and rate.
+        self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
@@ -203,7 +225,8 @@ class Newest(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         began = time.perf_counter()
-        if began >= self._next or trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs:
+        due = began >= self._next or trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs
+        if trainer.strategy.broadcast(due):  # all processes write it together, and their clocks may disagree
             trainer.save_checkpoint(self.file)
             ended = time.perf_counter()
             self._next = ended + (ended - began) / SAVING_SHARE
@@ -222,6 +245,7 @@ def fit(
     )
     stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
+    whole = copy.deepcopy(training.model) if strategy == "fsdp" else training.model  # for scoring, which one process does alone
     if pilot:
         training.most_steps = -(-PILOT_EXAMPLES // (devices * training.settings["batch_size"]))
     with warnings.catch_warnings():
@@ -229,8 +253,7 @@ def fit(
         trainer = pl.Trainer(
             accelerator="auto",
             devices=devices,
-            # A parameter that the loss does not reach (a reader's threshold for no answer) would stop DDP's second step otherwise.
-            strategy="ddp_find_unused_parameters_true" if devices > 1 else strategy,
+            strategy=_strategy(strategy, devices),
             # In a job of SLURM or torchrun, Lightning would leave it to them to start the processes, who know nothing of this cell.
             plugins=LightningEnvironment(),
             precision=precision,
@@ -254,15 +277,26 @@ def fit(
     if pilot or training.global_rank > 0:
         return {}
     best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
+    training.model = whole
     training.load_state_dict(best["state_dict"])
-    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices)
+    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices, strategy)
 
 
-def _sharing(batch_size: int, devices: int) -> dict[str, Any]:
+def _strategy(name: str, devices: int) -> str | Strategy:
+    """Lightning's strategy for one of :data:`harness.grid.STRATEGIES`."""
+    if devices == 1:
+        return "auto"
+    if name == "fsdp":  # its FSDPStrategy runs on GPUs alone; whole checkpoints, so that they are read without processes
+        return ModelParallelStrategy(devices, 1, save_distributed_checkpoint=False)
+    # A parameter that the loss does not reach (a reader's threshold for no answer) would stop the second step of plain DDP.
+    return "ddp_find_unused_parameters_true"
+
+
+def _sharing(batch_size: int, devices: int, strategy: str) -> dict[str, Any]:
     """What a record tells of training on several devices; nothing for one."""
     if devices == 1:
         return {}
-    effective = {"processes": devices, "effective_batch_size": devices * batch_size}
+    effective = {"strategy": "ddp" if strategy == "auto" else strategy, "processes": devices, "effective_batch_size": devices * batch_size}
     return {"parallel": effective | {"sampler": "whole batches in turn, none left out", "learning_rate": "as given, not scaled"}}
 
 

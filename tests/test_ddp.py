@@ -69,26 +69,32 @@ from harness.batching import Batches
 from harness.protocols import SMOKE
 from harness.training import Training, fit
 
+class Watched(Training):
+    def on_train_start(self):
+        self.held = sum((p.to_local() if hasattr(p, "to_local") else p).numel() for p in self.parameters())
+
 # Global batches of 8, which one process takes whole and each of two by half: the last one has 6 rows, 3 and 3.
-devices, part = int(sys.argv[2]), 8 // int(sys.argv[2])
+strategy, devices, epochs = sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 Batches._buckets = lambda self: [b for i in range(0, 30, 8) for b in np.array_split(np.arange(i, min(i + 8, 30)), devices)]
 corpus = toy_corpus(toy_task(train=sentences(30)))
 model = toy_model(corpus)
-settings = SMOKE | {"optimizer": "sgd", "learning_rates": [0.5], "batch_size": part, "epochs": 2, "patience": 9, "clip": 5.0}
-training = Training(model, model.loss, corpus.train, corpus.dev, settings, 0.5, 0, ["accuracy"], "accuracy", False)
-kept = fit(training, Path(sys.argv[3]), devices, "ddp" if devices > 1 else "auto", "32", 2)
+model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps
+name, lr = ("sgd", 0.5) if strategy == "ddp" else ("adam", 0.01)
+settings = SMOKE | {"optimizer": name, "learning_rates": [lr], "batch_size": 8 // devices, "epochs": 2, "patience": 9, "clip": 5.0}
+training = Watched(model, model.loss, corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
+kept = fit(training, Path(sys.argv[2]), devices, strategy, "32", epochs)
 if training.global_rank == 0:
     parameters = {name: value.tolist() for name, value in training.state_dict().items()}
-    print(json.dumps([kept, training.curve, parameters, training.trainer.global_step]))
+    print(json.dumps([kept, training.curve, parameters, training.trainer.global_step, training.held]))
 """
 
 
-def train(devices: int, folder: Path) -> tuple[dict, list, dict, int]:
+def train(folder: Path, strategy: str, devices: int, epochs: int = 2) -> tuple[dict, list, dict, int, int]:
     """What the first of so many processes tells."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"} if devices > 1 else {}
-    command = [sys.executable, "-c", RANK, str(TESTS), str(devices), str(folder)]
+    command = [sys.executable, "-c", RANK, str(TESTS), str(folder), strategy, str(devices), str(epochs)]
     processes = [
         subprocess.Popen(
             command,
@@ -105,35 +111,53 @@ def train(devices: int, folder: Path) -> tuple[dict, list, dict, int]:
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_does_on_the_same_global_batches(tmp_path):
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_train_as_one_does_on_the_same_global_batches(strategy, tmp_path):
     """Two gloo processes, half of each batch on each: the averaged gradient is the gradient of the whole batch.
 
     Losses and parameters agree to 1e-6: sums of float32 taken in another order differ by some units in the last place (6e-8 of numbers
     about 1), and eight steps add few of these up.
     """
-    (kept_one, curve_one, one, steps_one), (kept_two, curve_two, two, steps_two) = train(1, tmp_path / "one"), train(2, tmp_path / "two")
+    kept_one, curve_one, one, steps_one, held_one = train(tmp_path / "one", strategy, 1)
+    kept_two, curve_two, two, steps_two, held_two = train(tmp_path / "two", strategy, 2)
     assert steps_one == steps_two == 8
     assert "parallel" not in kept_one
-    assert kept_two["parallel"]["effective_batch_size"] == 8
+    assert (kept_two["parallel"]["strategy"], kept_two["parallel"]["effective_batch_size"]) == (strategy, 8)
+    assert held_two == held_one if strategy == "ddp" else 0.4 < held_two / held_one < 0.6, "FSDP leaves each process half of the parameters"
     for first, second in zip(curve_one, curve_two, strict=True):
         assert second["train_loss"] == pytest.approx(first["train_loss"], abs=1e-6)
         assert second["dev_loss"] == pytest.approx(first["dev_loss"], abs=1e-6)
         assert second["accuracy"] == first["accuracy"]
     assert curve_one[0]["train_loss"] - curve_one[1]["train_loss"] > 1e-3, "it learnt something, so equal is not merely unchanged"
+    norms = np.linalg.norm(one["model.head.output.weight"], axis=1)
+    assert norms.max() == pytest.approx(0.4, abs=1e-5), "the limit on the last layer's rows was reached"
     assert one.keys() == two.keys()
     for name in one:
         np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.slow
-def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(tmp_path):
+def test_a_sharded_fit_that_was_cut_goes_on_as_if_it_had_not_been(tmp_path):
+    """Its checkpoints are whole, and weights and Adam's state are shared out again: bit by bit, or a pre-empted machine changes results."""
+    train(tmp_path / "parts", "fsdp", 2, epochs=1)
+    kept, curve, parameters, steps, held = train(tmp_path / "parts", "fsdp", 2)
+    kept_whole, curve_whole, whole, steps_whole, held_whole = train(tmp_path / "whole", "fsdp", 2)
+    assert (kept, steps, held) == (kept_whole, steps_whole, held_whole)
+    assert [row | {"seconds": 0} for row in curve] == [row | {"seconds": 0} for row in curve_whole]
+    assert len(curve) == 2
+    assert parameters == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(strategy, tmp_path):
     """A reader with parameters that its loss does not reach on this task, which stop the second step of plain DDP; in a job of SLURM,
     which starts one process and not as many as there are devices.
     """
     job = {"SLURM_NTASKS": "1", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "grid", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
     small = [f"--override=bidaf.{name}=8" for name in ("hidden", "character_size", "filters")]
     command = [str(Path(sys.executable).parent / "archbench"), "run", "-a", "bidaf", "-t", "squad1", "--max-train", "70", *small]
-    settings = ["--devices", "2", "--strategy", "ddp", "--mlflow", "none", "--timeout", "150", "--results", str(tmp_path)]
+    settings = ["--devices", "2", "--strategy", strategy, "--mlflow", "none", "--timeout", "150", "--results", str(tmp_path)]
     done = subprocess.run([*command, *settings], env=os.environ | job, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     store = Store(tmp_path)
@@ -144,6 +168,7 @@ def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(tmp_path):
     assert 0.0 <= record.scores["test"][record.main_metric] <= 1.0
     assert record.hyperparameters["training"]["batch_size"] == 32
     assert record.training["parallel"] == {
+        "strategy": strategy,
         "processes": 2,
         "effective_batch_size": 64,
         "sampler": "whole batches in turn, none left out",
@@ -162,8 +187,15 @@ def test_further_processes_get_the_cell_and_settings_that_the_first_one_has(make
     assert ranks.from_json(ranks.to_json(cell, make_settings())) == (cell, make_settings())
 
 
-@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn", "fsdp", "deepspeed"])
+@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn", "deepspeed"])
 def test_a_strategy_that_cannot_work_is_refused_before_anything_runs(strategy, tmp_path):
-    with pytest.raises(UsageError, match=rf"--strategy {strategy}.*auto, ddp"):
+    with pytest.raises(UsageError, match=rf"--strategy {strategy}.*auto, ddp, fsdp"):
         app(["run", "--devices", "2", "--strategy", strategy, "--results", str(tmp_path / "results")], standalone_mode=False)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_precision_that_lightning_does_not_shard_is_refused_before_anything_runs(tmp_path):
+    options = ["--devices", "2", "--strategy", "fsdp", "--precision", "64", "--results", str(tmp_path / "results")]
+    with pytest.raises(UsageError, match=r"--precision 64.*32, bf16-mixed"):
+        app(["run", *options], standalone_mode=False)
     assert not (tmp_path / "results").exists()

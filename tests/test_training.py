@@ -12,6 +12,7 @@ import torch
 from toy_corpus import toy_corpus, toy_model
 
 from harness import training
+from harness.cli import PRECISIONS
 from harness.corpus import Corpus
 from harness.training import Diverged, Training, fit, learning_rate_factor, optimizer
 
@@ -67,8 +68,8 @@ def make(corpus: Corpus, settings: dict[str, Any] | None = None, seed: int = 0, 
     return Watched(built, built.loss, corpus.train, corpus.dev, SETTINGS | (settings or {}), lr, seed, ("accuracy",), "accuracy", False)
 
 
-def go(one: Training, folder: Path, epochs: int = 4) -> dict[str, Any]:
-    return fit(one, folder, 1, "auto", "32", epochs)
+def go(one: Training, folder: Path, epochs: int = 4, precision: str = "32") -> dict[str, Any]:
+    return fit(one, folder, 1, "auto", precision, epochs)
 
 
 def same(a: dict, b: dict) -> bool:
@@ -255,6 +256,15 @@ def test_the_same_seed_gives_the_same_weights(corpus, tmp_path):
     torch.manual_seed(5)
     go(again, tmp_path / "b", 2)
     assert same(first.model.state_dict(), again.model.state_dict())
+
+
+@pytest.mark.parametrize("precision", [precision for precision in PRECISIONS if precision != "32"])
+def test_every_precision_trains(corpus, tmp_path, precision, whole):
+    """With gradients clipped and a fused optimiser, which Lightning's own clipping refuses to combine."""
+    one = make(corpus)
+    go(one, tmp_path, 2, precision)
+    assert one.curve[1]["train_loss"] < one.curve[0]["train_loss"]
+    assert one.curve[0]["train_loss"] == pytest.approx(whole.curve[0]["train_loss"], abs=0.02)
 
 
 def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_path, monkeypatch, whole):

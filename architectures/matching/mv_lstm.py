@@ -33,7 +33,7 @@ class Bilinear(nn.Module):
     def __init__(self, size: int, slices: int):
         super().__init__()
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(size, size)))
-        self.bias = nn.Parameter(torch.zeros(()))
+        self.bias = nn.Parameter(torch.zeros(1))
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         return (first @ self.weight @ second.transpose(1, 2) + self.bias)[:, None]
