@@ -321,12 +321,9 @@ def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tup
     """First and last position and score of the best span with first <= last < first + longest, per row of (B, T) scores."""
     longest = min(longest, start.shape[1])
     padded = F.pad(end, (0, longest - 1), value=-torch.inf)
-    best_end, reach = padded, 1
-    while reach < longest:  # The best of 2, 4, 8, ... ends, each from two of half as many.
-        step = min(reach, longest - reach)
-        best_end, reach = torch.maximum(best_end[:, :-step], best_end[:, step:]), reach + step
+    best_end = F.max_pool1d(padded[:, None], longest, stride=1).squeeze(1)
     score, first = (start + best_end).max(1)
-    # Where the end is matters for one start alone: looking for it at each of them takes seven times as long in all.
+    # Where the end is matters for one start alone: looking for it at each of them takes five times as long in all.
     reachable = first[:, None] + torch.arange(longest, device=first.device)
     return first, first + padded.gather(1, reachable).argmax(1), score
 
