@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 class Constraints(NamedTuple):
@@ -89,19 +90,18 @@ class LinearChainCRF(nn.Module):
     def log_partition(self, emissions: Tensor, mask: Tensor, constrained: bool = False) -> Tensor:
         """log Z of every sentence (B), by the forward algorithm: -inf where the constraints allow no sequence."""
         transitions, start, end = self._parameters_for(constrained)
-        first, *rest = self._emissions(emissions, mask).unbind(1)
-        rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
+        emissions, last = self._emissions(emissions, mask).transpose(0, 1), mask.sum(1) - 1
         with torch.autocast(emissions.device.type, enabled=False):
-            forward = _forward_by_matmul(start + first, transitions, rest)
-        if forward is None:
-            forward = _forward_by_logsumexp(start + first, transitions, rest)
-        return _logsumexp(forward[last, rows] + end)
+            chart = _forward_by_matmul(emissions, transitions, start, end, last)
+        if chart is None:
+            return _forward_by_logsumexp(emissions, transitions, start, end, last)
+        return _LogPartition.apply(emissions, transitions, start, end, last, chart)
 
     def score(self, emissions: Tensor, tags: Tensor, mask: Tensor, constrained: bool = False) -> Tensor:
         """Score of the label sequences ``tags`` (B,T): (B), -inf for a forbidden one."""
         transitions, start, end = self._parameters_for(constrained)
         tags = tags.masked_fill(~mask, 0)
-        emitted = self._emissions(emissions, mask).gather(2, tags.unsqueeze(2)).squeeze(2).sum(1)
+        emitted = emissions.gather(2, tags.unsqueeze(2)).squeeze(2).to(transitions.dtype).masked_fill(~mask, 0).sum(1)
         moved = transitions[tags[:, :-1], tags[:, 1:]].masked_fill(~mask[:, 1:], 0).sum(1)
         last = tags.gather(1, mask.sum(1, keepdim=True) - 1).squeeze(1)
         return start[tags[:, 0]] + emitted + moved + end[last]
@@ -125,19 +125,20 @@ class LinearChainCRF(nn.Module):
         Raises ValueError when the constraints allow no sequence as long as one of the sentences.
         """
         transitions, start, end = self._parameters_for(constrained)
-        first, *rest = self._emissions(emissions, mask).unbind(1)
-        into = transitions.T.contiguous()
-        scores = [start + first]
+        # Labels first and sentences last: the maximum over the label before is then one over whole rows, several times as fast.
+        first, *rest = self._emissions(emissions, mask).permute(1, 2, 0).contiguous().unbind()
+        moves, scores = transitions.unsqueeze(2), [start.unsqueeze(1) + first]
         for emission in rest:
-            scores.append((scores[-1].unsqueeze(1) + into).amax(2) + emission)
+            scores.append((scores[-1].unsqueeze(1) + moves).amax(0) + emission)
+        forward = torch.stack(scores).transpose(1, 2).contiguous()
 
         rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
-        best, final = (torch.stack(scores)[last, rows] + end).max(1)
+        best, final = (forward[last, rows] + end).max(1)
         if torch.isneginf(best).any():
             raise ValueError(f"the constraints allow no label sequence of length {int(last[best.argmin()]) + 1}")
-        tags = [final]
+        into, tags = transitions.T.contiguous(), [final]
         # The maximum alone is much cheaper than with its place for all labels; the place is wanted for one label per position.
-        for score, inside in zip(scores[-2::-1], mask[:, 1:].unbind(1)[::-1], strict=True):
+        for score, inside in zip(forward[:-1].unbind()[::-1], mask[:, 1:].unbind(1)[::-1], strict=True):
             before = (score + into.index_select(0, tags[-1])).argmax(1)
             tags.append(torch.where(inside, before, final))
         return torch.stack(tags[::-1], 1).masked_fill(~mask, 0)
@@ -150,33 +151,80 @@ class LinearChainCRF(nn.Module):
             return torch.autograd.grad(log_partition.sum(), emissions)[0]
 
 
-def _forward_by_matmul(first: Tensor, transitions: Tensor, rest: Sequence[Tensor]) -> Tensor | None:
-    """Forward scores (T,B,L) by shift, exp, matmul and log per step; None where that would not be exact.
+class _Chart(NamedTuple):
+    """The forward algorithm without logarithms: ``states`` (T,B,L) are exp of the forward scores, scaled so that a row's best is 1.
 
-    exp(-inf) = 0 is harmless here, but where all that leads to a label is forbidden or vanishes beside the best score (a sum below
-    tiny / eps, from which underflow may have taken a visible part; no weight is above 1), the log and its gradient are wrong.
+    ``states[t] = (states[t - 1] @ weights) * steps[t]``; ``ends`` (B,L) times the last states sums to 1; ``log_partition`` (B).
     """
-    towards = transitions.detach().amax(0)
+
+    states: Tensor
+    weights: Tensor
+    steps: Tensor
+    ends: Tensor
+    log_partition: Tensor
+
+
+@torch.no_grad()
+def _forward_by_matmul(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor) -> _Chart | None:
+    """The chart of emissions (T,B,L), rescaled at each step (Rabiner 1989, V.A); None where that would not be exact.
+
+    A weight or potential of 0 is harmless, but where all that leads to a label is forbidden or vanishes beside the best score (a sum
+    below tiny / eps, from which underflow may have taken a visible part; no weight is above 1), log Z and its gradient are wrong.
+    """
+    towards, most = transitions.amax(0), end.amax()
     weights = (transitions - towards).exp()
-    forward, sums = [first], []
-    for emission in rest:
-        shift = forward[-1].detach().amax(1, keepdim=True)
-        total = (forward[-1] - shift).exp() @ weights
-        sums.append(total.detach())
-        forward.append(total.log() + (shift + towards) + emission)
-    limit = torch.finfo(first.dtype)
+    scores = torch.cat([emissions[:1] + start, emissions[1:] + towards])
+    shifts = scores.amax(2, keepdim=True)
+    potentials = (scores - shifts).exp()
+    states, sums, scales = [potentials[0]], [], [torch.ones_like(shifts[0])]
+    for potential in potentials[1:]:
+        sums.append(states[-1] @ weights)
+        reached = sums[-1] * potential
+        scales.append(reached.amax(1, keepdim=True))
+        states.append(reached / scales[-1])
+
+    at_end = last, torch.arange(len(last), device=last.device)
+    forward, scale = torch.stack(states), torch.stack(scales)
+    ends = (end - most).exp()
+    total = (forward[at_end] * ends).sum(1, keepdim=True)
+    limit = torch.finfo(forward.dtype)
     # Written so that a NaN, from a label or a sentence that nothing leads to, fails as well.
-    if sums and not torch.stack(sums).amin() >= limit.tiny / limit.eps:
+    if not torch.cat([total, *sums], 1).amin() >= limit.tiny / limit.eps:
         return None
-    return torch.stack(forward)
+    log_partition = total.log() + most + (scale.log() + shifts).cumsum(0)[at_end]
+    return _Chart(forward, weights, potentials / scale, ends / total, log_partition.squeeze(1))
 
 
-def _forward_by_logsumexp(first: Tensor, transitions: Tensor, rest: Sequence[Tensor]) -> Tensor:
-    """Forward scores (T,B,L), term by term: exact for any scores, -inf among them, and slower."""
-    forward = [first]
-    for emission in rest:
+class _LogPartition(torch.autograd.Function):
+    """log Z with its gradient by the backward algorithm: how probable each label is, and how often each transition is expected."""
+
+    @staticmethod
+    def forward(ctx, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor, chart: _Chart) -> Tensor:
+        ctx.save_for_backward(last, *chart[:-1])
+        return chart.log_partition
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        last, states, weights, steps, ends = ctx.saved_tensors
+        at_end = last, torch.arange(len(last), device=gradient.device)
+        backward = torch.zeros_like(states)
+        backward[at_end] = ends * gradient.unsqueeze(1)
+        with torch.autocast(gradient.device.type, enabled=False):
+            *before, after = backward.unbind()
+            for earlier, step in zip(before[::-1], steps[1:].unbind()[::-1], strict=True):
+                after = earlier.addmm_(after * step, weights.T)
+            expected = states * backward
+            pairs = states[:-1].flatten(0, 1).T @ (backward[1:] * steps[1:]).flatten(0, 1)
+        return expected, weights * pairs, expected[0].sum(0), expected[at_end].sum(0), None, None
+
+
+def _forward_by_logsumexp(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor) -> Tensor:
+    """log Z (B) of emissions (T,B,L), term by term: exact for any scores, -inf among them, and slower."""
+    forward = [start + emissions[0]]
+    for emission in emissions[1:]:
         forward.append(_logsumexp(forward[-1].unsqueeze(1) + transitions.T) + emission)
-    return torch.stack(forward)
+    return _logsumexp(torch.stack(forward)[last, torch.arange(len(last), device=last.device)] + end)
 
 
 def _logsumexp(scores: Tensor) -> Tensor:

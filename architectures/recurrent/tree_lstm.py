@@ -104,8 +104,12 @@ class TreeLSTM(TreeEncoder):
         return self.state(gates + self.input.bias, f_left * c_left + f_right * c_right)
 
     def nodes(self, trees: TreeBatch) -> Tensor:
-        leaves = self.leaf(trees.vectors)
-        states = leaves.new_zeros(len(trees.labels), 2 * self.size).index_copy(0, trees.leaf_nodes, leaves)
-        for parents, left, right in trees.levels:
-            states = states.index_copy(0, parents, self.parent(states[left], states[right]))
-        return self.dropout(states[:, : self.size])
+        open_nodes = self.leaf(trees.vectors)
+        order, states = [trees.leaf_nodes], [open_nodes]
+        for parents, *places in trees.levels:
+            left, right, staying = open_nodes.index_select(0, torch.cat(places)).split([len(place) for place in places])
+            order.append(parents)
+            states.append(self.parent(left, right))
+            open_nodes = torch.cat([states[-1], staying])
+        states = torch.cat(states)[:, : self.size]
+        return self.dropout(torch.empty_like(states).index_copy(0, torch.cat(order), states))

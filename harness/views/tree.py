@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -69,22 +69,45 @@ def parse(brackets: str) -> Tree:
     return tree
 
 
+class Level(NamedTuple):
+    """Nodes of one height, ``parents`` (n,), and where their ``left`` and ``right`` children (n,) stand among the open nodes.
+
+    Open are the nodes whose parent is still to come: at first the leaves, after a level its parents and behind them those that stand
+    at ``staying`` (m,). A recursion that carries the open nodes alone need not copy the states of all nodes at each level.
+    """
+
+    parents: Tensor
+    left: Tensor
+    right: Tensor
+    staying: Tensor
+
+
 class TreeBatch(NamedTuple):
     """Trees of B texts, L leaves and N nodes in all; nodes are numbered over the batch, text after text, children before parents.
 
-    ``ids`` (L,) words of the leaves, ``leaf_nodes`` (L,) their nodes, ``levels``: for each height from 1 the nodes of that height and
-    their children as (parents, left, right), each (n,); ``labels`` (N,) -1 where absent, ``roots`` (B,), ``node_text`` (N,) the text each
-    node belongs to, ``lengths`` (B,) leaves of each text, ``vectors`` (L, D).
+    ``ids`` (L,) words of the leaves, ``leaf_nodes`` (L,) their nodes, ``levels`` one for each height from 1, ``labels`` (N,) -1 where
+    absent, ``roots`` (B,), ``node_text`` (N,) the text each node belongs to, ``lengths`` (B,) leaves of each text, ``vectors`` (L, D).
     """
 
     ids: Tensor
     leaf_nodes: Tensor
-    levels: tuple[tuple[Tensor, Tensor, Tensor], ...]
+    levels: tuple[Level, ...]
     labels: Tensor
     roots: Tensor
     node_text: Tensor
     lengths: Tensor
     vectors: Tensor = torch.empty(0)
+
+
+def _schedule(by_height: list[np.ndarray], left: np.ndarray, right: np.ndarray) -> Iterator[Level]:
+    """The levels of the nodes of each height, leaves first, whose children are ``left`` and ``right`` (N,)."""
+    place, open_nodes = np.empty(len(left), dtype=np.int64), by_height[0]
+    for parents in by_height[1:]:
+        place[open_nodes] = np.arange(len(open_nodes))
+        children = place[left[parents]], place[right[parents]]
+        staying = np.delete(np.arange(len(open_nodes)), np.concatenate(children))
+        yield Level(*map(torch.from_numpy, (parents, *children, staying)))
+        open_nodes = np.concatenate([parents, open_nodes[staying]])
 
 
 @dataclass
@@ -131,7 +154,7 @@ class Trees(View):
         return TreeBatch(
             ids=torch.from_numpy(words.values).long(),
             leaf_nodes=torch.from_numpy(levels[0]),
-            levels=tuple(tuple(map(torch.from_numpy, (nodes, left[nodes], right[nodes]))) for nodes in levels[1:]),
+            levels=tuple(_schedule(levels, left, right)),
             labels=torch.from_numpy(take(columns["label"], rows).values).long(),
             roots=torch.from_numpy(height.offsets[1:] - 1),
             node_text=torch.from_numpy(np.repeat(np.arange(len(rows)), height.lengths)),

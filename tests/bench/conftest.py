@@ -18,6 +18,13 @@ from targets import HEADINGS, Row, lines, save
 ROWS: list[Row] = []
 
 
+@pytest.fixture(scope="session")
+def corpora() -> Path | None:
+    """Folder of the official corpora; None where there is none, and the mini corpora have to do."""
+    folder = Path(os.environ.get("ARCHBENCH_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
+    return folder if folder.is_dir() else None
+
+
 @pytest.fixture
 def enter() -> Callable[[Row], None]:
     """Enter a row into the table of targets."""

@@ -44,10 +44,14 @@ def by_levels(view: Trees, texts: list[str], rows: list[int]) -> list[str]:
     written: dict[int, str] = {}
     for node, id in zip(batch.leaf_nodes.tolist(), batch.ids.tolist(), strict=True):
         written[node] = ["", "?", *view.vocabulary.words][id]
-    for parents, left, right in batch.levels:
-        level = {p: f"[{written[a]} {written[b]}]" for p, a, b in zip(parents.tolist(), left.tolist(), right.tolist(), strict=True)}
+    open_nodes = batch.leaf_nodes.tolist()
+    for parents, left, right, staying in (tuple(field.tolist() for field in level) for level in batch.levels):
+        level = {p: f"[{written[open_nodes[a]]} {written[open_nodes[b]]}]" for p, a, b in zip(parents, left, right, strict=True)}
         assert not level.keys() & written.keys()
+        assert sorted(left + right + staying) == list(range(len(open_nodes))), "a node that is open is taken up once or stays"
         written |= level
+        open_nodes = parents + [open_nodes[place] for place in staying]
+    assert sorted(open_nodes) == batch.roots.tolist()
     assert len(written) == len(batch.labels) == len(batch.node_text)
     return [written[root] for root in batch.roots.tolist()]
 
@@ -60,7 +64,7 @@ def test_levels_rebuild_every_tree_of_the_batch():
 def test_nodes_of_one_height_are_one_level_across_the_batch():
     """One level per tree would be the slow schedule again."""
     batch = fitted().collate(fitted().encode([FINE, CHAIN]), np.array([0, 1]))
-    assert [len(parents) for parents, _, _ in batch.levels] == [2, 2, 1]
+    assert [len(level.parents) for level in batch.levels] == [2, 2, 1]
 
 
 def test_labels_and_texts_of_the_nodes():
