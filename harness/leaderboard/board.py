@@ -79,7 +79,7 @@ def read_rows(path: Path, expected: list[str]) -> Iterator[tuple[str, dict[str, 
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
             if rows.fieldnames != expected:
-                raise LeaderboardError(f"{path}: the columns are {rows.fieldnames}, expected {expected}")
+                raise LeaderboardError(f"{path}: the columns are {rows.fieldnames!s:.200}, expected {expected}")
             for row in rows:
                 place = f"{path}:{rows.line_num}"
                 if None in row or None in row.values():
@@ -94,7 +94,7 @@ def read_published(path: Path) -> list[Published]:
     values = []
     for place, row in read_rows(path, ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"]):
         if row["survey_table"] not in SURVEY_TABLES:
-            raise LeaderboardError(f"{place}: survey_table {row['survey_table']!r} is none of {', '.join(SURVEY_TABLES)}")
+            raise LeaderboardError(f"{place}: survey_table {row['survey_table'][:40]!r} is none of {', '.join(SURVEY_TABLES)}")
         if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", row["value"]):
             raise LeaderboardError(f"{place}: value {row['value'][:40]!r} is not a number such as 88.10")
         table, architecture, method, dataset, metric, value, kind = row.values()
