@@ -1,21 +1,27 @@
 """Benchmarks side by side: ours and a peer in turn, so that what else the machine does meets both alike.
 
-``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names a JSON file to keep it in.
+``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names the JSON file from which ``report.py`` makes
+``results/speed.md``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import HEADINGS, Row, lines, save
+from targets import HEADINGS, Row, lines
+
+from harness.records import environment
 
 ROWS: list[Row] = []
+SCALING: list[dict[str, Any]] = []
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +35,12 @@ def corpora() -> Path | None:
 def enter() -> Callable[[Row], None]:
     """Enter a row into the table of targets."""
     return ROWS.append
+
+
+@pytest.fixture
+def scaling() -> list[dict[str, Any]]:
+    """Points of the curves of cost against length."""
+    return SCALING
 
 
 @pytest.fixture
@@ -69,12 +81,20 @@ def beside(benchmark, enter) -> Callable[..., float]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """The table, and the file it is kept in."""
-    if not ROWS:
-        return
-    table = [HEADINGS, *lines(ROWS)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(HEADINGS) - 1)]
-    terminalreporter.section("targets")
-    for row in table:
-        terminalreporter.line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]))
-    if path := os.environ.get("ARCHBENCH_SPEED"):
-        save(ROWS, Path(path))
+    if ROWS:
+        table = [HEADINGS, *lines(ROWS)]
+        widths = [max(len(row[i]) for row in table) for i in range(len(HEADINGS) - 1)]
+        terminalreporter.section("targets")
+        for row in table:
+            terminalreporter.line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]))
+    if (name := os.environ.get("ARCHBENCH_SPEED")) and (ROWS or SCALING):
+        keep(Path(name))
+
+
+def keep(path: Path) -> None:
+    """Put this run's figures into the file, where those that it did not measure stay."""
+    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    targets = {row["what"]: row for row in kept.get("targets", [])} | {row.what: asdict(row) for row in ROWS}
+    scaling = {(point["layer"], point["length"]): point for point in [*kept.get("scaling", []), *SCALING]}
+    kept |= {"environment": environment(), "targets": list(targets.values()), "scaling": list(scaling.values())}
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import operator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 SIGNS = {">=": operator.ge, "<=": operator.le}
 
@@ -53,13 +51,3 @@ def markdown(rows: list[Row]) -> str:
     """The table for ``results/speed.md``."""
     shown = [HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in shown) + "\n"
-
-
-def save(rows: list[Row], path: Path) -> None:
-    """Keep the rows as JSON, from which the report is made."""
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def load(path: Path) -> list[Row]:
-    """What :func:`save` kept."""
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
