@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RESULTS ?= runs
 FUZZ ?= 200
+SPEED ?= results/speed.json
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
@@ -11,7 +12,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run test test-faults bench lint
+.PHONY: run test test-faults bench bench-models lint
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -30,8 +31,14 @@ test-faults: $(INSTALLED)
 	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/test_engine_ray.py tests/faults
 
+# Both want a machine that does nothing else; ARCHBENCH_DATA names the real corpora, FASTTEXT the public program.
 bench: $(INSTALLED)
-	$(BIN)/python -m pytest -q tests/bench --benchmark-only
+	ARCHBENCH_SPEED=$(SPEED) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/bench --benchmark-only
+	$(BIN)/python tests/bench/report.py $(SPEED)
+
+bench-models: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/bench/models.py $(SPEED)
+	$(BIN)/python tests/bench/report.py $(SPEED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

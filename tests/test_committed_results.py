@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,15 @@ def test_every_score_has_its_predictions_and_outcomes(board):
 def test_the_table_of_gaps_is_the_one_that_the_records_make(board):
     """`python leaderboard.py && cp results/leaderboard/gaps.md results/` brings it up to date."""
     assert (RESULTS / "gaps.md").read_text(encoding="utf-8") == leaderboard.gaps_document([gap_table(board)])
+
+
+def test_the_report_of_speed_is_the_one_that_its_figures_make(monkeypatch):
+    """`python tests/bench/report.py results/speed.json` brings it up to date."""
+    monkeypatch.syspath_prepend(Path(__file__).parent / "bench")
+    import report
+
+    kept = json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))
+    assert (RESULTS / "speed.md").read_text(encoding="utf-8") == report.document(kept)
 
 
 def test_results_stay_small_enough_for_a_repository():
