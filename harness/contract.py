@@ -334,7 +334,7 @@ class _Case:
 
         split = self.corpus.train
         groups = split.groups if getattr(self.cls, "whole_groups", False) else None
-        epochs = [length_buckets(split.lengths, 16, np.random.default_rng([0, epoch]), groups) for epoch in range(LEARNING_EPOCHS)]
+        epochs = [length_buckets(split.padded_lengths, 16, np.random.default_rng([0, epoch]), groups) for epoch in range(LEARNING_EPOCHS)]
         fewest = min(map(len, epochs))
         return [epoch[:fewest] for epoch in epochs]
 

@@ -82,6 +82,13 @@ class Split:
         """Units of each row, all fields together."""
         return sum(self.view.lengths(columns) for columns in self.inputs.values())
 
+    @functools.cached_property
+    def padded_lengths(self) -> np.ndarray:
+        """What rows of a batch must have in common to need little padding: units (rows,), or (rows, 2) of pairs not read as one text."""
+        if self.view.joins or len(self.inputs) == 1:
+            return self.lengths
+        return np.stack([self.view.lengths(columns) for columns in self.inputs.values()], axis=1)
+
     @property
     def groups(self) -> np.ndarray | None:
         """Question number per row, where rows belong to questions."""

@@ -132,7 +132,7 @@ class Training(pl.LightningModule):
     def batches(self) -> Batches:
         """This epoch's batches."""
         groups = self.train_split.groups if self.whole_groups else None
-        batches = Batches(self.train_split.lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
+        batches = Batches(self.train_split.padded_lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
         batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
         return batches
 

@@ -257,8 +257,8 @@ def _score_and_measure(
     test = corpus.test()
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
     fields = _scored(cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
-    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
-    rows = length_buckets(corpus.dev.lengths, batch_size, np.random.default_rng(0))[0]
+    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size)
+    rows = length_buckets(corpus.dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
