@@ -64,30 +64,50 @@ def mask_of(lengths: np.ndarray | Tensor, width: int) -> Tensor:
 
 
 NEIGHBOURHOOD = 50
-"""Batches whose texts are sorted by length together: large enough that padding stays below 10 %, small enough to stay random."""
+"""Batches whose texts are sorted by length together: large enough that padding stays below 8 %, small enough to stay random."""
+
+PAIR_NEIGHBOURHOOD = 200
+"""The same for pairs, which have two lengths to be alike in; at most half the corpus, or each epoch would pair the same texts again."""
 
 
 def length_buckets(
     lengths: np.ndarray, batch_size: int, generator: np.random.Generator | None, groups: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Row numbers of each batch. With a generator the order is random, otherwise sorted by length (for prediction).
+    """Row numbers of each batch. With a generator the order is random, otherwise by length (for prediction).
 
+    ``lengths`` (rows,) are those of texts; (rows, 2) those of pairs whose sides are padded each for itself.
     ``groups`` (one number per row) keeps rows of one group in one batch: a listwise loss needs a question beside its candidates.
     The batch is then as many whole groups as fit, at least one.
     """
     if groups is not None:
         return _whole_groups(groups, batch_size, generator)
+    if lengths.ndim == 1:
+        alike, near = _alike, NEIGHBOURHOOD
+    else:
+        alike, near = _alike_pairs, min(PAIR_NEIGHBOURHOOD, -(-len(lengths) // (2 * batch_size)))
     if generator is None:
-        order = np.argsort(lengths, kind="stable")
-        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-    order = generator.permutation(len(lengths))
-    span = NEIGHBOURHOOD * batch_size
+        return alike(np.arange(len(lengths)), lengths, batch_size)
+    order, span = generator.permutation(len(lengths)), near * batch_size
     batches = []
     for start in range(0, len(order), span):
-        near = order[start : start + span]
-        near = near[np.argsort(lengths[near], kind="stable")]
-        batches += [near[i : i + batch_size] for i in range(0, len(near), batch_size)]
+        batches += alike(order[start : start + span], lengths, batch_size)
     return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _alike(rows: np.ndarray, lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Batches of rows of similar length."""
+    rows = rows[np.argsort(lengths[rows], kind="stable")]
+    return [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+
+
+def _alike_pairs(rows: np.ndarray, lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Batches of rows that are similar in both lengths: halved again and again, between batches, where one length differs most."""
+    if len(rows) <= batch_size:
+        return [rows]
+    side = np.ptp(lengths[rows], axis=0).argmax()
+    rows = rows[np.argsort(lengths[rows, side], kind="stable")]
+    half = -(-len(rows) // (2 * batch_size)) * batch_size
+    return _alike_pairs(rows[:half], lengths, batch_size) + _alike_pairs(rows[half:], lengths, batch_size)
 
 
 def _whole_groups(groups: np.ndarray, batch_size: int, generator: np.random.Generator | None) -> list[np.ndarray]:

@@ -23,6 +23,7 @@ from harness.measure import flops_per_example
 from harness.metrics import better, score
 from harness.model import Model, build, predict
 from harness.registry import Entry
+from harness.sparse import LazyAdam, clip_gradients
 from harness.task import Row
 from harness.views.base import View, words_of
 
@@ -282,13 +283,13 @@ class _Case:
 
     def train(self, model: Model, split: Split, batches: list[np.ndarray], lr: float) -> Iterator[Tensor]:
         """Losses of one Adam step per batch."""
-        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=lr)
+        optimizer = LazyAdam([p for p in model.parameters() if p.requires_grad], lr=lr)
         model.train()
         for rows in batches:
             optimizer.zero_grad()
             loss = self.loss(model, split.collate(rows))
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+            clip_gradients(model.parameters(), 5.0)
             optimizer.step()
             model.head.constrain(model.encoder)
             yield loss.detach()
@@ -334,7 +335,7 @@ class _Case:
 
         split = self.corpus.train
         groups = split.groups if getattr(self.cls, "whole_groups", False) else None
-        epochs = [length_buckets(split.lengths, 16, np.random.default_rng([0, epoch]), groups) for epoch in range(LEARNING_EPOCHS)]
+        epochs = [length_buckets(split.padded_lengths, 16, np.random.default_rng([0, epoch]), groups) for epoch in range(LEARNING_EPOCHS)]
         fewest = min(map(len, epochs))
         return [epoch[:fewest] for epoch in epochs]
 

@@ -82,6 +82,13 @@ class Split:
         """Units of each row, all fields together."""
         return sum(self.view.lengths(columns) for columns in self.inputs.values())
 
+    @functools.cached_property
+    def padded_lengths(self) -> np.ndarray:
+        """What rows of a batch must have in common to need little padding: units (rows,), or (rows, 2) of pairs not read as one text."""
+        if self.view.joins or len(self.inputs) == 1:
+            return self.lengths
+        return np.stack([self.view.lengths(columns) for columns in self.inputs.values()], axis=1)
+
     @property
     def groups(self) -> np.ndarray | None:
         """Question number per row, where rows belong to questions."""
@@ -121,10 +128,11 @@ class Corpus:
         self.fields = fields_of(kind, task.entry.type, view)
         rows = limit(task.load("train", tier, folder), max_train)
         self._check(rows)
-        self.fingerprints = {"train": fingerprint(rows)}
-        target.fit(rows)
-        self._fit(rows)
-        self.train = self._encode("train", rows)
+        listed = rows.to_list()  # one row after another out of Arrow takes thirty times as long
+        self.fingerprints = {"train": fingerprint(listed)}
+        target.fit(listed)
+        self._fit(listed)
+        self.train = self._encode("train", rows, listed)
         self.dev = self._load("dev")
 
     def test(self) -> Split:
@@ -134,8 +142,9 @@ class Corpus:
     def _load(self, split: str) -> Split:
         rows = self.task.load(split, self.tier, self.folder)
         self._check(rows)
-        self.fingerprints[split] = fingerprint(rows)
-        return self._encode(split, rows)
+        listed = rows.to_list()
+        self.fingerprints[split] = fingerprint(listed)
+        return self._encode(split, rows, listed)
 
     def _check(self, rows: datasets.Dataset) -> None:
         if self.task.entry.type == "classify" and self.view.column not in rows.column_names:
@@ -152,18 +161,18 @@ class Corpus:
         if file is not None:
             _replace(file, lambda path: _write_state(path, self.view.state()))
 
-    def _encode(self, split: str, rows: datasets.Dataset) -> Split:
+    def _encode(self, split: str, rows: datasets.Dataset, listed: list[Row]) -> Split:
         inputs = {}
         for field, read in self.fields.items():
             folder = self._cached(field, self.fingerprints[split])
             columns = _sound(folder, _restore)
             if columns is None:
-                columns = self.view.encode([read(row) for row in rows])
+                columns = self.view.encode([read(row) for row in listed])
                 if folder is not None:
                     _replace(folder, lambda path, columns=columns: _save(path, columns))
                     columns = _sound(folder, _restore) or columns  # mapped into memory, as every other process has it
             inputs[field] = columns
-        return Split(rows, self.view, self.target, inputs, self.target.encode(rows, self.view))
+        return Split(rows, self.view, self.target, inputs, self.target.encode(listed, self.view))
 
     def _cached(self, name: str, data: str) -> Path | None:
         if self.cache is None:

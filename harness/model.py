@@ -115,7 +115,7 @@ def _over_batches(
     was_training = model.training
     model.eval()
     with torch.inference_mode():
-        for rows in length_buckets(split.lengths, batch_size, None):
+        for rows in length_buckets(split.padded_lengths, batch_size, None):
             batch = on_device(split.collate(rows), device)
             for row, prediction in zip(rows, answer(batch), strict=True):
                 predictions[row] = prediction

@@ -24,6 +24,7 @@ from harness.corpus import Batch, Split
 from harness.measure import StepClock
 from harness.metrics import LOWER_IS_BETTER, score
 from harness.model import Model, on_device, predict_with_loss
+from harness.sparse import LazyAdam, clip_gradients, make_dense, takes_rows
 
 PILOT_EXAMPLES = 6000
 """Training examples that a learning rate is tried on before the best one trains the cell."""
@@ -58,7 +59,7 @@ def optimizer(parameters: Sequence[nn.Parameter], settings: dict[str, Any], lr: 
     """The optimiser that ``settings`` name; ``ValueError`` for an unknown one."""
     decay = {"lr": lr, "weight_decay": settings["weight_decay"]}
     makers: dict[str, Callable[[], torch.optim.Optimizer]] = {
-        "adam": lambda: torch.optim.Adam(parameters, **decay, fused=True),
+        "adam": lambda: LazyAdam(parameters, **decay, fused=True),
         "adamw": lambda: torch.optim.AdamW(parameters, **decay, fused=True),
         "adamax": lambda: torch.optim.Adamax(parameters, **decay),
         "adagrad": lambda: torch.optim.Adagrad(parameters, **decay),
@@ -117,6 +118,10 @@ class Training(pl.LightningModule):
         self.most_steps: int | None = None
         """Optimiser steps after which an epoch is over; None: when all rows were seen."""
 
+    def setup(self, stage: str) -> None:
+        if self.trainer.world_size > 1 or not takes_rows(self.settings):  # NCCL cannot exchange sparse gradients
+            make_dense(self.model)
+
     def configure_model(self) -> None:
         """Share the parameters out among the processes, if that is the strategy. ``ValueError`` names one that cannot be (a single number).
 
@@ -132,7 +137,7 @@ class Training(pl.LightningModule):
     def batches(self) -> Batches:
         """This epoch's batches."""
         groups = self.train_split.groups if self.whole_groups else None
-        batches = Batches(self.train_split.lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
+        batches = Batches(self.train_split.padded_lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
         batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
         return batches
 
@@ -168,7 +173,7 @@ class Training(pl.LightningModule):
         loss = self.objective(batch)
         self.manual_backward(loss)
         if self.settings["clip"]:
-            torch.nn.utils.clip_grad_norm_(self.parameters(), self.settings["clip"])
+            clip_gradients(self.parameters(), self.settings["clip"])
         chosen.step()
         self.lr_schedulers().step()
         self.model.head.constrain(self.model.encoder)
@@ -276,7 +281,7 @@ def fit(
             training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
     if pilot or training.global_rank > 0:
         return {}
-    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
+    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True, mmap=True)  # the optimiser's part is not read
     training.model = whole
     training.load_state_dict(best["state_dict"])
     return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices, strategy)

@@ -11,7 +11,7 @@ import shutil
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytorch_lightning as pl
@@ -211,12 +211,12 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         ranks.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
-    tried = {str(lr): pilot and pilot.curve[-1][pilot.main_metric] for lr, pilot in pilots.items()}
+    tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
     return fields
 
 
-def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Training | None], dict[str, Any]]:
+def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Pilot | None], dict[str, Any]]:
     """What the model was built from, the training at the best learning rate, the pilots at all, and what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings)
@@ -227,22 +227,29 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[fl
     return assembly, training, pilots, kept
 
 
-def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Training | None]:
+class Pilot(NamedTuple):
+    """What is kept of a pilot, whose model would take as much memory as the cell's: what rates are compared by, and the score on dev."""
+
+    selection: float
+    score: float
+
+
+def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
     """A short pilot at each learning rate (None: it diverged, or there is only one rate and none was run)."""
     rates = assembly.training["learning_rates"]
-    tried: dict[float, Training | None] = dict.fromkeys(rates)
+    tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.corpus.dev.first(PILOT_DEV)
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
-            tried[lr] = pilot
+            tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric])
         except Diverged as failure:
             print(failure)
     return tried
 
 
-def _best_rate(tried: dict[float, Training | None]) -> float:
+def _best_rate(tried: dict[float, Pilot | None]) -> float:
     """The rate whose pilot did best on dev; the first one when there is nothing to compare."""
     return max(tried, key=lambda lr: -math.inf if tried[lr] is None else tried[lr].selection)
 
@@ -257,8 +264,8 @@ def _score_and_measure(
     test = corpus.test()
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
     fields = _scored(cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
-    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.lengths, batch_size)
-    rows = length_buckets(corpus.dev.lengths, batch_size, np.random.default_rng(0))[0]
+    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size)
+    rows = length_buckets(corpus.dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},

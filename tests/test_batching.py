@@ -80,6 +80,48 @@ def test_less_than_a_tenth_is_padding(batch_size, seed):
     assert 1 - lengths.sum() / padded < 0.1
 
 
+def pair_lengths(rows: int = 24000) -> np.ndarray:
+    """Premises and hypotheses with SNLI's means (14 and 8 words), spreads and weak dependence."""
+    generator = np.random.default_rng(2)
+    premise = generator.gamma(5.5, 2.5, rows)
+    return np.clip(np.stack([premise, generator.gamma(7, 1.1, rows) + 0.05 * premise], axis=1).round(), 1, 80).astype(int)
+
+
+def test_less_than_8_percent_is_padding_in_pairs_whose_sides_are_padded_each_for_itself():
+    """Sorted by the sum of both lengths, a third of SNLI's batches is padding: time that every matching architecture pays."""
+    lengths = pair_lengths()
+
+    def padding(batches: list[np.ndarray]) -> float:
+        return 1 - lengths.sum() / sum(len(b) * lengths[b].max(0).sum() for b in batches)
+
+    assert padding(length_buckets(lengths.sum(1), 64, np.random.default_rng(0))) > 0.25, "the corpus is too easy"
+    assert padding(length_buckets(lengths, 64, np.random.default_rng(0))) < 0.08
+    assert padding(length_buckets(lengths, 64, None)) < 0.08
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 1000, 5000])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_pairs_are_batched_once_each_and_only_as_many_batches_as_needed_are_short(rows, seed):
+    generator = None if seed is None else np.random.default_rng(seed)
+    batches = length_buckets(pair_lengths(rows), 64, generator)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(rows))
+    assert max(map(len, batches)) <= 64 and sum(len(b) < 64 for b in batches) <= 1
+
+
+@pytest.mark.parametrize("rows", [3000, 24000])
+def test_pairs_meet_different_neighbours_in_each_epoch(rows):
+    """Were a small corpus sorted as a whole, the same pairs would share a batch in nearly every epoch."""
+    lengths = pair_lengths(rows)
+    place = np.empty((2, rows), int)
+    for epoch in range(2):
+        for number, batch in enumerate(length_buckets(lengths, 64, np.random.default_rng(epoch))):
+            place[epoch, batch] = number
+    order = np.argsort(place[0] + np.random.default_rng(3).random(rows))
+    left, right = order[:-1], order[1:]
+    together = place[0, left] == place[0, right]
+    assert (place[1, left] == place[1, right])[together].mean() < 0.35
+
+
 def test_batches_are_not_always_in_the_order_of_length():
     """Short texts first in every epoch would be a curriculum nobody asked for."""
     lengths = sst_like_lengths()

@@ -62,6 +62,14 @@ def spelling(word: str) -> int:
     return crc32(word.encode()) >> 1 or 1
 
 
+class _Numbers(dict[str, int]):
+    """Words in the order in which they were first asked for, and their places: what a word is worth is found once, not each time."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = place = len(self)
+        return place
+
+
 @dataclass
 class Words(View):
     """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown word; cut after ``max_length``."""
@@ -84,11 +92,15 @@ class Words(View):
         self.vocabulary = Vocabulary.of((word for text in texts for word in self.read(text)), self.min_count)
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        read = [self.read(text) for text in texts]
-        return {
-            "ids": Ragged.of(self.vocabulary.ids(words) for words in read),
-            "spellings": Ragged.of([spelling(word) for word in words] for words in read),
-        }
+        numbers, places, offsets = _Numbers(), [], [0]
+        for text in texts:  # none of the words is kept, which would take longer than finding them
+            places.extend(map(numbers.__getitem__, words_of(text)[: self.max_length] or [""]))
+            offsets.append(len(places))
+        distinct = [word.lower() for word in numbers] if self.lower else list(numbers)
+        ids = np.array(self.vocabulary.ids(distinct), dtype=np.int32)
+        spellings = np.array([spelling(word) for word in distinct], dtype=np.int32)
+        index, bounds = np.array(places, dtype=np.intp), np.array(offsets)
+        return {"ids": Ragged(ids[index], bounds), "spellings": Ragged(spellings[index], bounds)}
 
     def lengths(self, columns: Columns) -> np.ndarray:
         return columns["ids"].lengths

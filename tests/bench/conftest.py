@@ -31,6 +31,15 @@ def corpora() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real corpora; the benchmark is skipped where there is none."""
+    folder = Path(os.environ.get("ARCHBENCH_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real corpora in {folder} (set ARCHBENCH_DATA)")
+    return folder
+
+
 @pytest.fixture
 def enter() -> Callable[[Row], None]:
     """Enter a row into the table of targets."""

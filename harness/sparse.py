@@ -1,0 +1,79 @@
+"""Look-up tables of which a batch reads few rows, declared by ``nn.EmbeddingBag(..., sparse=True)``: only these rows are updated.
+
+Their gradients are sparse tensors, so that a step takes as long as its batch needs, however many rows the table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+STEP_ON_ROWS = ("sgd", "adagrad", "adam")
+"""Optimisers that take sparse gradients. The first two do exactly what they do with whole gradients; for Adam see :class:`LazyAdam`."""
+
+
+class LazyAdam(torch.optim.Adam):
+    """Adam that leaves the rows of a sparse gradient's table as they are, moments included, at steps that did not read them.
+
+    So does ``torch.optim.SparseAdam``, which cannot train other parameters beside them. Dense gradients: Adam as usual.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step; with a sparse gradient, ``weight_decay`` and ``amsgrad`` are not looked at."""
+        with torch.enable_grad():
+            loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is not None and table.grad.is_sparse:
+                    self._move_rows(table, **group)
+                    table.grad = None
+        super().step()
+        return loss
+
+    def _move_rows(self, table: nn.Parameter, lr: float, betas: tuple[float, float], eps: float, **_: Any) -> None:
+        state = self.state[table]
+        if not state:
+            state |= {"step": torch.zeros(()), "exp_avg": torch.zeros_like(table), "exp_avg_sq": torch.zeros_like(table)}
+        state["step"] += 1
+        gradient = table.grad.coalesce()
+        rows, gradient = gradient.indices()[0], gradient.values()
+        mean, square, step = state["exp_avg"][rows], state["exp_avg_sq"][rows], state["step"].item()
+        mean.lerp_(gradient, 1 - betas[0])
+        square.lerp_(gradient * gradient, 1 - betas[1])
+        state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+        spread = (square / (1 - betas[1] ** step)).sqrt_().add_(eps)
+        table[rows] -= lr / (1 - betas[0] ** step) * mean / spread
+
+
+def takes_rows(settings: dict[str, Any]) -> bool:
+    """Whether the optimiser of these training settings takes sparse gradients: weight decay and momentum move every row at every step."""
+    return settings["optimizer"] in STEP_ON_ROWS and not settings["weight_decay"] and not settings["momentum"]
+
+
+def make_dense(model: nn.Module) -> None:
+    """Let all tables have whole gradients."""
+    for layer in model.modules():
+        if getattr(layer, "sparse", False):
+            layer.sparse = False
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> Tensor:
+    """Scale the gradients so that their joint norm is at most ``most``, and return what it was.
+
+    As ``torch.nn.utils.clip_grad_norm_``, which knows no norm of a sparse gradient.
+    """
+    trained = [p for p in parameters if p.grad is not None]
+    if not any(p.grad.is_sparse for p in trained):
+        return torch.nn.utils.clip_grad_norm_(trained, most)
+    for parameter in trained:
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()  # a row that is read twice has one gradient
+    gradients = [p.grad.values() if p.grad.is_sparse else p.grad for p in trained]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    for gradient in gradients:
+        gradient.mul_((most / (norm + 1e-6)).clamp(max=1.0))
+    return norm
