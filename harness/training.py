@@ -281,7 +281,7 @@ def fit(
             training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
     if pilot or training.global_rank > 0:
         return {}
-    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True, mmap=True)  # the optimiser's part is not read
+    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
     training.model = whole
     training.load_state_dict(best["state_dict"])
     return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices, strategy)

@@ -48,7 +48,7 @@ def bare(one: Training) -> None:
     """The loop one would write by hand: same batches, optimiser and clipping; no callbacks, no dev evaluation, no checkpoints."""
     model, split = one.model, one.train_split
     chosen = optimizer(list(model.parameters()), one.settings, one.lr)
-    batches = Batches(split.lengths, one.settings["batch_size"], split.collate, seed=0)
+    batches = Batches(split.padded_lengths, one.settings["batch_size"], split.collate, seed=0)
     model.train()
     for epoch in range(one.settings["epochs"]):
         batches.epoch = epoch
