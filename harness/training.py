@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
+from pytorch_lightning.plugins import TorchCheckpointIO
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import ModelParallelStrategy, Strategy
 from torch import Tensor, nn
@@ -115,8 +116,10 @@ class Training(pl.LightningModule):
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
         self.automatic_optimization = False
-        self.most_steps: int | None = None
-        """Optimiser steps after which an epoch is over; None: when all rows were seen."""
+        self.pilot = False
+        """Whether an epoch is over after :data:`PILOT_EXAMPLES`, and no weights are kept."""
+        self.best: dict[str, Any] | None = None
+        """Epoch, selection and weights (on the CPU) of the best dev epoch so far."""
 
     def setup(self, stage: str) -> None:
         if self.trainer.world_size > 1 or not takes_rows(self.settings):  # NCCL cannot exchange sparse gradients
@@ -143,7 +146,8 @@ class Training(pl.LightningModule):
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
         """Row numbers of the epoch's batches, by :data:`CHUNK`."""
-        rows = self.batches().rows()[: self.most_steps]
+        most = -(-PILOT_EXAMPLES // (self.trainer.world_size * self.settings["batch_size"])) if self.pilot else None
+        rows = self.batches().rows()[:most]
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
@@ -167,11 +171,16 @@ class Training(pl.LightningModule):
             self.optimise(on_device(self.train_split.collate(rows), self.device))
 
     def optimise(self, batch: Batch) -> None:
-        """One step of the optimiser."""
-        chosen = self.optimizers()
+        """One step of the optimiser.
+
+        Not by Lightning's ``manual_backward`` and optimiser: their hooks, of which none is used, take a tenth of a small model's step.
+        None of our precisions scales gradients, the other thing that they are there for.
+        """
+        chosen = self.optimizers(use_pl_optimizer=False)
         chosen.zero_grad()
         loss = self.objective(batch)
-        self.manual_backward(loss)
+        self.trainer.strategy.pre_backward(loss)  # DDP finds out there which parameters the loss reaches
+        loss.backward()
         if self.settings["clip"]:
             clip_gradients(self.parameters(), self.settings["clip"])
         chosen.step()
@@ -200,6 +209,10 @@ class Training(pl.LightningModule):
         # The first process's, whose weights are kept: running means (batch norm) are its own, and all must choose the same epoch and rate.
         self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
+        if not self.pilot and (self.best is None or self.selection > self.best["selection"]):
+            weights = self.trainer.strategy.lightning_module_state_dict()
+            weights = {name: value.to("cpu", copy=True) for name, value in weights.items()}
+            self.best = {"epoch": self.current_epoch + 1, "selection": self.selection, "weights": weights}
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
         self.seconds["dev"] += ended - trained
@@ -216,10 +229,20 @@ class Training(pl.LightningModule):
         return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["curve"], checkpoint["seconds"] = self.curve, self.seconds
+        checkpoint["curve"], checkpoint["seconds"], checkpoint["best"] = self.curve, self.seconds, self.best
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.curve, self.seconds = checkpoint["curve"], checkpoint["seconds"]
+        self.curve, self.seconds, self.best = checkpoint["curve"], checkpoint["seconds"], checkpoint["best"]
+
+
+class StraightToFile(TorchCheckpointIO):
+    """Writes checkpoints into a file that then takes its place; Lightning's own builds them in memory first, where tables are large."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        part = Path(f"{path}.part")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(checkpoint, part)
+        part.replace(path)
 
 
 class Newest(Checkpoint):
@@ -245,14 +268,10 @@ def fit(
     A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs, and how several processes shared
     the work; in all but the first of them, nothing.
     """
-    keep = ModelCheckpoint(
-        folder, "best", "selection", mode="max", save_weights_only=True, save_on_train_epoch_end=True, enable_version_counter=False
-    )
     stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
     whole = copy.deepcopy(training.model) if strategy == "fsdp" else training.model  # for scoring, which one process does alone
-    if pilot:
-        training.most_steps = -(-PILOT_EXAMPLES // (devices * training.settings["batch_size"]))
+    training.pilot = pilot
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(does not have many workers|IterableDataset|Checkpoint directory|lr_scheduler.step).*")
         trainer = pl.Trainer(
@@ -260,10 +279,10 @@ def fit(
             devices=devices,
             strategy=_strategy(strategy, devices),
             # In a job of SLURM or torchrun, Lightning would leave it to them to start the processes, who know nothing of this cell.
-            plugins=LightningEnvironment(),
+            plugins=[LightningEnvironment(), StraightToFile()],
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
-            callbacks=[] if pilot else [keep, Newest(last), stop],
+            callbacks=[] if pilot else [Newest(last), stop],
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             enable_checkpointing=not pilot,
@@ -277,14 +296,13 @@ def fit(
         elif not _stopped(last):
             trainer.fit(training, ckpt_path=str(last))
         else:
-            keep.best_model_path = str(folder / "best.ckpt")
             training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
     if pilot or training.global_rank > 0:
         return {}
-    best = torch.load(keep.best_model_path, map_location="cpu", weights_only=True)
     training.model = whole
-    training.load_state_dict(best["state_dict"])
-    return {"best_epoch": best["epoch"] + 1, "epochs": len(training.curve)} | _sharing(training.settings["batch_size"], devices, strategy)
+    training.load_state_dict(training.best["weights"])
+    kept = {"best_epoch": training.best["epoch"], "epochs": len(training.curve)}
+    return kept | _sharing(training.settings["batch_size"], devices, strategy)
 
 
 def _strategy(name: str, devices: int) -> str | Strategy:

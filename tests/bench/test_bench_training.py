@@ -73,4 +73,13 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
     def harness(one: Training) -> None:
         fit(one, tmp_path / str(next(numbers)), 1, "auto", "32", one.settings["epochs"])
 
-    beside(f"training examples/s, {assembly.cell.architecture}", "a bare PyTorch loop", 0.95, harness, bare, rounds=5, prepare=prepare)
+    beside(
+        f"training examples/s, {assembly.cell.architecture}",
+        "a bare PyTorch loop",
+        0.95,
+        harness,
+        bare,
+        rounds=5,
+        prepare=prepare,
+        why="the difference is Lightning's start and end of a fit and of its epochs, the weights kept, and a checkpoint",
+    )
