@@ -36,11 +36,15 @@ def lines(rows: list[Row]) -> list[list[str]]:
             r.what,
             r.against,
             f"{r.sign} {r.target:g}{_spaced(r.unit)}",
-            f"{r.measured:.3g}{_spaced(r.unit)}",
+            f"{_digits(r.measured)}{_spaced(r.unit)}",
             "yes" if r.met else f"no: {r.why}",
         ]
         for r in rows
     ]
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _spaced(unit: str) -> str:
