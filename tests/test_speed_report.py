@@ -1,0 +1,49 @@
+"""The report of speed: what is called met, how growth is taken, and that no architecture is left out of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+
+sys.path.insert(0, str(Path(__file__).parent / "bench"))
+
+from report import growth, model_table
+from targets import Row, markdown
+
+
+@pytest.mark.parametrize(
+    ("sign", "measured", "met"),
+    [(">=", 2.0, True), (">=", 1.99, False), ("<=", 2.0, True), ("<=", 2.01, False), (">=", float("nan"), False)],
+)
+def test_a_target_is_met_on_its_own_side(sign, measured, met):
+    """A ratio should be high and a time low; a figure that is no number meets nothing."""
+    row = Row("what", "against", sign, 2.0, measured, why="the disk")
+    assert row.met is met
+    assert ("| yes |" in markdown([row])) is met
+    assert ("no: the disk" in markdown([row])) is not met
+
+
+def test_growth_is_the_exponent_of_the_length():
+    points = [{"length": n, "linear": 3 * n, "square": n**2} for n in (16, 1024, 512)]
+    assert growth(points, "linear") == pytest.approx(1)
+    assert growth(points, "square") == pytest.approx(2)
+    assert growth([*points, {"length": 2048, "linear": 1, "square": 1}], "square") < 0, "between the two greatest lengths"
+
+
+def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
+    blank = dict.fromkeys(("examples_per_second", "unstable", "latency_ms", "inference_per_second", "memory_mib", "parameters", "flops"))
+    rows = [{"task": "sst2", "architecture": "vast", "status": "timeout"} | blank]
+    rows.append({"task": "sst2", "architecture": "small", "status": "ok"} | blank | {"examples_per_second": 12345.6, "unstable": True})
+    shown = model_table(rows).splitlines()
+    assert "| vast | timeout |" in shown[2]
+    assert "| small | 12,346~ |" in shown[3]
+
+
+def test_every_architecture_is_in_the_committed_report():
+    kept = json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))
+    assert {model["architecture"] for model in kept["models"]} == set(registry.entries("architectures"))
