@@ -72,7 +72,10 @@ class _Numbers(dict[str, int]):
 
 @dataclass
 class Words(View):
-    """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown word; cut after ``max_length``."""
+    """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown word; cut after ``max_length``.
+
+    A view that reads other words overrides ``split`` (a text's words) or ``form`` (what a word counts as), of which the rest is made.
+    """
 
     lower: bool = True
     min_count: int = 2
@@ -83,10 +86,17 @@ class Words(View):
     def width(self) -> int:
         return len(self.vocabulary)
 
+    def split(self, text: Text) -> list[str]:
+        """The words of a text as they are written."""
+        return words_of(text)[: self.max_length] or [""]
+
+    def form(self, word: str) -> str:
+        """What a written word counts as."""
+        return word.lower() if self.lower else word
+
     def read(self, text: Text) -> list[str]:
         """The words of a text as this view sees them."""
-        words = words_of(text)[: self.max_length] or [""]
-        return [word.lower() for word in words] if self.lower else words
+        return list(map(self.form, self.split(text)))
 
     def fit(self, texts: Sequence[Text]) -> None:
         self.vocabulary = Vocabulary.of((word for text in texts for word in self.read(text)), self.min_count)
@@ -94,9 +104,9 @@ class Words(View):
     def encode(self, texts: Sequence[Text]) -> Columns:
         numbers, places, offsets = _Numbers(), [], [0]
         for text in texts:  # none of the words is kept, which would take longer than finding them
-            places.extend(map(numbers.__getitem__, words_of(text)[: self.max_length] or [""]))
+            places.extend(map(numbers.__getitem__, self.split(text)))
             offsets.append(len(places))
-        distinct = [word.lower() for word in numbers] if self.lower else list(numbers)
+        distinct = list(map(self.form, numbers))
         ids = np.array(self.vocabulary.ids(distinct), dtype=np.int32)
         spellings = np.array([spelling(word) for word in distinct], dtype=np.int32)
         index, bounds = np.array(places, dtype=np.intp), np.array(offsets)

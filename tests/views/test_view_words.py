@@ -93,3 +93,23 @@ def test_settings_tell_views_apart():
     """They name the cached encoding: two views with one name would read each other's arrays."""
     assert Words(min_count=1).settings() != Words().settings()
     assert json.loads(json.dumps(Words().settings()))["view"] == "Words"
+
+
+class Stems(Words):
+    """A plugin's view: words without their plural, and no marks."""
+
+    def split(self, text):
+        return [word for word in super().split(text) if word.isalpha()] or [""]
+
+    def form(self, word):
+        return super().form(word).removesuffix("s")
+
+
+def test_a_view_that_reads_other_words_encodes_the_words_that_it_reads():
+    """Else its vocabulary would hold stems, and every plural of the test set would be unknown."""
+    view = Stems(min_count=1)
+    view.fit(["Cats sat .", "a dog"])
+    columns = view.encode(["CAT sats, dogs", "!"])
+    assert view.read("CAT sats, dogs") == ["cat", "sat", "dog"]
+    assert [columns["ids"][0].tolist(), columns["ids"][1].tolist()] == [view.vocabulary.ids(["cat", "sat", "dog"]), [UNKNOWN]]
+    assert UNKNOWN not in columns["ids"][0]
