@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cells import RUN
 from targets import Row
 
 from harness.records import Record, Store
@@ -17,10 +18,10 @@ CELLS = "avg_vectors,dan,kim_cnn_rand,lstm,bilstm"
 
 def grid(results: Path, architectures: str, seeds: int, workers: int) -> tuple[float, list[Record]]:
     """Seconds that a grid of smoke cells on mini sst2 takes, and its records."""
-    run = [sys.executable, "-c", "from harness.cli import main; main()", "run", "-a", architectures, "-t", "sst2"]
-    settings = ["--seeds", ",".join(map(str, range(seeds))), "--protocol", "smoke", "--workers", str(workers), "--threads", "1"]
+    cells = ["-a", architectures, "-t", "sst2", "--seeds", ",".join(map(str, range(seeds)))]
+    settings = ["--protocol", "smoke", "--workers", str(workers), "--threads", "1"]
     began = time.perf_counter()
-    subprocess.run([*run, *settings, "--results", str(results)], check=True, capture_output=True)
+    subprocess.run([*RUN, *cells, *settings, "--results", str(results)], check=True, capture_output=True)
     seconds = time.perf_counter() - began
     records = list(Store(results).all())
     assert [record.status for record in records] == ["ok"] * (len(architectures.split(",")) * seeds)

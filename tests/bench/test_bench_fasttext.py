@@ -13,21 +13,21 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from cells import RUN
+from cells import assembly as assembled
 from targets import Row
 
-from harness import grid, protocols, registry
+from harness import grid, registry
 from harness.metrics import score
 from harness.model import predict
-from harness.records import Cell, Store
+from harness.records import Store
 from harness.training import Training, fit
 from harness.worker import Assembly
 
-ROOT = Path(__file__).resolve().parents[2]
 EPOCHS, RATE, BATCH = 5, 0.25, 128
 
 
@@ -42,13 +42,8 @@ def program() -> str:
 @pytest.fixture(scope="module")
 def assembly(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """fastText on ag_news by the paper's recipe but for the batch."""
-    architecture, task = registry.entry("architectures", "fasttext"), registry.entry("tasks", "ag_news")
     changed = {"batch_size": BATCH, "learning_rates": [RATE * BATCH], "epochs": EPOCHS, "patience": EPOCHS}
-    settings = protocols.training("paper", architecture, task) | changed
-    chosen = grid.hyperparameters(architecture) | {"training": settings, "limits": {"max_train": None, "max_epochs": None}, "vectors": None}
-    cell = Cell(architecture.id, architecture.version, task.id, task.version, "local", "paper", chosen, seed=0)
-    work = tmp_path_factory.mktemp("work")
-    return Assembly(cell, grid.Settings(work, data_folder, (), 1, None, None, work))
+    return assembled("fasttext", "ag_news", data_folder, tmp_path_factory.mktemp("work"), "paper", **changed)
 
 
 def write(assembly: Assembly, split: str, path: Path) -> int:
@@ -111,9 +106,9 @@ def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: 
 
 def test_memory_of_a_cell(benchmark, enter, data_folder: Path, tmp_path: Path) -> None:
     """Peak of the cell's process, as its record has it: one pass with Adam, whose moments make two further tables."""
-    command = [sys.executable, "-m", "harness.cli", "run", "-a", "fasttext", "-t", "ag_news", "--tier", "local", "--protocol", "equal"]
+    command = [*RUN, "-a", "fasttext", "-t", "ag_news", "--tier", "local", "--protocol", "equal"]
     command += ["--data-dir", str(data_folder), "--results", str(tmp_path), "--max-epochs", "1", "--mlflow", "none"]
-    benchmark.pedantic(lambda: subprocess.run(command, cwd=ROOT, check=True, capture_output=True), rounds=1)
+    benchmark.pedantic(lambda: subprocess.run(command, check=True, capture_output=True), rounds=1)
     [record] = Store(tmp_path).all()
     assert record.status == "ok"
     trained = f"{record.counts['train']:,} texts"

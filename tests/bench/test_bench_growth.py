@@ -6,9 +6,7 @@ the processor, on one thread; the sizes are measured in turn and the fastest of 
 
 from __future__ import annotations
 
-import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cells import RUN
+from cells import assembly as assembled
 from targets import Row
 
-from harness import grid, protocols, registry
+from harness.machine import peak_mib
 from harness.metrics import score
 from harness.model import predict
-from harness.records import Cell
 from harness.training import fit
 from harness.views.words import Words
 from harness.worker import Assembly
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZES = np.array([7000, 14000, 28000, 56000])
 ROUNDS = 3
 
@@ -34,13 +32,8 @@ ROUNDS = 3
 @pytest.fixture(scope="module")
 def assembly(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     torch.set_num_threads(1)
-    architecture, task = registry.entry("architectures", "avg_vectors"), registry.entry("tasks", "ag_news")
-    settings = protocols.training("equal", architecture, task) | {"learning_rates": [0.002], "batch_size": 64, "vector_dims": 50}
-    limits = {"max_train": int(SIZES[-1]), "max_epochs": 1}
-    chosen = grid.hyperparameters(architecture) | {"training": settings, "limits": limits, "vectors": None}
-    cell = Cell(architecture.id, architecture.version, task.id, task.version, "local", "equal", chosen, seed=0)
-    work = tmp_path_factory.mktemp("work")
-    return Assembly(cell, grid.Settings(work, data_folder, (), 1, None, None, work))
+    changed = {"learning_rates": [0.002], "batch_size": 64, "vector_dims": 50}
+    return assembled("avg_vectors", "ag_news", data_folder, tmp_path_factory.mktemp("work"), rows=int(SIZES[-1]), **changed)
 
 
 def off_the_line(sizes: np.ndarray, costs: np.ndarray) -> float:
@@ -111,13 +104,12 @@ def test_memory_of_the_parent(benchmark, enter, data_folder: Path, tmp_path: Pat
 
     def peak(size: int) -> float:
         """MiB that the process of the command needed at most."""
-        command = [sys.executable, "-m", "harness.cli", "run", "-a", "avg_vectors", "-t", "ag_news", "--tier", "local", "--mlflow", "none"]
+        command = [*RUN, "-a", "avg_vectors", "-t", "ag_news", "--tier", "local", "--mlflow", "none"]
         command += ["--data-dir", str(data_folder), "--results", str(tmp_path / str(size)), "--max-train", str(size)]
         most = 0.0
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:  # not by wait4, which counts the cells as well
-                told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-                most = max(most, int(told[1]) / 1024 if told else 0.0)
+                most = max(most, peak_mib(process.pid) or 0.0)
                 time.sleep(0.05)
         assert process.returncode == 0
         return most

@@ -1,24 +1,22 @@
 """What the harness costs beside a bare PyTorch loop over the same model and batches: training examples per second through both.
 
-Real data where ``ARCHBENCH_DATA`` names it, else the mini tier, whose epochs are so short that checkpoints weigh more.
+Real data where it is at hand, else the mini tier, whose epochs are so short that checkpoints weigh more.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from pathlib import Path
 
 import pytest
 import torch
+from cells import assembly as assembled
 
-from harness import grid, protocols, registry, training
+from harness import training
 from harness.batching import Batches
-from harness.records import Cell
 from harness.training import Training, fit, optimizer
 from harness.worker import Assembly
 
-DATA = os.environ.get("ARCHBENCH_DATA")
 CELLS = {
     "dan": ("sst2", None, 10),
     "kim_cnn_rand": ("sst2", 4000, 3),
@@ -31,17 +29,12 @@ CELLS = {
 
 
 @pytest.fixture(params=CELLS)
-def assembly(request: pytest.FixtureRequest, tmp_path: Path) -> Assembly:
+def assembly(request: pytest.FixtureRequest, corpora: Path | None, tmp_path: Path) -> Assembly:
     """A cell under protocol equal at batch 64, ready to train."""
     torch.set_num_threads(1)
     task, rows, epochs = CELLS[request.param]
-    architecture = registry.entry("architectures", request.param)
-    settings = protocols.training("equal", architecture, registry.entry("tasks", task))
-    settings |= {"epochs": epochs, "patience": epochs, "learning_rates": [0.001], "batch_size": 64}
-    chosen = grid.hyperparameters(architecture) | {"training": settings, "limits": {"max_train": rows, "max_epochs": None}, "vectors": None}
-    tier = "local" if DATA else "mini"
-    cell = Cell(architecture.id, architecture.version, task, 1, tier, "equal", chosen, seed=0)
-    return Assembly(cell, grid.Settings(tmp_path, DATA and Path(DATA), (), 1, None, None, tmp_path))
+    changed = {"epochs": epochs, "patience": epochs, "learning_rates": [0.001], "batch_size": 64}
+    return assembled(request.param, task, corpora, tmp_path, rows=rows, **changed)
 
 
 def bare(one: Training) -> None:
