@@ -205,8 +205,8 @@ def _parsed(override: Override, default: Any) -> Any:
         raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
 
 
-LONGEST_HEAD = 1 << 20
-"""Bytes read of each of the first two lines of a file of vectors: a gigabyte without a line break is no such file."""
+LONGEST_LINE = 1 << 20
+"""Bytes that a line of a file of vectors may have, a word and its values: a gigabyte without a line break is no such file."""
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _described(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            head = [stream.readline(LONGEST_HEAD).decode("utf-8").split() for _ in range(2)]
+            head = [stream.readline(LONGEST_LINE).decode("utf-8").split() for _ in range(2)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UsageError(f"--vectors {file}: {error}; expected a text file of lines `word number number ...`") from error
     has_header = len(head[0]) == 2 and all(field.isdecimal() for field in head[0])

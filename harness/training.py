@@ -273,7 +273,7 @@ def fit(
     whole = copy.deepcopy(training.model) if strategy == "fsdp" else training.model  # for scoring, which one process does alone
     training.pilot = pilot
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(does not have many workers|IterableDataset|Checkpoint directory|lr_scheduler.step).*")
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
         trainer = pl.Trainer(
             accelerator="auto",
             devices=devices,

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from harness.grid import LONGEST_LINE
 from harness.task import DataError
 from harness.views.words import Vocabulary
 
-LONGEST_LINE = 1 << 20
-"""Bytes that a line may have: a word and its values."""
 MOST_VALUES = 10_000
 """Values that a vector may have; a table of a vocabulary is filled with as many for each word."""
 HIGHEST_RATIO, SMALL_FILE = 50, 1 << 24
