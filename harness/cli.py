@@ -341,12 +341,7 @@ def _engine(name: str) -> Callable[[Pending, Settings, Estimate, int | None, Cal
         engine = importlib.import_module(f"harness.engines.{name}")
         slots = _slots(name, workers, settings.threads, pending.run)
         with Display(pending.run, slots, estimate, settings.log, _console()) as display:
-
-            def ended(record: Record) -> None:
-                display.end(record)
-                mirror(record)
-
-            return engine.run(pending.run, settings, workers=slots, started=display.start, ended=ended)
+            return engine.run(pending.run, settings, workers=slots, started=display.start, ended=display.end, afterwards=mirror)
 
     return run_cells
 

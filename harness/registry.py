@@ -190,7 +190,7 @@ def _files(sort: Sort) -> Iterator[Path]:
     yield from sorted(
         f for f in (_ROOT / sort).glob(pattern) if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
     )
-    for point in importlib.metadata.entry_points(group=f"archbench.{sort}"):
+    for point in _installed(f"archbench.{sort}"):
         try:
             spec = importlib.util.find_spec(point.module)
         except Exception as error:  # the packages above the module are imported for this, and may do anything
@@ -204,6 +204,12 @@ def _files(sort: Sort) -> Iterator[Path]:
         _modules[file] = point.module
         yield file
     yield from _plugins
+
+
+@functools.cache
+def _installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Entry points of installed packages, looked for once: that takes as long as training a small model for an epoch."""
+    return tuple(importlib.metadata.entry_points(group=group))
 
 
 def _literal(node: ast.expr) -> Any:

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from datasets import Dataset
 from torch import Tensor
 
 from harness import measure, ranks, registry
-from harness.analysis import known_words, outcomes
+from harness.analysis import TEXTS, known_words, outcomes
 from harness.batching import length_buckets
 from harness.corpus import Batch, Corpus, limit
 from harness.grid import Settings
@@ -96,14 +97,17 @@ def _constructor_settings(cell: Cell) -> dict[str, Any]:
 
 
 def _scored(
-    cell: Cell, task: Task, settings: Settings, watch: Watch, dev: dict[str, float], train: Any, rows: Any, predictions: list[Any]
+    cell: Cell, task: Task, settings: Settings, watch: Watch, dev: dict[str, float], train: Dataset, rows: Dataset, predictions: list[Any]
 ) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test."""
-    test = score(task.entry.metrics, predictions, rows)
+    listed = rows.to_list()
+    test = score(task.entry.metrics, predictions, listed)
     memory = measure.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
-    store, ids = Store(settings.results), list(rows["id"])
+    store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
-    found = outcomes(task.entry.type, task.entry.main_metric, predictions, list(rows), known_words(task.entry.type, train))
+    texts = train.select_columns([column for column in TEXTS[task.entry.type] if column in train.column_names])
+    known = known_words(task.entry.type, texts.to_list())
+    found = outcomes(task.entry.type, task.entry.main_metric, predictions, listed, known)
     if found is not None:
         store.save_outcomes(cell, saved, ids, found)
     return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
@@ -134,7 +138,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     return fields | {
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
         "partial": _partial(cell, task, len(train)),
-        "data": {"train": fingerprint(train), "dev": fingerprint(dev), "test": fingerprint(test)},
+        "data": {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))},
         "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
         "speed": speed,
         "flops_per_example": estimator.flops_per_example,

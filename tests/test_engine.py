@@ -163,6 +163,21 @@ def test_workers_run_side_by_side(make_cell, make_settings):
     assert most == 2
 
 
+def test_a_freed_slot_is_filled_before_the_last_cell_is_followed_up(make_cell, make_settings):
+    """Else a processor would be idle while a record goes to MLflow, which takes as long as a small cell."""
+    seen: list[str] = []
+    local.run(
+        [make_cell(name) for name in ("fine", "fine-2")],
+        make_settings(),
+        workers=1,
+        function=FAKE,
+        started=lambda cell: seen.append(f"{cell.architecture} started"),
+        ended=lambda record: seen.append(f"{record.architecture} ended"),
+        afterwards=lambda record: seen.append(f"{record.architecture} followed up"),
+    )
+    assert seen == ["fine started", "fine ended", "fine-2 started", "fine followed up", "fine-2 ended", "fine-2 followed up"]
+
+
 def interrupt(times: int, first: float = 0.7) -> threading.Thread:
     def press():
         time.sleep(first)

@@ -58,9 +58,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             (tmp_path / name).write_text(text)
         points = [importlib.metadata.EntryPoint(module, module, "archbench.architectures") for module in modules]
         monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == "archbench.architectures" else [])
+        registry._installed.cache_clear()
         return tmp_path
 
     yield install
+    registry._installed.cache_clear()
     for name in [n for n in sys.modules if n.partition(".")[0].startswith("toyplugin")]:
         del sys.modules[name]
 

@@ -31,7 +31,7 @@ from harness.grid import Settings
 from harness.machine import resident_mib
 from harness.records import Cell, Record, RecordError, Store, environment, now
 
-PRELOAD = ["torch", "pytorch_lightning", "datasets", "evaluate", "harness.worker", __name__]
+PRELOAD = ["torch", "pytorch_lightning", "datasets", "evaluate", "harness.worker", "harness.preload", __name__]
 """Imported once by the fork server. None of them may start a thread: threads do not survive a fork."""
 
 MALLOC = {
@@ -322,6 +322,7 @@ def run(
     function: str = "harness.worker:run_cell",
     started: Callable[[Cell], None] = lambda cell: None,
     ended: Callable[[Record], None] = lambda record: None,
+    afterwards: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
     """Run every cell and return their records in the order they ended; the rest is as in :func:`carry_out`.
 
@@ -336,7 +337,7 @@ def run(
     def pause(running: Iterable[_Running]) -> None:
         wait([one.process.sentinel for one in running], timeout=POLL)
 
-    return carry_out(cells, settings, workers, place, pause, started, ended)
+    return carry_out(cells, settings, workers, place, pause, started, ended, afterwards)
 
 
 S = TypeVar("S", bound=Started)
@@ -350,13 +351,14 @@ def carry_out(
     pause: Callable[[Iterable[S]], None],
     started: Callable[[Cell], None],
     ended: Callable[[Record], None],
+    afterwards: Callable[[Record], None],
 ) -> list[Record]:
     """Have every cell run, ``workers`` at a time, and return their records in the order they ended.
 
-    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until one of the cells has ended;
-    ``started`` and ``ended`` are called here. Ctrl-C once lets the running cells finish (the others get no record), twice ends them as
-    ``interrupted``. A cell that another run on the same results folder is running is waited for; it ends with that run's record, or is
-    run here if that run dies.
+    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until one of the cells has ended.
+    ``started`` and ``ended`` are called at once, ``afterwards`` when the slot of the cell has got its next one. Ctrl-C once lets the
+    running cells finish (the others get no record), twice ends them as ``interrupted``. A cell that another run on the same results
+    folder is running is waited for; it ends with that run's record, or is run here if that run dies.
     """
     waiting, elsewhere = list(reversed(cells)), []
     store, claims = Store(settings.results), Claims(settings.work / "claims")
@@ -364,12 +366,18 @@ def carry_out(
     free = list(reversed(range(workers)))
     running: dict[int, S] = {}
     records: list[Record] = []
+    fresh: list[Record] = []
     look_again = 0.0
 
     def finish(record: Record) -> None:
         claims.release(record.cell)
         records.append(record)
+        fresh.append(record)
         ended(record)
+
+    def follow_up() -> None:
+        while fresh:
+            afterwards(fresh.pop(0))
 
     def start(cell: Cell) -> None:
         """Start a cell in a free slot, unless another run on this results folder has it or has ended it meanwhile."""
@@ -392,6 +400,7 @@ def carry_out(
             while running or ((waiting or elsewhere) and not stop.asked):
                 while free and waiting and not stop.asked:
                     start(waiting.pop())
+                follow_up()
                 pause(running.values())
                 claims.beat()
                 for slot, one in list(running.items()):
@@ -404,6 +413,7 @@ def carry_out(
                 if not waiting and time.monotonic() > look_again:
                     look_again = time.monotonic() + CLAIM_POLL
                     waiting, elsewhere = elsewhere[::-1], []
+            follow_up()
         finally:
             for one in running.values():  # a callback raised
                 one.kill()

@@ -264,6 +264,7 @@ def run(
     function: str = "harness.worker:run_cell",
     started: Callable[[Cell], None] = lambda cell: None,
     ended: Callable[[Record], None] = lambda record: None,
+    afterwards: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
     """Run every cell as a Ray task, ``workers`` at a time; the arguments and Ctrl-C are as in :func:`harness.engines.local.run`.
 
@@ -297,7 +298,7 @@ def run(
             time.sleep(local.POLL)
 
     try:
-        return local.carry_out(cells, settings, workers, place, pause, started, ended)
+        return local.carry_out(cells, settings, workers, place, pause, started, ended, afterwards)
     finally:
         if _connected:
             ray.shutdown()

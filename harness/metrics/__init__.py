@@ -72,6 +72,8 @@ def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
 
 def _column(rows: Sequence[Row], column: str) -> list[Any]:
     try:
+        if hasattr(rows, "column_names"):  # a data set: its rows come out of Arrow a hundred times as slowly as a column
+            return rows[column][:]
         return [row[column] for row in rows]
     except KeyError:
         raise ValueError(f"this metric needs rows with the column {column!r}; found {', '.join(rows[0])}") from None
