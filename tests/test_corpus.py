@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import Counter
 from pathlib import Path
 
@@ -192,7 +193,10 @@ def test_nothing_half_written_is_left_behind(tmp_path):
 def test_processes_share_one_copy_in_memory(tmp_path):
     """Eight cells on one corpus of a gigabyte must not need eight."""
     for encoded in (toy_corpus(cache=tmp_path), toy_corpus(cache=tmp_path)):
-        assert isinstance(encoded.train.inputs["text"]["ids"].values, np.memmap)
+        held = encoded.train.inputs["text"]["ids"].values
+        while isinstance(held, np.ndarray):
+            held = held.base
+        assert isinstance(held, mmap.mmap), "the numbers lie in the file, not in a copy of it"
 
 
 # --- data that is not as it should be ---
