@@ -48,7 +48,7 @@ CHUNK = 50
 """Optimiser steps in one step of Lightning's loop, whose cost (0.4 ms) is that of a small model's whole training step."""
 
 
-SAVING_SHARE = 0.03
+SAVING_SHARE = 0.01
 """Of the time of a fit: what may go into checkpoints to resume from. A cut fit repeats so many times longer than one takes to write."""
 
 
@@ -112,6 +112,7 @@ class Training(pl.LightningModule):
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
         self.sharded = False
+        self.trained: list[nn.Parameter] = []
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
@@ -152,8 +153,8 @@ class Training(pl.LightningModule):
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        trained = [p for p in self.parameters() if p.requires_grad]
-        chosen = optimizer(trained, self.settings, self.lr)
+        self.trained = [p for p in self.parameters() if p.requires_grad]
+        chosen = optimizer(self.trained, self.settings, self.lr)
         factor = learning_rate_factor(self.settings, len(self.batches()))
         schedule = torch.optim.lr_scheduler.LambdaLR(chosen, factor)
         return {"optimizer": chosen, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
@@ -182,7 +183,7 @@ class Training(pl.LightningModule):
         self.trainer.strategy.pre_backward(loss)  # DDP finds out there which parameters the loss reaches
         loss.backward()
         if self.settings["clip"]:
-            clip_gradients(self.parameters(), self.settings["clip"])
+            clip_gradients(self.trained, self.settings["clip"])
         chosen.step()
         self.lr_schedulers().step()
         self.model.head.constrain(self.model.encoder)
