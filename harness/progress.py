@@ -88,8 +88,9 @@ class Display:
 
     def end(self, record: Record) -> None:
         """A cell ended: one line, and the totals."""
-        seconds = time.monotonic() - self.since.pop(record.key)
-        self.spent += seconds
+        passed = time.monotonic() - self.since.pop(record.key)
+        self.spent += passed
+        seconds = record.seconds.get("total", passed)  # the run may have been busy when the cell ended
         self.ended[record.status] += 1
         del self.expected[record.key]
         colour = COLOURS.get(record.status, "red")
