@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from pathlib import Path
 
@@ -47,3 +48,17 @@ def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
 def test_every_architecture_is_in_the_committed_report():
     kept = json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))
     assert {model["architecture"] for model in kept["models"]} == set(registry.entries("architectures"))
+
+
+def test_an_architecture_much_slower_than_its_kind_says_why():
+    """Whoever chooses one for a long run should read it in its docstring, not find out in the night."""
+    kept = json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))
+    known = registry.entries("architectures")
+    rates: dict[tuple[str, str], dict[str, float]] = {}
+    for model in kept["models"]:
+        if model["examples_per_second"]:
+            kind = known[model["architecture"]].kind
+            rates.setdefault((kind, model["task"]), {})[model["architecture"]] = model["examples_per_second"]
+    slow = {name for of_kind in rates.values() for name, rate in of_kind.items() if rate < statistics.median(of_kind.values()) / 5}
+    assert slow, "char_cnn at least"
+    assert not [name for name in slow if "slow" not in (registry.load(known[name]).__doc__ or "").lower()]

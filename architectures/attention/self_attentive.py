@@ -31,8 +31,8 @@ class SelfAttentive(TextEncoder):
 
     A = softmax(W_s2 tanh(W_s1 H^T)) over the words, M = A H (B, rows, 2 * hidden), flattened and mapped by a ReLU layer to a vector
     (B, output). The penalty ``coefficient`` * ||A A^T - I||_F^2, a mean over the batch, joins the loss. That of a pair is its two
-    texts' together. Dropout acts on M and on the vector. The layer on the flattened M, 36 million weights at the paper's sizes, takes most
-    of a step's time.
+    texts' together. Dropout acts on M and on the vector. Slow, because the layer on the flattened M has 36 million weights at the paper's
+    sizes, which take most of a step's time.
     """
 
     def __init__(
