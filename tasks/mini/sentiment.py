@@ -8,9 +8,10 @@ at chance on both.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 from zlib import crc32
 
 from harness.task import Row, Split
@@ -39,8 +40,7 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Words with their sentiment (-2 to 2) and their tree in Penn brackets (labels 0 to 4)."""
 
     words: tuple[str, ...]
@@ -48,6 +48,7 @@ class Phrase:
     tree: str
 
 
+@functools.cache
 def leaf(word: str) -> Phrase:
     """One word with its value in the lexicon; a word that is not there is neutral."""
     value = LEXICON.get(word, 0)
