@@ -254,7 +254,7 @@ def _save(folder: Path, columns: Columns) -> None:
 
 def _restore(folder: Path) -> Columns:
     checksums = json.loads((folder / "checksums.json").read_text())
-    # As plain arrays: numpy's class for mapped ones takes 20 microseconds for each index, of which every batch has several.
+    # As plain arrays: numpy's class for mapped ones takes 30 microseconds for each index, of which every batch has several.
     arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in checksums}
     if wrong := [name for name, array in arrays.items() if _checksum(array) != checksums[name]]:
         raise ValueError(f"{wrong[0]}.npy has another checksum")

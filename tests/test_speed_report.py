@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from architectures.pretrained.bert import BERT
 from harness import registry
 
 sys.path.insert(0, str(Path(__file__).parent / "bench"))
 
+from models import BERT_PIECES, untrained_bert
 from report import growth, model_table
 from targets import Row, markdown
 
@@ -43,6 +45,16 @@ def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
     shown = model_table(rows).splitlines()
     assert "| vast | timeout |" in shown[2]
     assert "| small | 12,346~ |" in shown[3]
+
+
+def test_a_bert_that_is_measured_without_its_weights_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
+    """Else bert_base would be measured with fewer parameters, or with texts of unknown words only."""
+    pytest.importorskip("transformers")
+    untrained_bert(tmp_path, layers=1, hidden=8, heads=2, task="sst2")
+    view = BERT.reads("text", {"pretrained": str(tmp_path)})
+    view.fit([])
+    assert BERT(view.width, pretrained=str(tmp_path)).model.embeddings.word_embeddings.num_embeddings == BERT_PIECES
+    assert view.unknown not in view.encode(["the film is good ."])["ids"].values
 
 
 def test_every_architecture_is_in_the_committed_report():
