@@ -67,5 +67,8 @@ def test_ten_thousand_records(benchmark, enter, results: Path, tmp_path: Path):
         assert process.returncode == 0
 
     benchmark.pedantic(build, rounds=3, warmup_rounds=1)
-    enter(Row("leaderboard of 10,000 records", "", "<=", 5.0, benchmark.stats.stats.median, "s"))
+    began = time.perf_counter()
+    read = sum(1 for _ in Store(results).all())
+    why = f"reading and checking {read:,} records takes {time.perf_counter() - began:.1f} s in one process"
+    enter(Row("leaderboard of 10,000 records", "", "<=", 5.0, benchmark.stats.stats.median, "s", why))
     enter(Row("leaderboard of 10,000 records, memory of all its processes", "", "<=", 500.0, max(peaks), "MiB"))
