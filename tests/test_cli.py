@@ -61,30 +61,27 @@ def run(command, toys):
     return call
 
 
-def fresh(*arguments: str) -> tuple[str, float, set[str]]:
-    """Output, CPU seconds and imported heavy packages of a command in a process of its own."""
+def fresh(*arguments: str) -> tuple[str, set[str]]:
+    """Output and imported heavy packages of a command in a process of its own."""
     code = (
-        "import resource, sys\nfrom harness.cli import main\n"
+        "import sys\nfrom harness.cli import main\n"
         "try:\n    main(sys.argv[1:])\nfinally:\n"
-        "    usage = resource.getrusage(resource.RUSAGE_SELF)\n"
         "    heavy = {'torch', 'mlflow', 'datasets', 'pandas', 'pytorch_lightning', 'numpy'} & set(sys.modules)\n"
-        "    print(usage.ru_utime + usage.ru_stime, ','.join(heavy), file=sys.stderr)\n"
+        "    print(','.join(heavy), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT)
-    seconds, _, heavy = done.stderr.splitlines()[-1].partition(" ")
-    return done.stdout, float(seconds), set(filter(None, heavy.split(",")))
+    return done.stdout, set(filter(None, done.stderr.splitlines()[-1].split(",")))
 
 
 # --- looking around ---
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("list",), ("list", "tasks", "--json"), ("run", "--help")])
-def test_help_and_listings_answer_at_once(arguments):
-    """CPU seconds, not wall clock: the suite shares its cores."""
-    out, seconds, heavy = fresh(*arguments)
+def test_help_and_listings_import_nothing_heavy(arguments):
+    """Else they would keep their user waiting for torch; how long they take, `make bench` says."""
+    out, heavy = fresh(*arguments)
     assert out.strip()
     assert heavy == set(), "a listing must not pay for what only a run needs"
-    assert seconds < 0.5
 
 
 def test_list_shows_each_architecture_under_its_family(command, toys):
