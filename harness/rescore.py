@@ -88,7 +88,7 @@ class _TestData:
         from harness.corpus import limit
 
         try:
-            rows = limit(self._task.load("train", self._tier, self._folder), max_train)
+            rows = limit(self._task.load("train", self._tier, self._folder), max_train).to_list()
         except (DataError, OSError, ValueError, NotImplementedError):
             return None
         return known_words(self.entry.type, rows) if fingerprint(rows) == expected else None

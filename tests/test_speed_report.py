@@ -19,6 +19,12 @@ from report import growth, model_table
 from targets import Row, markdown
 
 
+@pytest.fixture(scope="module")
+def models() -> list[dict]:
+    """The committed rows of every architecture."""
+    return json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))["models"]
+
+
 @pytest.mark.parametrize(
     ("sign", "measured", "met"),
     [(">=", 2.0, True), (">=", 1.99, False), ("<=", 2.0, True), ("<=", 2.01, False), (">=", float("nan"), False)],
@@ -57,17 +63,15 @@ def test_a_bert_that_is_measured_without_its_weights_has_the_published_vocabular
     assert view.unknown not in view.encode(["the film is good ."])["ids"].values
 
 
-def test_every_architecture_is_in_the_committed_report():
-    kept = json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))
-    assert {model["architecture"] for model in kept["models"]} == set(registry.entries("architectures"))
+def test_every_architecture_is_in_the_committed_report(models):
+    assert {model["architecture"] for model in models} == set(registry.entries("architectures"))
 
 
-def test_an_architecture_much_slower_than_its_kind_says_why():
+def test_an_architecture_much_slower_than_its_kind_says_why(models):
     """Whoever chooses one for a long run should read it in its docstring, not find out in the night."""
-    kept = json.loads((Path(__file__).parents[1] / "results" / "speed.json").read_text(encoding="utf-8"))
     known = registry.entries("architectures")
     rates: dict[tuple[str, str], dict[str, float]] = {}
-    for model in kept["models"]:
+    for model in models:
         if model["examples_per_second"]:
             kind = known[model["architecture"]].kind
             rates.setdefault((kind, model["task"]), {})[model["architecture"]] = model["examples_per_second"]
