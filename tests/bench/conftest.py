@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import time
@@ -16,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import HEADINGS, Row, lines
-
-from harness.records import environment
+from targets import HEADINGS, Row, keep, kept, lines
 
 ROWS: list[Row] = []
 SCALING: list[dict[str, Any]] = []
@@ -97,13 +94,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for row in table:
             terminalreporter.line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]))
     if (name := os.environ.get("ARCHBENCH_SPEED")) and (ROWS or SCALING):
-        keep(Path(name))
+        enter_all(Path(name))
 
 
-def keep(path: Path) -> None:
+def enter_all(file: Path) -> None:
     """Put this run's figures into the file, where those that it did not measure stay."""
-    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    targets = {row["what"]: row for row in kept.get("targets", [])} | {row.what: asdict(row) for row in ROWS}
-    scaling = {(point["layer"], point["length"]): point for point in [*kept.get("scaling", []), *SCALING]}
-    kept |= {"environment": environment(), "targets": list(targets.values()), "scaling": list(scaling.values())}
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    before = kept(file)
+    targets = {row["what"]: row for row in before.get("targets", [])} | {row.what: asdict(row) for row in ROWS}
+    scaling = {(point["layer"], point["length"]): point for point in [*before.get("scaling", []), *SCALING]}
+    keep(file, targets=list(targets.values()), scaling=list(scaling.values()))

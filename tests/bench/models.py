@@ -7,16 +7,16 @@ ids, only those are measured and the other rows of the file stay.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from cells import RUN
+from targets import keep, kept
 
 from harness import grid, registry
-from harness.records import Record, Store, environment
+from harness.records import Record, Store
 from harness.views.base import plain
 from harness.views.subwords import SPECIAL
 
@@ -92,11 +92,8 @@ def main(file: Path, only: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(chosen, Path(folder))
         measured = {record.architecture: row(record) for record in Store(Path(folder)).all()}
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    rows = {known["architecture"]: known for known in kept.get("models", []) if known["architecture"] in architectures} | measured
-    models = sorted(rows.values(), key=lambda known: (HOMES.index(known["task"]), known["architecture"]))
-    kept |= {"environment": environment(), "models": models}
-    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows = {known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures} | measured
+    keep(file, models=sorted(rows.values(), key=lambda known: (HOMES.index(known["task"]), known["architecture"])))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.records import environment
 
 SIGNS = {">=": operator.ge, "<=": operator.le}
 
@@ -55,3 +60,14 @@ def markdown(rows: list[Row]) -> str:
     """The table for ``results/speed.md``."""
     shown = [HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in shown) + "\n"
+
+
+def kept(file: Path) -> dict[str, Any]:
+    """The figures of earlier runs, from which the report is made; none where there is no file yet."""
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def keep(file: Path, **figures: Any) -> None:
+    """Put figures into the file in place of those of the same names, with the machine they are from; others stay."""
+    found = kept(file) | {"environment": environment()} | figures
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
