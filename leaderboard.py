@@ -1,8 +1,10 @@
-"""Builds the leaderboard from the record files: HTML pages, and Markdown, CSV, LaTeX and JSON; needs neither torch nor a network.
+"""Builds the leaderboard from the record files: HTML pages, and Markdown, CSV, LaTeX and JSON;
+needs neither torch nor a network.
 
-``python leaderboard.py [--results DIR] [--out DIR] [--serve]``. The first five tables have the shape of those in Minaee et al. (2020),
-"Deep Learning Based Text Classification", with the values printed there beside ours. Rows are compared only within one section: one
-tier of the data and one protocol.
+``python leaderboard.py [--results DIR] [--out DIR] [--serve]``. The first five tables have the
+shape of those in Minaee et al. (2020), "Deep Learning Based Text Classification", with the values
+printed there beside ours. Rows are compared only within one section: one tier of the data and one
+protocol.
 """
 
 from __future__ import annotations
@@ -37,57 +39,79 @@ from harness.records import UNSTABLE_ABOVE, Record
 FOLDER = Path(harness.leaderboard.__file__).parent
 LEGEND = (
     (
-        "Scores are on the test split, in percent with one decimal (perplexity as it is): mean ± standard deviation (number of seeds); "
-        "one seed has no deviation. The 95 % interval is over the examples of the test split (bootstrap, seeds averaged), not over seeds."
+        "Scores are on the test split, in percent with one decimal (perplexity as it is): mean ± standard deviation"
+        " (number of seeds); one seed has no deviation. The 95 % interval is over the examples of the test split"
+        " (bootstrap, seeds averaged), not over seeds."
     ),
     (
-        "Compare rows only within one section: one tier of the data and one protocol. Bold is the highest mean (the lowest where ↓ "
-        "stands) among the rows with the largest training set of the section; what is equal after rounding is bold too. Bold alone says "
-        "nothing of significance; ranks are over the same rows, and those that share the first place differ from the best by no more "
-        "than chance (paired randomisation test over the test examples, with Holm's correction; each is compared with the best example by "
-        "example, so a lower row may share its place where a higher one does not). Where no predictions were saved there is "
-        "no interval and no test."
+        "Compare rows only within one section: one tier of the data and one protocol. Bold is the highest mean (the"
+        " lowest where ↓ stands) among the rows with the largest training set of the section; what is equal after"
+        " rounding is bold too. Bold alone says nothing of significance; ranks are over the same rows, and those that"
+        " share the first place differ from the best by no more than chance (paired randomisation test over the test"
+        " examples, with Holm's correction; each is compared with the best example by example, so a lower row may share"
+        " its place where a higher one does not). Where no predictions were saved there is no interval and no test."
     ),
     (
-        "Published is the value that the survey prints for the same architecture, data set and metric; difference is ours minus that, in "
-        "points, from the values as shown. The generated corpus (tier mini) is never compared with published values."
+        "Published is the value that the survey prints for the same architecture, data set and metric; difference is"
+        " ours minus that, in points, from the values as shown. The generated corpus (tier mini) is never compared with"
+        " published values."
     ),
     (
-        "Italics are classical methods. A dash: the survey prints no value, nothing was measured, or there is no such task here. Other "
-        "cells say what happened: not run, skipped, failed, oom, timeout, diverged or interrupted, with the reason as a note. Partial: "
-        "trained on a part of the training data or in fewer passes. Numbers in superscript are notes below the table."
+        "Italics are classical methods. A dash: the survey prints no value, nothing was measured, or there is no such"
+        " task here. Other cells say what happened: not run, skipped, failed, oom, timeout, diverged or interrupted,"
+        " with the reason as a note. Partial: trained on a part of the training data or in fewer passes. Numbers in"
+        " superscript are notes below the table."
     ),
     (
-        "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of the last column. "
-        "†: measured while other cells ran on the machine (other cells: how many at a time), so slower than alone; not recorded: the "
-        "record is older than that question. Training spread is the standard deviation over the mean of the rates in ten consecutive parts "
-        f"of the training; unstable: it is above {UNSTABLE_ABOVE}, or there were too few steps to tell."
+        "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of"
+        " the last column. †: measured while other cells ran on the machine (other cells: how many at a time), so"
+        " slower than alone; not recorded: the record is older than that question. Training spread is the standard"
+        " deviation over the mean of the rates in ten consecutive parts of the training; unstable: it is above"
+        f" {UNSTABLE_ABOVE}, or there were too few steps to tell."
     ),
 )
 EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))
 
 
 def write(board: Board, out: Path) -> Path:
-    """Write all pages below ``out``; returns the front page. The same records give the same bytes."""
+    """Write all pages below ``out``; returns the front page. The same records give the same
+    bytes."""
     out.mkdir(parents=True, exist_ok=True)
     gaps = [table for table in [gap_table(board)] if table]
     survey = [*survey_tables(board), *gaps]
     with rank_in_background(board) as ranked:
         tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
-        pages = [*task_pages(board, tasks), tables_page(survey), *architecture_pages(board), compare_page(board), story_page(board, ranked)]
+        pages = [
+            *task_pages(board, tasks),
+            tables_page(survey),
+            *architecture_pages(board),
+            compare_page(board),
+            story_page(board, ranked),
+        ]
     pages.append(front_page(board))  # the last one: it shows what the others noticed
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     written = {page.file for page in pages}
-    places = [("Leaderboard", "index.html"), ("Tables", "tables.html"), ("Compare", "compare.html"), ("Story", "story.html")]
+    places = [
+        ("Leaderboard", "index.html"),
+        ("Tables", "tables.html"),
+        ("Compare", "compare.html"),
+        ("Story", "story.html"),
+    ]
     shared = {
         "navigation": [(name, file) for name, file in places if file in written],
         "task_pages": [(board.task_name(task), task_file(task)) for task in board.recorded_tasks],
         "exports": EXPORTS,
     }
     for page in pages:
-        text = templates.get_template(page.template).render(page.parts | shared | {"title": page.title, "here": page.file})
+        text = templates.get_template(page.template).render(
+            page.parts | shared | {"title": page.title, "here": page.file}
+        )
         for name, content in {page.file: text, **page.beside}.items():
             (out / name).write_text(content, encoding="utf-8")
     every = [*survey, *(table for tables in tasks.values() for table in tables)]
@@ -114,7 +138,8 @@ def gaps_document(gaps: Sequence[Table]) -> str:
 
 
 def front_page(board: Board) -> Page:
-    """What was run, the best per task, what is missing, and how near the published values we are."""
+    """What was run, the best per task, what is missing, and how near the published values we
+    are."""
     parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
     if board.records:
         tables = [best_table(board), run_table(board), agreement_table(board), gaps_table(board)]
@@ -125,7 +150,8 @@ def front_page(board: Board) -> Page:
 
 
 def tables_page(tables: Sequence[Table]) -> Page:
-    """The survey's tables with our rows, ours of other tasks, and where we lie against what others report."""
+    """The survey's tables with our rows, ours of other tasks, and where we lie against what others
+    report."""
     return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "shown": tables})
 
 
@@ -135,8 +161,16 @@ def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
     for record in board.records:
         records[record.task].append(record)
     for task, shown in tables.items():
-        files = [(f"records/{task}/{record.architecture}/{record.key}.json", record.command) for record in records[task]]
-        parts = {"lead": about(board, task), "legend": LEGEND, "shown": shown, "plots": task_plots(board, task), "files": files}
+        files = [
+            (f"records/{task}/{record.architecture}/{record.key}.json", record.command) for record in records[task]
+        ]
+        parts = {
+            "lead": about(board, task),
+            "legend": LEGEND,
+            "shown": shown,
+            "plots": task_plots(board, task),
+            "files": files,
+        }
         yield Page(task_file(task), board.task_name(task), "content.html", parts)
 
 
@@ -145,7 +179,10 @@ def about(board: Board, task: str) -> list[str]:
     entry = board.tasks.get(task)
     if entry is None:
         return []
-    return [f"{entry.type}. {entry.protocol}", "Official sizes: " + ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items())]
+    return [
+        f"{entry.type}. {entry.protocol}",
+        "Official sizes: " + ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items()),
+    ]
 
 
 def serve(out: Path) -> None:
@@ -158,10 +195,17 @@ def serve(out: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build the leaderboard; returns the exit code: 0, or 2 when there is nothing to build from or nowhere to write."""
-    parser = argparse.ArgumentParser(prog="leaderboard.py", description="Build the leaderboard from the records of a results folder.")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder (default: results)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pages go (default: leaderboard in the results folder)")
+    """Build the leaderboard; returns the exit code: 0, or 2 when there is nothing to build from or
+    nowhere to write."""
+    parser = argparse.ArgumentParser(
+        prog="leaderboard.py", description="Build the leaderboard from the records of a results folder."
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder (default: results)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the pages go (default: leaderboard in the results folder)"
+    )
     parser.add_argument("--serve", action="store_true", help="serve the pages on 127.0.0.1 and print the address")
     arguments = parser.parse_args(argv)
     out = arguments.out or arguments.results / "leaderboard"

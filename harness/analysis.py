@@ -24,7 +24,8 @@ TEXTS = {
     "answer": ("question",),
     "transcribe": ("transcript",),
 }
-"""What a unit's length and unknown words are counted in, by task type; texts that all candidates share are left out."""
+"""What a unit's length and unknown words are counted in, by task type; texts that all candidates
+share are left out."""
 QUESTION_WORDS = ("what", "who", "when", "where", "which", "why", "how")
 LENGTHS = (5, 10, 20, 40)
 """The longest text of each part but the last, in words."""
@@ -33,14 +34,19 @@ UNKNOWN_SHARES = (0.0, 0.1, 0.25)
 
 
 def known_words(type: str, train: Iterable[Row]) -> frozenset[str]:
-    """Words, in lower case, of the rows that a model was trained on; none where rows have no texts."""
+    """Words, in lower case, of the rows that a model was trained on; none where rows have no
+    texts."""
     return frozenset(word for row in train if _has_text(type, row) for word in _words(type, row))
 
 
-def outcomes(type: str, metric: str, predictions: Sequence[Any], rows: Sequence[Row], known: Container[str] | None) -> Outcomes | None:
-    """Outcomes of the predictions for the test rows, in their order; None where the metric has no parts.
+def outcomes(
+    type: str, metric: str, predictions: Sequence[Any], rows: Sequence[Row], known: Container[str] | None
+) -> Outcomes | None:
+    """Outcomes of the predictions for the test rows, in their order; None where the metric has no
+    parts.
 
-    ``known`` are the :func:`known_words` of the model's training rows, None where those are not at hand.
+    ``known`` are the :func:`known_words` of the model's training rows, None where those are not at
+    hand.
     """
     found = parts(metric, predictions, rows)
     if found is None:
@@ -58,7 +64,9 @@ def outcomes(type: str, metric: str, predictions: Sequence[Any], rows: Sequence[
     return Outcomes(metric, found.units, numerators, denominators, slices, confusion)
 
 
-def _properties(type: str, found: Parts, known: Container[str] | None) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+def _properties(
+    type: str, found: Parts, known: Container[str] | None
+) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
     """How each property of a unit is read from its row, and its values in the order to be shown."""
 
     def length(row: Row) -> str:
@@ -134,4 +142,7 @@ def _by_entity_type(predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -
         for counts, found in ((right, ours & theirs), (predicted, ours), (actual, theirs)):
             for *_, type in found:
                 counts[type] += 1
-    return [(type, actual[type], 2 * right[type] / (predicted[type] + actual[type])) for type in sorted({*predicted, *actual})]
+    return [
+        (type, actual[type], 2 * right[type] / (predicted[type] + actual[type]))
+        for type in sorted({*predicted, *actual})
+    ]

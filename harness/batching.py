@@ -1,8 +1,8 @@
 """Encoded corpora as flat arrays, batches of similar length, and padding by one ragged gather.
 
-A Python list of examples costs a millisecond per batch to collate; flat values with offsets cost a tenth of that. Texts of similar
-length are batched together, so that little of a batch is padding, while the order of the batches and of the texts within a
-neighbourhood stays random.
+A Python list of examples costs a millisecond per batch to collate; flat values with offsets cost a
+tenth of that. Texts of similar length are batched together, so that little of a batch is padding,
+while the order of the batches and of the texts within a neighbourhood stays random.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``. ``values`` may have further dimensions."""
+    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``. ``values`` may
+    have further dimensions."""
 
     values: np.ndarray
     offsets: np.ndarray
@@ -42,7 +43,8 @@ class Ragged:
         return np.diff(self.offsets)
 
     def pad(self, rows: np.ndarray, fill: float = 0, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows as one array (len(rows), longest, ...) with ``fill`` behind the short ones, and their lengths.
+        """Rows as one array (len(rows), longest, ...) with ``fill`` behind the short ones, and
+        their lengths.
 
         ``least`` is the smallest width, so that a batch of empty rows still has a column.
         """
@@ -64,20 +66,24 @@ def mask_of(lengths: np.ndarray | Tensor, width: int) -> Tensor:
 
 
 NEIGHBOURHOOD = 50
-"""Batches whose texts are sorted by length together: large enough that padding stays below 8 %, small enough to stay random."""
+"""Batches whose texts are sorted by length together: large enough that padding stays below 8 %,
+small enough to stay random."""
 
 PAIR_NEIGHBOURHOOD = 200
-"""The same for pairs, which have two lengths to be alike in; at most half the corpus, or each epoch would pair the same texts again."""
+"""The same for pairs, which have two lengths to be alike in; at most half the corpus, or each epoch
+would pair the same texts again."""
 
 
 def length_buckets(
     lengths: np.ndarray, batch_size: int, generator: np.random.Generator | None, groups: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Row numbers of each batch. With a generator the order is random, otherwise by length (for prediction).
+    """Row numbers of each batch. With a generator the order is random, otherwise by length (for
+    prediction).
 
-    ``lengths`` (rows,) are those of texts; (rows, 2) those of pairs whose sides are padded each for itself.
-    ``groups`` (one number per row) keeps rows of one group in one batch: a listwise loss needs a question beside its candidates.
-    The batch is then as many whole groups as fit, at least one.
+    ``lengths`` (rows,) are those of texts; (rows, 2) those of pairs whose sides are padded each for
+    itself. ``groups`` (one number per row) keeps rows of one group in one batch: a listwise loss
+    needs a question beside its candidates. The batch is then as many whole groups as fit, at least
+    one.
     """
     if groups is not None:
         return _whole_groups(groups, batch_size, generator)
@@ -101,7 +107,8 @@ def _alike(rows: np.ndarray, lengths: np.ndarray, batch_size: int) -> list[np.nd
 
 
 def _alike_pairs(rows: np.ndarray, lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Batches of rows that are similar in both lengths: halved again and again, between batches, where one length differs most."""
+    """Batches of rows that are similar in both lengths: halved again and again, between batches,
+    where one length differs most."""
     if len(rows) <= batch_size:
         return [rows]
     side = np.ptp(lengths[rows], axis=0).argmax()
@@ -123,11 +130,13 @@ def _whole_groups(groups: np.ndarray, batch_size: int, generator: np.random.Gene
 
 
 class Batches:
-    """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row numbers.
+    """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row
+    numbers.
 
-    Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In distributed training process
-    ``rank`` of ``world`` takes every world-th batch. All get equally many, as each step waits for all of them; where the batches do not
-    divide, the last ones are dealt out anew in smaller parts, so that an epoch has every row once.
+    Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In
+    distributed training process ``rank`` of ``world`` takes every world-th batch. All get equally
+    many, as each step waits for all of them; where the batches do not divide, the last ones are
+    dealt out anew in smaller parts, so that an epoch has every row once.
     """
 
     def __init__(self, lengths: np.ndarray, batch_size: int, collate, seed: int, groups: np.ndarray | None = None):
@@ -140,7 +149,9 @@ class Batches:
 
     def _buckets(self) -> list[np.ndarray]:
         generator = np.random.default_rng([self.seed, self.epoch])
-        return _divisible(length_buckets(self.lengths, self.batch_size, generator, self.groups), self.world, self.groups)
+        return _divisible(
+            length_buckets(self.lengths, self.batch_size, generator, self.groups), self.world, self.groups
+        )
 
     def __len__(self) -> int:
         return len(self._buckets()) // self.world
@@ -150,17 +161,25 @@ class Batches:
 
 
 def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None) -> list[np.ndarray]:
-    """The batches with the last ones in smaller parts, so that their number divides by ``world``; whole groups stay together.
+    """The batches with the last ones in smaller parts, so that their number divides by ``world``;
+    whole groups stay together.
 
     ``ValueError`` when there are fewer rows (or groups) than processes.
     """
     over = len(batches) % world
     if not over:
         return batches
-    for rounds in (1, 2):  # one more round may have too few rows to go round: then the round before is shared out with it
+    for rounds in (
+        1,
+        2,
+    ):  # one more round may have too few rows to go round: then the round before is shared out with it
         kept = max(0, len(batches) - over - (rounds - 1) * world)
         rows = np.concatenate(batches[kept:])
-        starts = np.arange(len(rows)) if groups is None else np.flatnonzero(np.diff(groups[rows], prepend=groups[rows[0]] - 1))
+        starts = (
+            np.arange(len(rows))
+            if groups is None
+            else np.flatnonzero(np.diff(groups[rows], prepend=groups[rows[0]] - 1))
+        )
         if len(starts) >= rounds * world:
             cuts = [part[0] for part in np.array_split(starts, rounds * world)]
             return batches[:kept] + np.split(rows, cuts[1:])

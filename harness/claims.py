@@ -1,7 +1,9 @@
-"""Who runs which cell, where several `archbench run` share a results folder: one file per running cell, made atomically.
+"""Who runs which cell, where several `archbench run` share a results folder: one file per running
+cell, made atomically.
 
-A claim is stale when its process is gone: at once on its own machine (the process id is looked up, with the time the process began,
-since ids come again), and on another machine when nobody has touched the file for :data:`SILENCE` seconds, by that file system's clock.
+A claim is stale when its process is gone: at once on its own machine (the process id is looked up,
+with the time the process began, since ids come again), and on another machine when nobody has
+touched the file for :data:`SILENCE` seconds, by that file system's clock.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ class Claims:
             return
         self._due = time.monotonic() + HEARTBEAT
         for path in self._held:
-            with suppress(OSError):  # the folder is gone for a moment, or somebody took the claim for dead: the cell goes on
+            with suppress(
+                OSError
+            ):  # the folder is gone for a moment, or somebody took the claim for dead: the cell goes on
                 os.utime(path)
 
     def owner(self, cell: Cell) -> str:
@@ -95,9 +99,12 @@ class Claims:
             probe.unlink()
 
     def _clear(self, path: Path) -> None:
-        """Take a dead claim away, once: of two processes that find it dead, the second must not remove the first one's new claim."""
+        """Take a dead claim away, once: of two processes that find it dead, the second must not
+        remove the first one's new claim."""
         aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.dead")
-        with suppress(FileNotFoundError, IsADirectoryError):  # gone already; a folder in its place is out of the way now
+        with suppress(
+            FileNotFoundError, IsADirectoryError
+        ):  # gone already; a folder in its place is out of the way now
             os.rename(path, aside)
             if not self._stale(aside):  # it was alive: another process was quicker than we
                 with suppress(FileExistsError):
@@ -123,6 +130,8 @@ def _touched(path: Path) -> float:
 def _lives(content: dict[str, object]) -> bool:
     try:
         process = psutil.Process(int(str(content["pid"])))
-        return abs(process.create_time() - float(str(content["began"]))) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+        return (
+            abs(process.create_time() - float(str(content["began"]))) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+        )
     except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):
         return False

@@ -1,4 +1,5 @@
-"""The ``archbench`` command. Thin: each command imports what it needs when it is called, so that help and listings answer at once."""
+"""The ``archbench`` command. Thin: each command imports what it needs when it is called, so that
+help and listings answer at once."""
 
 from __future__ import annotations
 
@@ -33,13 +34,22 @@ app = typer.Typer(
 Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Results folder.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", envvar="ARCHBENCH_DATA", help="Folder of the official data files (tier local)."),
+    typer.Option(
+        "--data-dir", metavar="DIR", envvar="ARCHBENCH_DATA", help="Folder of the official data files (tier local)."
+    ),
 ]
-Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file of your own; may be repeated.")]
-Architectures = Annotated[str, typer.Option("-a", "--architectures", metavar="PATTERN", help="Shell wildcards, comma-separated.")]
+Plugins = Annotated[
+    list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file of your own; may be repeated.")
+]
+Architectures = Annotated[
+    str, typer.Option("-a", "--architectures", metavar="PATTERN", help="Shell wildcards, comma-separated.")
+]
 Tasks = Annotated[str, typer.Option("-t", "--tasks", metavar="PATTERN", help="Shell wildcards, comma-separated.")]
 Mlflow = Annotated[
-    str | None, typer.Option("--mlflow", metavar="URI", help="MLflow tracking URI, or none; by default mlflow.db in the results folder.")
+    str | None,
+    typer.Option(
+        "--mlflow", metavar="URI", help="MLflow tracking URI, or none; by default mlflow.db in the results folder."
+    ),
 ]
 
 TIERS = ("mini", "local", "hub")
@@ -47,7 +57,8 @@ PRECISIONS = ("32", "64", "bf16-mixed", "bf16-true")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Entry point of the console script. Exit code 0: all well; 1: a cell or check failed; 2: the command cannot be carried out."""
+    """Entry point of the console script. Exit code 0: all well; 1: a cell or check failed; 2: the
+    command cannot be carried out."""
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         app(args=arguments, prog_name="archbench")
@@ -80,7 +91,9 @@ def _chosen(option: str, value: str, known: Sequence[str]) -> str:
     from harness.grid import UsageError
 
     near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
-    raise UsageError(f"{option} {value}: {'did you mean ' + near[0] + '? ' if near else ''}there are {', '.join(known)}")
+    raise UsageError(
+        f"{option} {value}: {'did you mean ' + near[0] + '? ' if near else ''}there are {', '.join(known)}"
+    )
 
 
 def _console() -> Console:
@@ -105,7 +118,9 @@ def list_(
     sorts: list[Any] = [_chosen("list", what, ("architectures", "tasks"))] if what else ["architectures", "tasks"]
     found = {sort: registry.entries(sort) for sort in sorts}
     if as_json:
-        print(json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in found.items()}, indent=1))
+        print(
+            json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in found.items()}, indent=1)
+        )
     else:
         for sort, entries in found.items():
             _table(sort, entries)
@@ -126,12 +141,21 @@ def _described(entry: registry.Entry) -> dict[str, Any]:
 def _table(sort: str, entries: dict[str, registry.Entry]) -> None:
     from rich.table import Table
 
-    columns = ("id", "name", "kind", "paper", "year") if sort == "architectures" else ("id", "name", "type", "main_metric", "sizes")
+    columns = (
+        ("id", "name", "kind", "paper", "year")
+        if sort == "architectures"
+        else ("id", "name", "type", "main_metric", "sizes")
+    )
     families: dict[str, list[dict[str, Any]]] = {}
     for row in map(_described, entries.values()):
         families.setdefault(row.get("family", "tasks"), []).append(row)
     for family, rows in sorted(families.items()):
-        table = Table(*(column.replace("_", " ") for column in columns), title=f"{family} ({len(rows)})", title_justify="left", box=None)
+        table = Table(
+            *(column.replace("_", " ") for column in columns),
+            title=f"{family} ({len(rows)})",
+            title_justify="left",
+            box=None,
+        )
         for row in rows:
             sizes = ", ".join(f"{split} {count}" for split, count in row.get("sizes", {}).items())
             table.add_row(*(sizes if column == "sizes" else str(row[column]) for column in columns))
@@ -145,38 +169,56 @@ def _table(sort: str, entries: dict[str, registry.Entry]) -> None:
 def run(
     architectures: Architectures = "*",
     tasks: Tasks = "*",
-    tier: Annotated[str, typer.Option(metavar="|".join(TIERS), help="Which data: embedded, official files, or the hub.")] = "mini",
+    tier: Annotated[
+        str, typer.Option(metavar="|".join(TIERS), help="Which data: embedded, official files, or the hub.")
+    ] = "mini",
     data_dir: DataDir = None,
     protocol: Annotated[str, typer.Option(metavar="smoke|equal|paper", help="Rules of training.")] = "smoke",
     seeds: Annotated[str, typer.Option(metavar="N,N,...")] = "0",
     results: Results = Path("results"),
-    workers: Annotated[str, typer.Option(metavar="N|auto", help="Cells at a time; auto: one per GPU or share of cores.")] = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")] = 1,
+    workers: Annotated[
+        str, typer.Option(metavar="N|auto", help="Cells at a time; auto: one per GPU or share of cores.")
+    ] = "auto",
+    threads: Annotated[
+        int, typer.Option(min=1, help="CPU threads of a cell; a result is bit-identical for the same number.")
+    ] = 1,
     engine: Annotated[str, typer.Option(metavar="NAME", help="Where cells run.")] = "local",
     devices: Annotated[int, typer.Option(min=1, help="Devices of one cell.")] = 1,
-    strategy: Annotated[str, typer.Option(metavar="auto|ddp|fsdp", help="Lightning's strategy for several devices.")] = "auto",
+    strategy: Annotated[
+        str, typer.Option(metavar="auto|ddp|fsdp", help="Lightning's strategy for several devices.")
+    ] = "auto",
     precision: Annotated[str, typer.Option(metavar="|".join(PRECISIONS), help="Lightning's precision.")] = "32",
     speed_alone: Annotated[
         bool,
-        typer.Option("--speed-alone", help="One cell at a time, and no other run on this machine meanwhile: speeds are measured alone."),
+        typer.Option(
+            "--speed-alone",
+            help="One cell at a time, and no other run on this machine meanwhile: speeds are measured alone.",
+        ),
     ] = False,
     timeout: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds of wall clock per cell.")] = None,
     memory_limit: Annotated[int | None, typer.Option(min=1, metavar="MIB", help="Resident memory per cell.")] = None,
-    max_train: Annotated[int | None, typer.Option(min=1, help="Cap on training examples; makes the record partial.")] = None,
+    max_train: Annotated[
+        int | None, typer.Option(min=1, help="Cap on training examples; makes the record partial.")
+    ] = None,
     max_epochs: Annotated[int | None, typer.Option(min=1, help="Cap on passes over the training examples.")] = None,
-    vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Word vectors, GloVe or word2vec text format.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Word vectors, GloVe or word2vec text format.")
+    ] = None,
     override: Annotated[
-        list[str] | None, typer.Option("-o", "--override", metavar="ID.NAME=VALUE", help="A hyperparameter; may be repeated.")
+        list[str] | None,
+        typer.Option("-o", "--override", metavar="ID.NAME=VALUE", help="A hyperparameter; may be repeated."),
     ] = None,
     plugin: Plugins = None,
     mlflow: Mlflow = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run cells again that failed before.")] = False,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Only part I (from 0) of N: the same cells on every machine, none twice.")
+        str | None,
+        typer.Option(metavar="I/N", help="Only part I (from 0) of N: the same cells on every machine, none twice."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run, and about how long.")] = False,
 ) -> None:
-    """Run architectures x tasks x seeds. Finished cells are left out, so the same command again resumes."""
+    """Run architectures x tasks x seeds. Finished cells are left out, so the same command again
+    resumes."""
     from harness import grid, machine
     from harness.progress import show, summarise
     from harness.protocols import PROTOCOLS
@@ -245,7 +287,9 @@ def run(
         strategy=strategy,
         vectors=vectors.resolve() if vectors else None,
     )
-    if speed_alone and (kept := [record for record in pending.finished if record.speed and record.speed.get("beside") != 0]):
+    if speed_alone and (
+        kept := [record for record in pending.finished if record.speed and record.speed.get("beside") != 0]
+    ):
         told = f"{len(kept)} finished cells keep speeds that are not known to be measured alone"
         print(f"archbench: {told}; another --results has them run again", file=sys.stderr)
     with machine.run_of_cells(alone=speed_alone):
@@ -254,12 +298,18 @@ def run(
         records = run_cells(pending, settings, estimate, slots, _Mirror(mlflow, store))
     summarise(pending, records, store)
     stopped = len(records) < len(pending.run)
-    if broken or pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records]):
+    if (
+        broken
+        or pending.damaged
+        or stopped
+        or any(r.status not in ("ok", "skipped") for r in [*pending.finished, *records])
+    ):
         raise typer.Exit(1)
 
 
 def _drop_other_data(pending: Pending, folder: Path, store: Store, dry_run: bool) -> None:
-    """Run again what was made with other data files than those at hand; the old records are kept under another name."""
+    """Run again what was made with other data files than those at hand; the old records are kept
+    under another name."""
     from harness.freshness import DataFolder
     from harness.task import DataError
 
@@ -273,7 +323,10 @@ def _drop_other_data(pending: Pending, folder: Path, store: Store, dry_run: bool
             continue
         if differing:
             kept = "" if dry_run else f"; the old record is {store.set_aside(record).name}"
-            print(f"archbench: {name} runs again: its {' and '.join(differing)} data were other ones{kept}", file=sys.stderr)
+            print(
+                f"archbench: {name} runs again: its {' and '.join(differing)} data were other ones{kept}",
+                file=sys.stderr,
+            )
             pending.finished.remove(record)
             pending.run.append(record.cell)
 
@@ -294,7 +347,10 @@ def _alone(workers: str, engine: str) -> int:
     from harness.grid import UsageError
 
     if engine != "local":
-        raise UsageError(f"--speed-alone with --engine {engine}: only the runs of this machine can be kept apart, with --engine local")
+        raise UsageError(
+            f"--speed-alone with --engine {engine}: only the runs of this machine can be kept apart, with --engine"
+            " local"
+        )
     if workers not in ("auto", "1"):
         raise UsageError(f"--speed-alone with --workers {workers}: it measures one cell at a time")
     return 1
@@ -315,14 +371,17 @@ def _data_dir(tier: str, folder: Path | None) -> Path | None:
     if tier != "local":
         return folder and folder.resolve()
     if folder is None:
-        raise UsageError("--tier local needs --data-dir DIR (or ARCHBENCH_DATA): the folder that holds sst/, squad/, ...")
+        raise UsageError(
+            "--tier local needs --data-dir DIR (or ARCHBENCH_DATA): the folder that holds sst/, squad/, ..."
+        )
     if not folder.is_dir():
         raise UsageError(f"--data-dir {folder}: no such folder")
     return folder.resolve()
 
 
 def _engine(name: str) -> Callable[[Pending, Settings, Estimate, int | None, Callable[[Record], None]], list[Record]]:
-    """A module of :mod:`harness.engines`, made ready to run what is pending under a display of progress."""
+    """A module of :mod:`harness.engines`, made ready to run what is pending under a display of
+    progress."""
     import pkgutil
 
     from harness import engines
@@ -341,22 +400,29 @@ def _engine(name: str) -> Callable[[Pending, Settings, Estimate, int | None, Cal
         engine = importlib.import_module(f"harness.engines.{name}")
         slots = _slots(name, workers, settings.threads, pending.run)
         with Display(pending.run, slots, estimate, settings.log, _console()) as display:
-            return engine.run(pending.run, settings, workers=slots, started=display.start, ended=display.end, afterwards=mirror)
+            return engine.run(
+                pending.run, settings, workers=slots, started=display.start, ended=display.end, afterwards=mirror
+            )
 
     return run_cells
 
 
 def _slots(engine: str, workers: int | None, threads: int, cells: Sequence[Cell]) -> int:
-    """Cells at a time: as many as were asked for or the engine sees fit, and no more than there are."""
+    """Cells at a time: as many as were asked for or the engine sees fit, and no more than there
+    are."""
     import importlib
 
     if not cells:
         return 1
-    return min(workers or importlib.import_module(f"harness.engines.{engine}").default_workers(threads, cells[0].devices), len(cells))
+    return min(
+        workers or importlib.import_module(f"harness.engines.{engine}").default_workers(threads, cells[0].devices),
+        len(cells),
+    )
 
 
 class _Mirror:
-    """Sends records to MLflow until that fails once: the records are safe, and ``archbench sync`` repairs the mirror."""
+    """Sends records to MLflow until that fails once: the records are safe, and ``archbench sync``
+    repairs the mirror."""
 
     def __init__(self, uri: str | None, store: Any):
         self.uri, self.store = uri, store
@@ -382,7 +448,8 @@ class _Mirror:
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins = None) -> None:
-    """Check that an architecture keeps the contract: shapes, gradients, padding, seeds, saving, overfitting a few examples."""
+    """Check that an architecture keeps the contract: shapes, gradients, padding, seeds, saving,
+    overfitting a few examples."""
     _add_plugins(plugin)
     entry = registry.entry("architectures", name)
     from rich.markup import escape
@@ -393,7 +460,9 @@ def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins 
     found = checks(entry)
     table = Table("check", "", "", box=None, show_header=False)
     for result in found:
-        table.add_row("[green]passed[/green]" if result.passed else "[red]failed[/red]", result.name, escape(result.message or ""))
+        table.add_row(
+            "[green]passed[/green]" if result.passed else "[red]failed[/red]", result.name, escape(result.message or "")
+        )
     _console().print(table)
     if not all(result.passed for result in found):
         raise typer.Exit(1)
@@ -401,10 +470,14 @@ def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins 
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture: lower case, digits, underscores.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Id of the architecture: lower case, digits, underscores.")
+    ],
     kind: Annotated[str, typer.Option("--kind", help="What it reads and returns: text, seq, pair or tag.")] = "text",
     family: Annotated[str, typer.Option("--family", help="Folder below architectures/.")] = "contributed",
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write both files there instead, as a plugin.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write both files there instead, as a plugin.")
+    ] = None,
 ) -> None:
     """Write a working plugin file and its test, to be changed into your model."""
     from harness import scaffold
@@ -412,7 +485,10 @@ def new(
     _chosen("--kind", kind, scaffold.KINDS)
     plugin, test = scaffold.write(name, kind, family, out)
     given = f" --plugin {shlex.quote(str(plugin))}" if out else ""
-    print(f"{plugin}\n{test}\nnext:\n  archbench check {name}{given}\n  archbench run -a {name} -t {scaffold.TASKS[kind]}{given}")
+    print(
+        f"{plugin}\n{test}\nnext:\n  archbench check {name}{given}\n  archbench run -a {name} -t"
+        f" {scaffold.TASKS[kind]}{given}"
+    )
 
 
 # --- results ---
@@ -426,7 +502,8 @@ def rescore(
     data_dir: DataDir = None,
     plugin: Plugins = None,
 ) -> None:
-    """Score saved predictions again, after a metric was corrected, and say how each test unit came out; nothing is trained."""
+    """Score saved predictions again, after a metric was corrected, and say how each test unit came
+    out; nothing is trained."""
     from harness import rescore as scores
     from harness.records import Store
 
@@ -482,7 +559,8 @@ def leaderboard(
 
 @app.command()
 def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin: Plugins = None) -> None:
-    """Look at what a run needs: versions, threads, memory allocator, data files, GPU, results folder, plugin files."""
+    """Look at what a run needs: versions, threads, memory allocator, data files, GPU, results
+    folder, plugin files."""
     from rich.markup import escape
     from rich.table import Table
 

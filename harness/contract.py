@@ -1,4 +1,5 @@
-"""What every plugin must keep to: the checks of ``archbench check NAME``, run on the mini corpora with the plugin's ``tiny`` sizes."""
+"""What every plugin must keep to: the checks of ``archbench check NAME``, run on the mini corpora
+with the plugin's ``tiny`` sizes."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def require(condition: bool, message: str) -> None:
 
 
 def check(entry: Entry) -> list[Result]:
-    """Run every check that applies to an architecture; a crash in one is its failure, and the others still run."""
+    """Run every check that applies to an architecture; a crash in one is its failure, and the
+    others still run."""
     results = [_run("import changes no global state", lambda: _import(entry))]
     if not results[0].passed:
         return results
@@ -79,13 +81,29 @@ def _run(name: str, body: Callable[[], None]) -> Result:
 
 def _import(entry: Entry) -> None:
     registry.load(entry)  # what it imports for the first time is not its own doing
-    before = torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled(), torch.get_rng_state(), np.random.get_state()[1]
+    before = (
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        torch.get_rng_state(),
+        np.random.get_state()[1],
+    )
     spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
     assert spec is not None and spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    after = torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled(), torch.get_rng_state(), np.random.get_state()[1]
-    require(before[:3] == after[:3], f"default dtype, threads or gradient mode changed from {before[:3]} to {after[:3]}")
-    require(torch.equal(before[3], after[3]) and np.array_equal(before[4], after[4]), "a global random generator was used")
+    after = (
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        torch.get_rng_state(),
+        np.random.get_state()[1],
+    )
+    require(
+        before[:3] == after[:3], f"default dtype, threads or gradient mode changed from {before[:3]} to {after[:3]}"
+    )
+    require(
+        torch.equal(before[3], after[3]) and np.array_equal(before[4], after[4]), "a global random generator was used"
+    )
 
 
 def _cases(entry: Entry) -> Iterator[_Case | _EstimatorCase]:
@@ -116,7 +134,8 @@ def _corpus(task: Any, view: View, kind: str) -> Corpus:
 
 
 def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
-    """What a system without a model predicts: the commonest label or word, the commonest tag of each word, one score for all, no answer."""
+    """What a system without a model predicts: the commonest label or word, the commonest tag of
+    each word, one score for all, no answer."""
     if task.type in ("classify", "match"):
         return [Counter(row["label"] for row in train).most_common(1)[0][0]] * len(rows)
     if task.type == "tag":
@@ -137,7 +156,10 @@ def shortened(row: Row, task_type: str) -> Row:
     def one(text: Any) -> Any:
         return words_of(text)[:1] if isinstance(text, list) else words_of(text)[0]
 
-    short = {name: one(value) if name in ("text", "first", "second", "passage", "question") else value for name, value in row.items()}
+    short = {
+        name: one(value) if name in ("text", "first", "second", "passage", "question") else value
+        for name, value in row.items()
+    }
     if "tree" in row:
         short["tree"] = f"(2 {words_of(row['text'])[0]})"
     if task_type == "answer":
@@ -152,7 +174,10 @@ def shortened(row: Row, task_type: str) -> Row:
 def with_unknown_words(row: Row) -> Row:
     """The row with every word of its texts replaced by one that no training text has."""
     fields = [name for name in ("text", "first", "second", "passage", "question") if name in row]
-    strange = {f: ["Qzxv"] * len(row[f]) if isinstance(row[f], list) else " ".join(["Qzxv"] * len(words_of(row[f]))) for f in fields}
+    strange = {
+        f: ["Qzxv"] * len(row[f]) if isinstance(row[f], list) else " ".join(["Qzxv"] * len(words_of(row[f])))
+        for f in fields
+    }
     if "facts" in row:
         strange["facts"] = [" ".join(["Qzxv"] * len(words_of(fact))) for fact in row["facts"]]
     if "answers" in row:
@@ -185,7 +210,10 @@ class _Case:
         yield "same seed, same result", self.determinism
         yield "save and load", self.round_trip
         if not self.audio:
-            yield "a text of length 1", lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.some_rows()])
+            yield (
+                "a text of length 1",
+                lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.some_rows()]),
+            )
             yield "a text of unknown words", lambda: self.accepts([with_unknown_words(row) for row in self.some_rows()])
         if learning:
             yield "its operations can be counted", self.operations
@@ -195,7 +223,9 @@ class _Case:
     def model(self, seed: int = 0) -> Model:
         torch.manual_seed(seed)
         view = self.corpus.view
-        model = build(self.cls, self.kind, self.task.entry.type, self.settings, view, self.corpus.target, VECTOR_DIMS, None)
+        model = build(
+            self.cls, self.kind, self.task.entry.type, self.settings, view, self.corpus.target, VECTOR_DIMS, None
+        )
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
@@ -208,7 +238,8 @@ class _Case:
         return [rows[int(i)] for i in self.eight()]
 
     def eight(self) -> np.ndarray:
-        """Rows spread over the training split; whole questions for ranking, so that each has a right and a wrong candidate."""
+        """Rows spread over the training split; whole questions for ranking, so that each has a
+        right and a wrong candidate."""
         split = self.corpus.train
         if split.groups is not None:
             return np.flatnonzero(split.groups < 2)[:16]
@@ -219,7 +250,9 @@ class _Case:
         model.eval()
         with torch.no_grad():
             inputs = model.read(split.collate(np.asarray(rows)).inputs)
-            return [numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))]
+            return [
+                numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))
+            ]
 
     def finite(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())
@@ -245,17 +278,26 @@ class _Case:
         lengths = self.corpus.train.lengths
         short, long = int(lengths.argmin()), int(lengths.argmax())
         model = self.model()
-        self._same(self.evidence(model, np.array([short]))[0], self.evidence(model, np.array([short, long]))[0], "beside a longer text")
+        self._same(
+            self.evidence(model, np.array([short]))[0],
+            self.evidence(model, np.array([short, long]))[0],
+            "beside a longer text",
+        )
 
     def order(self) -> None:
         model, rows = self.model(), self.eight()
-        for straight, turned in zip(self.evidence(model, rows), reversed(self.evidence(model, rows[::-1].copy())), strict=True):
+        for straight, turned in zip(
+            self.evidence(model, rows), reversed(self.evidence(model, rows[::-1].copy())), strict=True
+        ):
             self._same(straight, turned, "in another order")
 
     @staticmethod
     def _same(a: Tensor, b: Tensor, where: str) -> None:
         require(a.shape == b.shape, f"{where} the output has shape {tuple(b.shape)}, alone {tuple(a.shape)}")
-        require(torch.allclose(a, b, atol=1e-4, rtol=1e-4), f"{where} the output differs by up to {(a - b).abs().max().item():.2g}")
+        require(
+            torch.allclose(a, b, atol=1e-4, rtol=1e-4),
+            f"{where} the output differs by up to {(a - b).abs().max().item():.2g}",
+        )
 
     def determinism(self) -> None:
         losses = []
@@ -274,7 +316,9 @@ class _Case:
     def accepts(self, rows: list[Row]) -> None:
         corpus, split = self.corpus, self.corpus.train
         inputs = {field: corpus.view.encode([read(row) for row in rows]) for field, read in corpus.fields.items()}
-        small = Split(split.rows.from_list(rows), corpus.view, corpus.target, inputs, corpus.target.encode(rows, corpus.view))
+        small = Split(
+            split.rows.from_list(rows), corpus.view, corpus.target, inputs, corpus.target.encode(rows, corpus.view)
+        )
         model, batch = self.model(), small.collate(np.arange(len(rows)))
         require(math.isfinite(self.loss(model, batch).item()), "the loss is not finite")
         model.eval()
@@ -296,7 +340,9 @@ class _Case:
 
     def operations(self) -> None:
         counted = flops_per_example(self.model(), self.corpus.train.collate(self.eight()))
-        require(bool(counted), "neither a forward pass nor the loss does anything that torch's counter of operations knows")
+        require(
+            bool(counted), "neither a forward pass nor the loss does anything that torch's counter of operations knows"
+        )
 
     def overfits(self) -> None:
         model, rows, split = self.model(), self.eight(), self.corpus.train
@@ -312,7 +358,9 @@ class _Case:
                 model.train()
                 if abs(reached - perfect) < 1e-6:
                     return
-        raise Broken(f"{main} on its {len(rows)} training examples is {reached:.3f} after {OVERFIT_STEPS} steps, not {perfect}")
+        raise Broken(
+            f"{main} on its {len(rows)} training examples is {reached:.3f} after {OVERFIT_STEPS} steps, not {perfect}"
+        )
 
     def learns(self) -> None:
         corpus, main = self.corpus, self.task.entry.main_metric
@@ -321,7 +369,9 @@ class _Case:
         wanted = limit - CLEARLY if better(main, 0.0, 1.0) else limit + CLEARLY
         model, best = self.model(), limit
         batches = self._epochs()
-        for number, _ in enumerate(self.train(model, corpus.train, [rows for epoch in batches for rows in epoch], lr=0.003), start=1):
+        for number, _ in enumerate(
+            self.train(model, corpus.train, [rows for epoch in batches for rows in epoch], lr=0.003), start=1
+        ):
             if number % len(batches[0]) == 0:
                 found = score([main], predict(model, corpus.dev, 64), dev)[main]
                 best = found if better(main, found, best) else best
@@ -335,7 +385,10 @@ class _Case:
 
         split = self.corpus.train
         groups = split.groups if getattr(self.cls, "whole_groups", False) else None
-        epochs = [length_buckets(split.padded_lengths, 16, np.random.default_rng([0, epoch]), groups) for epoch in range(LEARNING_EPOCHS)]
+        epochs = [
+            length_buckets(split.padded_lengths, 16, np.random.default_rng([0, epoch]), groups)
+            for epoch in range(LEARNING_EPOCHS)
+        ]
         fewest = min(map(len, epochs))
         return [epoch[:fewest] for epoch in epochs]
 
@@ -352,7 +405,10 @@ class _EstimatorCase:
         yield "same seed, same result", self.determinism
         if not self.cls.transductive:
             yield "reordering the rows changes nothing", self.order
-            yield "a text of length 1", lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.train[:8]])
+            yield (
+                "a text of length 1",
+                lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.train[:8]]),
+            )
             yield "a text of unknown words", lambda: self.accepts([with_unknown_words(row) for row in self.train[:8]])
         if learning:
             yield "beats the floor on its mini task", self.learns
@@ -371,7 +427,10 @@ class _EstimatorCase:
         require(first == second, "two fits with one seed predict differently")
 
     def order(self) -> None:
-        require(self.fitted.predict(self.dev)[::-1] == self.fitted.predict(self.dev[::-1]), "predictions depend on the order of the rows")
+        require(
+            self.fitted.predict(self.dev)[::-1] == self.fitted.predict(self.dev[::-1]),
+            "predictions depend on the order of the rows",
+        )
 
     def accepts(self, rows: list[Row]) -> None:
         require(len(self.fitted.predict(rows)) == len(rows), "a prediction is missing")

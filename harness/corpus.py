@@ -1,4 +1,5 @@
-"""A task's data as a model's batches: views and targets fitted on train, every split encoded once into flat arrays.
+"""A task's data as a model's batches: views and targets fitted on train, every split encoded once
+into flat arrays.
 
 The test split is a method, not an attribute: only the scoring step calls it.
 """
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """What a model sees: ``inputs`` by field, the ``target``, the row numbers in the split, and how many units (words, ...) they hold."""
+    """What a model sees: ``inputs`` by field, the ``target``, the row numbers in the split, and how
+    many units (words, ...) they hold."""
 
     inputs: dict[str, Any]
     target: Any
@@ -84,7 +86,8 @@ class Split:
 
     @functools.cached_property
     def padded_lengths(self) -> np.ndarray:
-        """What rows of a batch must have in common to need little padding: units (rows,), or (rows, 2) of pairs not read as one text."""
+        """What rows of a batch must have in common to need little padding: units (rows,), or (rows,
+        2) of pairs not read as one text."""
         if self.view.joins or len(self.inputs) == 1:
             return self.lengths
         return np.stack([self.view.lengths(columns) for columns in self.inputs.values()], axis=1)
@@ -104,25 +107,40 @@ class Split:
         """The batch of these rows."""
         if self.view.joins and len(self.inputs) == 2:
             first, second = self.inputs.values()
-            inputs = {"text": self.view.collate_pair(first, second, rows, cut="second" if "passage" in self.inputs else "longer")}
+            inputs = {
+                "text": self.view.collate_pair(
+                    first, second, rows, cut="second" if "passage" in self.inputs else "longer"
+                )
+            }
         else:
             inputs = {field: self.view.collate(columns, rows) for field, columns in self.inputs.items()}
         return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
 
 
 def _first(columns: Columns, rows: int) -> Columns:
-    return {n: Ragged(c.values, c.offsets[: rows + 1]) if isinstance(c, Ragged) else c[:rows] for n, c in columns.items()}
+    return {
+        n: Ragged(c.values, c.offsets[: rows + 1]) if isinstance(c, Ragged) else c[:rows] for n, c in columns.items()
+    }
 
 
 class Corpus:
     """All splits of one task as one architecture reads them.
 
-    ``max_train`` keeps that many training rows (whole questions of a ranking task), chosen by a fixed shuffle. ``cache`` is a folder for
-    encoded splits, shared by all architectures that read the same view of the same data.
+    ``max_train`` keeps that many training rows (whole questions of a ranking task), chosen by a
+    fixed shuffle. ``cache`` is a folder for encoded splits, shared by all architectures that read
+    the same view of the same data.
     """
 
     def __init__(
-        self, task: Task, tier: str, folder: Path | None, view: View, target: Target, kind: str, max_train: int | None, cache: Path | None
+        self,
+        task: Task,
+        tier: str,
+        folder: Path | None,
+        view: View,
+        target: Target,
+        kind: str,
+        max_train: int | None,
+        cache: Path | None,
     ):
         self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
         self.fields = fields_of(kind, task.entry.type, view)
@@ -149,7 +167,9 @@ class Corpus:
     def _check(self, rows: datasets.Dataset) -> None:
         if self.task.entry.type == "classify" and self.view.column not in rows.column_names:
             name = type(self.view).__name__
-            raise DataError(f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads")
+            raise DataError(
+                f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads"
+            )
 
     def _fit(self, rows: Sequence[Row]) -> None:
         file = self._cached("view.json", self.fingerprints["train"])
@@ -177,20 +197,28 @@ class Corpus:
     def _cached(self, name: str, data: str) -> Path | None:
         if self.cache is None:
             return None
-        identity = [self.view.settings(), _source(type(self.view)), sorted(self.fields), self.fingerprints["train"], data]
+        identity = [
+            self.view.settings(),
+            _source(type(self.view)),
+            sorted(self.fields),
+            self.fingerprints["train"],
+            data,
+        ]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return self.cache / digest / name
 
 
 @functools.cache
 def _source(view: type) -> str:
-    """Digest of the code of a view and its bases: what another version of it encoded is not read."""
+    """Digest of the code of a view and its bases: what another version of it encoded is not
+    read."""
     files = sorted({inspect.getfile(cls) for cls in view.__mro__ if cls.__module__ != "builtins"})
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
 def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
-    """At most ``most`` rows: a fixed random choice, in the file's order; whole questions where rows belong to questions."""
+    """At most ``most`` rows: a fixed random choice, in the file's order; whole questions where rows
+    belong to questions."""
     if most is None or most >= len(rows):
         return rows
     generator = np.random.default_rng(0)
@@ -226,7 +254,8 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 
 def _replace(place: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file or folder under a temporary name first, so that another process never reads half of it."""
+    """Write a file or folder under a temporary name first, so that another process never reads half
+    of it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f"{place.stem}.{os.getpid()}{place.suffix}")
     write(temporary)
@@ -254,8 +283,11 @@ def _save(folder: Path, columns: Columns) -> None:
 
 def _restore(folder: Path) -> Columns:
     checksums = json.loads((folder / "checksums.json").read_text())
-    # As plain arrays: numpy's class for mapped ones takes 30 microseconds for each index, of which every batch has several.
-    arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in checksums}
+    # As plain arrays: numpy's class for mapped ones takes 30 microseconds for each index, of which
+    # every batch has several.
+    arrays = {
+        name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in checksums
+    }
     if wrong := [name for name, array in arrays.items() if _checksum(array) != checksums[name]]:
         raise ValueError(f"{wrong[0]}.npy has another checksum")
     return _columns(arrays, arrays.__getitem__)

@@ -30,7 +30,8 @@ class Finding(NamedTuple):
 
 
 def examine(results: Path, data_dir: Path | None) -> Iterator[Finding]:
-    """Look at everything in turn. Without ``data_dir`` the data files are left out: the mini tier needs none."""
+    """Look at everything in turn. Without ``data_dir`` the data files are left out: the mini tier
+    needs none."""
     yield Finding("Python", sys.version_info >= (3, 11), platform.python_version())
     for package in PACKAGES:
         yield _version(package)
@@ -52,10 +53,13 @@ def _version(package: str) -> Finding:
 
 
 def _clash() -> Finding:
-    """``lightning`` beside ``pytorch_lightning`` has the same classes twice, which refuse each other."""
+    """``lightning`` beside ``pytorch_lightning`` has the same classes twice, which refuse each
+    other."""
     both = any(d.metadata["Name"] == "lightning" for d in importlib.metadata.distributions())
     return Finding(
-        "lightning", not both, "installed beside pytorch-lightning: pip uninstall lightning" if both else "only pytorch-lightning"
+        "lightning",
+        not both,
+        "installed beside pytorch-lightning: pip uninstall lightning" if both else "only pytorch-lightning",
     )
 
 
@@ -63,10 +67,18 @@ def _machine() -> Iterator[Finding]:
     from harness.engines.local import MALLOC, default_workers, gpus
 
     cores = len(os.sched_getaffinity(0))
-    yield Finding("threads", True, f"{cores} cores: {default_workers(1, 1)} cells at a time with one thread each, unless told otherwise")
+    yield Finding(
+        "threads",
+        True,
+        f"{cores} cores: {default_workers(1, 1)} cells at a time with one thread each, unless told otherwise",
+    )
     other = {name: os.environ[name] for name, value in MALLOC.items() if os.environ.get(name, value) != value}
     glibc = platform.libc_ver()[0] == "glibc"
-    found = "cells run with " + " ".join(f"{name}={value}" for name, value in MALLOC.items()) if glibc else "not glibc: nothing to set"
+    found = (
+        "cells run with " + " ".join(f"{name}={value}" for name, value in MALLOC.items())
+        if glibc
+        else "not glibc: nothing to set"
+    )
     yield Finding("malloc", True, found + (f" (instead of {other} here)" if other else ""))
     names = gpus()
     yield Finding("GPU", True, f"{len(names)}: {', '.join(names)}" if names else "none: cells run on the CPU")

@@ -1,4 +1,5 @@
-"""Whether the data files are still those that finished records were made with: a record of other data is no result of this grid."""
+"""Whether the data files are still those that finished records were made with: a record of other
+data is no result of this grid."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ from harness.records import Record
 
 
 class DataFolder:
-    """The fingerprints of a data folder's splits, kept in ``cache`` for as long as no file in the folder changes."""
+    """The fingerprints of a data folder's splits, kept in ``cache`` for as long as no file in the
+    folder changes."""
 
     def __init__(self, folder: Path, cache: Path):
         self.folder, self.cache = folder, cache
         self._signature = _signature(folder)
 
     def differing(self, record: Record) -> list[str]:
-        """Splits that were other ones when the record was made; :class:`~harness.task.DataError` when the files cannot be read."""
+        """Splits that were other ones when the record was made; :class:`~harness.task.DataError`
+        when the files cannot be read."""
         now = self._fingerprints(record.task, record.hyperparameters.get("limits", {}).get("max_train"))
         return [split for split, then in record.data.items() if now[split] != then]
 
@@ -41,7 +44,9 @@ class DataFolder:
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
         found = {split: adapter.load(split, "local", self.folder) for split in ("train", "dev", "test")}
-        return {split: fingerprint(limit(rows, max_train) if split == "train" else rows) for split, rows in found.items()}
+        return {
+            split: fingerprint(limit(rows, max_train) if split == "train" else rows) for split, rows in found.items()
+        }
 
     def _read(self) -> dict[str, dict[str, str]]:
         """What was computed before, while the files were as they are now."""
@@ -59,7 +64,8 @@ class DataFolder:
 
 
 def _signature(folder: Path) -> str:
-    """Digest of names, sizes and times of all files below a folder: cheap, where reading them is not."""
+    """Digest of names, sizes and times of all files below a folder: cheap, where reading them is
+    not."""
     digest = hashlib.sha256()
     for path in sorted(_files(folder)):
         status = path.stat()

@@ -1,4 +1,5 @@
-"""Patterns to cells: which (architecture, task) pairs fit, why the others do not, and which cells are still to run.
+"""Patterns to cells: which (architecture, task) pairs fit, why the others do not, and which cells
+are still to run.
 
 Nothing here imports torch; loading an architecture's class (:func:`plan`) may.
 """
@@ -35,7 +36,8 @@ ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
     "plm": ("classify", "match", "rank", "tag", "extract"),
     "regime": ("classify", "match", "rank"),
 }
-"""Task types that the harness can put an architecture of a kind to; an Estimator (kind ``fit``) declares ``task_types`` itself."""
+"""Task types that the harness can put an architecture of a kind to; an Estimator (kind ``fit``)
+declares ``task_types`` itself."""
 
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
@@ -48,24 +50,27 @@ FAILED = ("failed", "oom", "timeout", "diverged")
 
 
 STRATEGIES = ("auto", "ddp", "fsdp")
-"""Lightning's strategies by which a cell trains on several devices, a process on each (auto: ddp). Not those that fork: a GPU and thread
-pools do not survive it. Nor deepspeed: another library, for what fsdp does."""
+"""Lightning's strategies by which a cell trains on several devices, a process on each (auto: ddp).
+Not those that fork: a GPU and thread pools do not survive it. Nor deepspeed: another library, for
+what fsdp does."""
 
 FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
 """The precisions in which Lightning shards a model: it knows no float64 then."""
 
 
 class UsageError(Exception):
-    """A command line that cannot be carried out: the message names the option, what was found and what would be right."""
+    """A command line that cannot be carried out: the message names the option, what was found and
+    what would be right."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker needs besides its cell: where things lie on this machine, and its limits. No part of a cell's identity.
+    """What a worker needs besides its cell: where things lie on this machine, and its limits. No
+    part of a cell's identity.
 
-    ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest the cell's
-    ``hyperparameters["vectors"]`` states. ``timeout`` is in seconds of wall clock, ``memory_limit_mib`` is resident memory of
-    the cell's processes together.
+    ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
+    the cell's ``hyperparameters["vectors"]`` states. ``timeout`` is in seconds of wall clock,
+    ``memory_limit_mib`` is resident memory of the cell's processes together.
     """
 
     results: Path
@@ -92,7 +97,8 @@ class Planned(NamedTuple):
 
 
 class Override(NamedTuple):
-    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part); ``id`` may be a shell wildcard."""
+    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part); ``id`` may be a
+    shell wildcard."""
 
     text: str
     id: str
@@ -107,7 +113,9 @@ def parse_override(text: str) -> Override:
     id, *names = left.strip().split(".")
     section = names.pop(0) if len(names) == 2 and names[0] == "training" else ""
     if not equals or not id or len(names) != 1 or not names[0]:
-        raise UsageError(f"-o {text}: expected ID.hyperparameter=value or ID.training.name=value, for example -o dan.hidden=100")
+        raise UsageError(
+            f"-o {text}: expected ID.hyperparameter=value or ID.training.name=value, for example -o dan.hidden=100"
+        )
     return Override(text, id, section, names[0], value.strip())
 
 
@@ -132,7 +140,8 @@ def fits(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> s
 
 
 def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
-    """The architectures or tasks whose file can be imported, and one message for each that cannot: the others run without it."""
+    """The architectures or tasks whose file can be imported, and one message for each that cannot:
+    the others run without it."""
     good: list[Entry] = []
     errors: list[str] = []
     for entry in chosen:
@@ -157,7 +166,8 @@ def _load(architecture: Entry) -> type:
 
 
 def hyperparameters(architecture: Entry) -> dict[str, Any]:
-    """Constructor arguments of an architecture by default: the keyword defaults of its class, then those its decorator fixes."""
+    """Constructor arguments of an architecture by default: the keyword defaults of its class, then
+    those its decorator fixes."""
     parameters = inspect.signature(_load(architecture)).parameters
     defaults = {
         name: parameter.default
@@ -172,20 +182,27 @@ def hyperparameters(architecture: Entry) -> dict[str, Any]:
             f"which {architecture.class_name} does not take (it takes {', '.join(parameters) or 'nothing'})"
         )
     if taken := [name for name in SECTIONS if name in parameters]:
-        raise RegistryError(f"{architecture.file}: {architecture.class_name} takes {', '.join(taken)}, a name that the harness uses itself")
+        raise RegistryError(
+            f"{architecture.file}: {architecture.class_name} takes {', '.join(taken)}, a name that the harness uses"
+            " itself"
+        )
     return _plain(defaults | fixed, architecture)
 
 
 def _plain(values: dict[str, Any], architecture: Entry) -> dict[str, Any]:
-    """The values as JSON holds them, so that a cell read back from its record equals the cell that ran."""
+    """The values as JSON holds them, so that a cell read back from its record equals the cell that
+    ran."""
     try:
         return json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise RegistryError(f"{architecture.file}: hyperparameters of {architecture.id} must be plain finite values: {error}") from error
+        raise RegistryError(
+            f"{architecture.file}: hyperparameters of {architecture.id} must be plain finite values: {error}"
+        ) from error
 
 
 def _parsed(override: Override, default: Any) -> Any:
-    """The value of an override, of the type that its default has (a default of None accepts any)."""
+    """The value of an override, of the type that its default has (a default of None accepts
+    any)."""
     try:
         value = ast.literal_eval(override.value)
     except (ValueError, SyntaxError):
@@ -198,7 +215,9 @@ def _parsed(override: Override, default: Any) -> Any:
         value = list(value)
     if default is not None and value is not None and type(value) is not type(default):
         wanted = {list: "list", dict: "mapping", bool: "True or False"}.get(type(default), type(default).__name__)
-        raise UsageError(f"-o {override.text}: {value!r} is a {type(value).__name__}, expected {wanted} (the default is {default!r})")
+        raise UsageError(
+            f"-o {override.text}: {value!r} is a {type(value).__name__}, expected {wanted} (the default is {default!r})"
+        )
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -206,7 +225,8 @@ def _parsed(override: Override, default: Any) -> Any:
 
 
 LONGEST_LINE = 1 << 20
-"""Bytes that a line of a file of vectors may have, a word and its values: a gigabyte without a line break is no such file."""
+"""Bytes that a line of a file of vectors may have, a word and its values: a gigabyte without a line
+break is no such file."""
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -217,7 +237,9 @@ def _described(file: Path) -> dict[str, Any]:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             head = [stream.readline(LONGEST_LINE).decode("utf-8").split() for _ in range(2)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise UsageError(f"--vectors {file}: {error}; expected a text file of lines `word number number ...`") from error
+        raise UsageError(
+            f"--vectors {file}: {error}; expected a text file of lines `word number number ...`"
+        ) from error
     has_header = len(head[0]) == 2 and all(field.isdecimal() for field in head[0])
     first = head[1] if has_header else head[0]
     try:
@@ -225,7 +247,9 @@ def _described(file: Path) -> dict[str, Any]:
     except ValueError:
         dims = 0
     if dims < 1 or (has_header and dims != int(head[0][1])):
-        raise UsageError(f"--vectors {file}: its first lines are not `word number number ...` (GloVe or word2vec text format)")
+        raise UsageError(
+            f"--vectors {file}: its first lines are not `word number number ...` (GloVe or word2vec text format)"
+        )
     return {"file": file.name, "sha256": digest, "dims": dims}
 
 
@@ -243,9 +267,11 @@ def plan(
     precision: str = "32",
     devices: int = 1,
 ) -> list[Planned]:
-    """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do not fit.
+    """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do
+    not fit.
 
-    Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing in this grid.
+    Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing
+    in this grid.
     """
     from harness.protocols import training
 
@@ -300,7 +326,8 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 class Pending(NamedTuple):
-    """What a run has to do: cells to compute, cells to note as skipped, records that stand, and what is wrong with damaged ones."""
+    """What a run has to do: cells to compute, cells to note as skipped, records that stand, and
+    what is wrong with damaged ones."""
 
     run: list[Cell]
     skip: list[Planned]
@@ -309,7 +336,8 @@ class Pending(NamedTuple):
 
 
 def pending(planned: Iterable[Planned], store: Store, *, retry_failed: bool = False) -> Pending:
-    """Planned cells that have no final record yet; a cell whose record is damaged is named and left alone."""
+    """Planned cells that have no final record yet; a cell whose record is damaged is named and left
+    alone."""
     left = Pending([], [], [], [])
     for item in planned:
         try:
@@ -329,4 +357,6 @@ def pending(planned: Iterable[Planned], store: Store, *, retry_failed: bool = Fa
 
 def skipped(item: Planned, command: str) -> Record:
     """The record of a cell that is not run."""
-    return Record.skeleton(item.cell, "skipped", command=command, error={"type": "skipped", "message": item.reason or "", "log": None})
+    return Record.skeleton(
+        item.cell, "skipped", command=command, error={"type": "skipped", "message": item.reason or "", "log": None}
+    )

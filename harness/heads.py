@@ -1,6 +1,8 @@
-"""What turns an architecture's output into an answer: one head per task type and shape of output, and the table that pairs them.
+"""What turns an architecture's output into an answer: one head per task type and shape of output,
+and the table that pairs them.
 
-A head calls the encoder on the inputs (a dict from field to batch), gives a loss for the target, and decodes predictions.
+A head calls the encoder on the inputs (a dict from field to batch), gives a loss for the target,
+and decodes predictions.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def text_vector(encoder: Encoder, text: Any) -> Tensor:
 
 
 class Head(nn.Module):
-    """Base of the heads: ``target`` says what is predicted; built on an encoder that reads vectors of ``width``."""
+    """Base of the heads: ``target`` says what is predicted; built on an encoder that reads vectors
+    of ``width``."""
 
     target: Target
 
@@ -55,7 +58,8 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
-        """The numbers behind each row's prediction, without padding: what must not depend on the other rows of the batch."""
+        """The numbers behind each row's prediction, without padding: what must not depend on the
+        other rows of the batch."""
         return list(outputs)
 
     def constrain(self, encoder: Any) -> None:
@@ -63,7 +67,8 @@ class Head(nn.Module):
 
 
 class Classify(Head):
-    """Vector of a text, one linear layer, softmax; an encoder that scores the classes itself gets no layer."""
+    """Vector of a text, one linear layer, softmax; an encoder that scores the classes itself gets
+    no layer."""
 
     target: ClassTarget
     labels = property(lambda self: self.target.labels)
@@ -93,12 +98,15 @@ class Classify(Head):
         if self.output is not None and encoder.head_max_norm is not None:
             with torch.no_grad():
                 weight = self.output.weight
-                rows = weight.to_local() if hasattr(weight, "to_local") else weight  # those of this process, where FSDP shares them out
+                rows = (
+                    weight.to_local() if hasattr(weight, "to_local") else weight
+                )  # those of this process, where FSDP shares them out
                 rows.copy_(torch.renorm(rows, p=2, dim=0, maxnorm=encoder.head_max_norm))
 
 
 class ClassifyTree(Classify):
-    """As :class:`Classify`, with the loss at every node whose label the task knows (Socher et al. 2013)."""
+    """As :class:`Classify`, with the loss at every node whose label the task knows (Socher et al.
+    2013)."""
 
     def forward(self, encoder: TreeEncoder, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
         trees = inputs["text"]
@@ -122,7 +130,8 @@ SENTIMENTS = ("very negative", "negative", "neutral", "positive", "very positive
 
 
 def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
-    """Node labels 0-4 as the task's classes: by name for five classes; for two, each side of neutral (neutral nodes have no class)."""
+    """Node labels 0-4 as the task's classes: by name for five classes; for two, each side of
+    neutral (neutral nodes have no class)."""
     if classes == len(SENTIMENTS):
         order = [names.index(name) for name in SENTIMENTS]
     else:
@@ -141,7 +150,8 @@ class Answer(Classify):
 
 
 class Match(Classify):
-    """Twin encoders joined as [u, v, |u-v|, u*v], one hidden layer, softmax (Conneau et al. 2017)."""
+    """Twin encoders joined as [u, v, |u-v|, u*v], one hidden layer, softmax (Conneau et al.
+    2017)."""
 
     def layer(self, encoder: Any, classes: int) -> nn.Module:
         return nn.Sequential(nn.Linear(4 * encoder.size, encoder.size), nn.ReLU(), nn.Linear(encoder.size, classes))
@@ -150,7 +160,8 @@ class Match(Classify):
         return self.output(twin(encoder, inputs))
 
     def constrain(self, encoder: Any) -> None:
-        """The norm limit is stated for a softmax on the encoder's own vector; here layers stand between."""
+        """The norm limit is stated for a softmax on the encoder's own vector; here layers stand
+        between."""
 
 
 def twin(encoder: Any, inputs: Inputs) -> Tensor:
@@ -167,7 +178,8 @@ class MatchPair(Classify):
 
 
 class Rank(Head):
-    """A score per pair from twin encoders; the loss is the encoder's own (pointwise unless it says otherwise)."""
+    """A score per pair from twin encoders; the loss is the encoder's own (pointwise unless it says
+    otherwise)."""
 
     def __init__(self, encoder: Any, target: RankTarget):
         super().__init__()
@@ -222,7 +234,8 @@ class Tag(Head):
         self.crf = self.chain(encoder) if getattr(encoder, "decoder", "softmax") == "crf" else None
 
     def chain(self, tagger: Tagger) -> LinearChainCRF:
-        """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names one."""
+        """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names
+        one."""
         labels = self.target.labels
         return LinearChainCRF(len(labels), transition_constraints(labels, tagger.scheme) if tagger.scheme else None)
 
@@ -238,14 +251,18 @@ class Tag(Head):
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
         emissions, mask = outputs
         if self.crf is None:
-            return F.cross_entropy(emissions.flatten(0, 1), target[:, : emissions.shape[1]].flatten(), ignore_index=IGNORED)
+            return F.cross_entropy(
+                emissions.flatten(0, 1), target[:, : emissions.shape[1]].flatten(), ignore_index=IGNORED
+            )
         return self.crf.loss(emissions, target.clamp(min=0), mask)
 
     def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[list[str]]:
         emissions, mask = outputs
         numbers = emissions.argmax(-1) if self.crf is None else self.crf.viterbi(emissions, mask)
         names = np.array(self.target.labels, dtype=object)
-        return [list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)]
+        return [
+            list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)
+        ]
 
     def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
         return [scores[real] for scores, real in zip(*outputs, strict=True)]
@@ -261,7 +278,8 @@ class TagJoined(Tag):
 
 
 class Extract(Head):
-    """Additive attention of the passage over the question, [h, h-hat], then a linear score for start and end (source text 4, 16.2.2)."""
+    """Additive attention of the passage over the question, [h, h-hat], then a linear score for
+    start and end (source text 4, 16.2.2)."""
 
     def __init__(self, encoder: Any, target: SpanTarget):
         super().__init__()
@@ -291,7 +309,8 @@ class Extract(Head):
         return scores
 
     def loss(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
-        """Cross-entropy of start and of end; a row without an answer has the no-answer score, joined as position 0, as its gold.
+        """Cross-entropy of start and of end; a row without an answer has the no-answer score,
+        joined as position 0, as its gold.
 
         An answer beyond the cut of the passage has no position: it adds nothing.
         """
@@ -303,7 +322,9 @@ class Extract(Head):
         reached = scores.gather(2, target.where(within, 0)[..., None]).squeeze(2) > -torch.inf
         counted = (within & reached).all(1, keepdim=True)
         gold = target.where(counted, IGNORED)
-        return F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum") / len(target)
+        return F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum") / len(
+            target
+        )
 
     def decode(self, encoder: Any, outputs: SpanScores, batch: Batch, split: Split) -> list[str]:
         first, last, score = best_spans(outputs.start, outputs.end)
@@ -315,16 +336,21 @@ class Extract(Head):
         return answers
 
     def evidence(self, encoder: Any, outputs: SpanScores) -> list[Tensor]:
-        return [torch.cat([start[start.isfinite()], end[end.isfinite()]]) for start, end in zip(outputs.start, outputs.end, strict=True)]
+        return [
+            torch.cat([start[start.isfinite()], end[end.isfinite()]])
+            for start, end in zip(outputs.start, outputs.end, strict=True)
+        ]
 
 
 def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tuple[Tensor, Tensor, Tensor]:
-    """First and last position and score of the best span with first <= last < first + longest, per row of (B, T) scores."""
+    """First and last position and score of the best span with first <= last < first + longest, per
+    row of (B, T) scores."""
     longest = min(longest, start.shape[1])
     padded = F.pad(end, (0, longest - 1), value=-torch.inf)
     best_end = F.max_pool1d(padded[:, None], longest, stride=1).squeeze(1)
     score, first = (start + best_end).max(1)
-    # Where the end is matters for one start alone: looking for it at each of them takes five times as long in all.
+    # Where the end is matters for one start alone: looking for it at each of them takes five times
+    # as long in all.
     reachable = first[:, None] + torch.arange(longest, device=first.device)
     return first, first + padded.gather(1, reachable).argmax(1), score
 
@@ -340,7 +366,8 @@ class ExtractSpan(Extract):
 
 
 class ExtractJoined(Extract):
-    """Question and passage in one sequence: a start and an end vector over the passage's pieces (Devlin et al. 2018)."""
+    """Question and passage in one sequence: a start and an end vector over the passage's pieces
+    (Devlin et al. 2018)."""
 
     def build(self, encoder: Any) -> None:
         self.output = nn.Linear(encoder.size, 2)
@@ -356,7 +383,8 @@ class ExtractJoined(Extract):
 
 
 class Transcribe(Head):
-    """A linear layer on every frame and CTC (Graves et al. 2006); symbols are characters, 0 the blank."""
+    """A linear layer on every frame and CTC (Graves et al. 2006); symbols are characters, 0 the
+    blank."""
 
     def __init__(self, encoder: Any, target: SymbolTarget):
         super().__init__()

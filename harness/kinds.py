@@ -1,9 +1,11 @@
 """The contract between an architecture and the harness: one base class per kind.
 
-A constructor's first parameter is ``width``, the size of one input vector (or, for a view that indexes a table of the architecture's own,
-the number of its rows). One that also has a parameter ``classes``, ``labels`` or ``symbols`` is given the number of classes to score, of
-labels (tagging, CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer; one with ``view`` is
-given the fitted view. All other parameters are hyperparameters with the paper's values as defaults.
+A constructor's first parameter is ``width``, the size of one input vector (or, for a view that
+indexes a table of the architecture's own, the number of its rows). One that also has a parameter
+``classes``, ``labels`` or ``symbols`` is given the number of classes to score, of labels (tagging,
+CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer; one
+with ``view`` is given the fitted view. All other parameters are hyperparameters with the paper's
+values as defaults.
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ class Architecture:
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        """A fresh view for a task whose texts stand in ``column``; None when this architecture cannot read such a column."""
+        """A fresh view for a task whose texts stand in ``column``; None when this architecture
+        cannot read such a column."""
         return copy.deepcopy(cls.view) if cls.view is not None and cls.view.column == column else None
 
     @classmethod
     def view_for(cls, task: Entry, hyperparameters: dict[str, Any]) -> View | None:
-        """A fresh view for the first of the task's inputs that this architecture can read; None when it can read none."""
+        """A fresh view for the first of the task's inputs that this architecture can read; None
+        when it can read none."""
         views = (cls.reads(column, hyperparameters) for column in registry.load(task).inputs)
         return next((view for view in views if view is not None), None)
 
@@ -58,31 +62,36 @@ class Architecture:
 class Encoder(Architecture, nn.Module):
     """A trained architecture.
 
-    ``vectors`` says what the model looks up for a view that embeds: ``tuned``, ``static`` or ``multichannel`` (both copies).
-    ``head_bias`` and ``head_max_norm`` shape the layer that the harness puts on top: whether it has a bias, and the norm to which its rows
-    are rescaled after each step.
+    ``vectors`` says what the model looks up for a view that embeds: ``tuned``, ``static`` or
+    ``multichannel`` (both copies). ``head_bias`` and ``head_max_norm`` shape the layer that the
+    harness puts on top: whether it has a bias, and the norm to which its rows are rescaled after
+    each step.
     """
 
     vectors: str = "tuned"
     head_bias: bool = True
     head_max_norm: float | None = None
     unused: ClassVar[tuple[str, ...]] = ()
-    """Name prefixes of parameters that may stay without a gradient, each for a reason given beside it."""
+    """Name prefixes of parameters that may stay without a gradient, each for a reason given beside
+    it."""
 
     def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Loss of class scores (B, classes), which the architecture's own last layer gave, against labels (B,)."""
+        """Loss of class scores (B, classes), which the architecture's own last layer gave, against
+        labels (B,)."""
         return F.cross_entropy(scores, labels)
 
     def auxiliary_loss(self) -> Tensor | float:
-        """A term that the forward passes since the last call add to the training loss (a penalty, a second objective)."""
+        """A term that the forward passes since the last call add to the training loss (a penalty, a
+        second objective)."""
         return 0.0
 
 
 def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
-    """One vector (B, size) from states (B, T, size): ``max``, ``mean``, ``last`` or ``ends`` over the real positions.
+    """One vector (B, size) from states (B, T, size): ``max``, ``mean``, ``last`` or ``ends`` over
+    the real positions.
 
-    ``ends`` joins the first half of the last state with the second half of the first: the end states of a bidirectional encoder.
-    A text without positions gives zeros.
+    ``ends`` joins the first half of the last state with the second half of the first: the end
+    states of a bidirectional encoder. A text without positions gives zeros.
     """
     lengths = mask.sum(1)
     if how == "max":
@@ -100,9 +109,11 @@ def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
 
 
 class SequenceEncoder(Encoder):
-    """Vectors (B, T, width) and mask (B, T) to states (B, T, ``size``); never sees what the vectors stand for.
+    """Vectors (B, T, width) and mask (B, T) to states (B, T, ``size``); never sees what the vectors
+    stand for.
 
-    ``pooling`` is how a task that needs one vector gets it; an architecture with a pooling of its own overrides :meth:`pooled`.
+    ``pooling`` is how a task that needs one vector gets it; an architecture with a pooling of its
+    own overrides :meth:`pooled`.
     """
 
     size: int
@@ -123,7 +134,8 @@ class SequenceEncoder(Encoder):
 class TextEncoder(Encoder):
     """One text, as the batch of its view, to a vector (B, ``size``).
 
-    An encoder whose own last layer scores the classes takes ``classes`` in its constructor and returns scores (B, classes) itself.
+    An encoder whose own last layer scores the classes takes ``classes`` in its constructor and
+    returns scores (B, classes) itself.
     """
 
     size: int
@@ -136,7 +148,8 @@ class TextEncoder(Encoder):
 
 
 class TreeEncoder(TextEncoder):
-    """A text with its tree: :meth:`nodes` gives a state per node, from which root and node labels are predicted."""
+    """A text with its tree: :meth:`nodes` gives a state per node, from which root and node labels
+    are predicted."""
 
     def nodes(self, trees: Any) -> Tensor:
         """States (N, size) of all nodes of the batch."""
@@ -147,7 +160,8 @@ class TreeEncoder(TextEncoder):
 
 
 class PairEncoder(Encoder):
-    """Two texts to a vector (B, ``size``), or to a score (B,) when ``scores`` is true (then it ranks but does not classify)."""
+    """Two texts to a vector (B, ``size``), or to a score (B,) when ``scores`` is true (then it
+    ranks but does not classify)."""
 
     size: int
     scores: ClassVar[bool] = False
@@ -161,12 +175,14 @@ class PairEncoder(Encoder):
         return super().unfit(task, hyperparameters)
 
     def rank_loss(self, scores: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
-        """Loss of scores (B,) against labels (B,) in 0/1; ``groups`` (B,) numbers the question of each pair. Default: pointwise."""
+        """Loss of scores (B,) against labels (B,) in 0/1; ``groups`` (B,) numbers the question of
+        each pair. Default: pointwise."""
         return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
 
 
 class Tagger(Encoder):
-    """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each word alone) or ``crf``.
+    """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each
+    word alone) or ``crf``.
 
     ``scheme`` ("BIO" or "BIOES") forbids a CRF to decode labels that break it.
     """
@@ -177,7 +193,8 @@ class Tagger(Encoder):
 
 
 class SpanScores(NamedTuple):
-    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding; ``no_answer`` (B,) where there is one."""
+    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding;
+    ``no_answer`` (B,) where there is one."""
 
     start: Tensor
     end: Tensor
@@ -189,16 +206,19 @@ class Reader(Encoder):
 
 
 class Answerer(Encoder):
-    """Facts and question (two FactBatches) to a vector (B, ``size``), or to scores (B, answers) of the words that can be the answer.
+    """Facts and question (two FactBatches) to a vector (B, ``size``), or to scores (B, answers) of
+    the words that can be the answer.
 
-    A constructor with a parameter ``answers`` is given these words; the last, empty one stands for every answer that training never showed.
+    A constructor with a parameter ``answers`` is given these words; the last, empty one stands for
+    every answer that training never showed.
     """
 
     view = Facts()
 
 
 class FrameEncoder(Encoder):
-    """Frames (a FrameBatch) to label scores (B, T', labels), label 0 the blank, and the lengths (B,) in T'."""
+    """Frames (a FrameBatch) to label scores (B, T', labels), label 0 the blank, and the lengths
+    (B,) in T'."""
 
     view = Frames()
     beam: int = 1
@@ -208,8 +228,9 @@ class FrameEncoder(Encoder):
 class Generator(Encoder):
     """Source vectors and a target prefix to next-symbol scores.
 
-    ``forward(vectors (B,S,width), mask (B,S), prefix (B,U)) -> (B,U,symbols)`` under teacher forcing; ``start(vectors, mask) -> state`` and
-    ``step(symbols (B,), state) -> (log-probabilities (B,symbols), state)`` for decoding with ``beam`` hypotheses.
+    ``forward(vectors (B,S,width), mask (B,S), prefix (B,U)) -> (B,U,symbols)`` under teacher
+    forcing; ``start(vectors, mask) -> state`` and ``step(symbols (B,), state) -> (log-probabilities
+    (B,symbols), state)`` for decoding with ``beam`` hypotheses.
     """
 
     beam: int = 1
@@ -226,7 +247,8 @@ class Generator(Encoder):
 
 
 class PretrainedEncoder(Encoder):
-    """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``); ``pooled(states)`` is the text's vector."""
+    """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``);
+    ``pooled(states)`` is the text's vector."""
 
     size: int
     view = Subwords()
@@ -239,21 +261,23 @@ class PretrainedEncoder(Encoder):
 class Estimator(Architecture):
     """A system without gradient training: counts, a convex solver, a graph over the corpus.
 
-    ``task_types`` are the types it runs on. A ``transductive`` one is also given the test rows without their answers; the leaderboard
-    says so.
+    ``task_types`` are the types it runs on. A ``transductive`` one is also given the test rows
+    without their answers; the leaderboard says so.
     """
 
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
     parameter_count: int = 0
     flops_per_example: float | None = None
-    """Floating-point operations of one answer, where the system is one of matrix products; known once it is fitted."""
+    """Floating-point operations of one answer, where the system is one of matrix products; known
+    once it is fitted."""
 
     def __init__(self, seed: int = 0):
         self.seed = seed
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
-        """Learn from training rows; ``dev`` is for choosing settings, ``unlabelled`` the test texts of a transductive system."""
+        """Learn from training rows; ``dev`` is for choosing settings, ``unlabelled`` the test texts
+        of a transductive system."""
         raise NotImplementedError
 
     def predict(self, rows: Sequence[Row]) -> list[Prediction]:
@@ -262,7 +286,8 @@ class Estimator(Architecture):
 
 
 class Regime(Architecture):
-    """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its loss.
+    """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its
+    loss.
 
     It fits the tasks that the wrapped one fits, unless :meth:`unfit` says more.
     """
@@ -279,7 +304,8 @@ class Regime(Architecture):
         self.prepare(model, torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None)
 
     def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
-        """Change the model before training; ``counts`` are the training frequencies of its word table's rows."""
+        """Change the model before training; ``counts`` are the training frequencies of its word
+        table's rows."""
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """Training loss of a batch."""

@@ -1,8 +1,10 @@
-"""What a machine does while a cell runs: other cells on it, runs that measure alone, and the memory of the cell's own processes.
+"""What a machine does while a cell runs: other cells on it, runs that measure alone, and the memory
+of the cell's own processes.
 
-Cells and runs are known to each other by sockets that only have a name, in Linux's abstract namespace: the kernel forgets a name with its
-process, so a kill leaves nothing behind. Seen are those of all users and all results folders; not those in a container with a network of
-its own, not other programs (of which a record's load average tells), and on other systems than Linux nothing.
+Cells and runs are known to each other by sockets that only have a name, in Linux's abstract
+namespace: the kernel forgets a name with its process, so a kill leaves nothing behind. Seen are
+those of all users and all results folders; not those in a container with a network of its own, not
+other programs (of which a record's load average tells), and on other systems than Linux nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ Kind = Literal["cell", "run", "alone"]
 NAME = "archbench"
 SOCKETS, PROCESSES = Path("/proc/net/unix"), Path("/proc")
 POLL = 1.0
-"""Seconds between two looks of :func:`watched`, each of which takes 1 to 2 ms of the cell's time where 100 processes run."""
+"""Seconds between two looks of :func:`watched`, each of which takes 1 to 2 ms of the cell's time
+where 100 processes run."""
 
 
 @contextmanager
@@ -52,21 +55,29 @@ def others(kind: Kind, own: str) -> int | None:
 
 @contextmanager
 def run_of_cells(alone: bool) -> Iterator[None]:
-    """Keep runs that measure ``alone`` and all others apart: :class:`UsageError` in the one that comes second (in both, if at once)."""
-    with known_as("alone" if alone else "run") as own:  # first known, then looking: two that come at once cannot miss each other
+    """Keep runs that measure ``alone`` and all others apart: :class:`UsageError` in the one that
+    comes second (in both, if at once)."""
+    with known_as(
+        "alone" if alone else "run"
+    ) as own:  # first known, then looking: two that come at once cannot miss each other
         exclusive, shared = others("alone", own), others("run", own)
         if alone and (exclusive is None or shared is None):
-            raise UsageError(f"--speed-alone: whether other runs are on this machine cannot be seen, there is no {SOCKETS}")
+            raise UsageError(
+                f"--speed-alone: whether other runs are on this machine cannot be seen, there is no {SOCKETS}"
+            )
         if alone and exclusive + shared:
             there = f"{exclusive + shared} other archbench run(s) on this machine"
             raise UsageError(f"--speed-alone: there are {there}; start this one when they have ended")
         if exclusive:
-            raise UsageError("a run on this machine measures speeds alone (--speed-alone); start this one when it has ended")
+            raise UsageError(
+                "a run on this machine measures speeds alone (--speed-alone); start this one when it has ended"
+            )
         yield
 
 
 def resident_mib(pid: int) -> float:
-    """Resident memory of a process and all that it started, in MiB; pages that several of them share count in each."""
+    """Resident memory of a process and all that it started, in MiB; pages that several of them
+    share count in each."""
     total = 0
     try:
         root = psutil.Process(pid)
@@ -83,15 +94,17 @@ def resident_mib(pid: int) -> float:
 def own_peak_mib() -> float:
     """The kernel's mark of this process's highest resident memory, in MiB.
 
-    It begins anew with a fork. That of ``getrusage`` does not begin anew with the start of another program, so that a process seems to
-    have needed what its parent did; it stands in where there is no other.
+    It begins anew with a fork. That of ``getrusage`` does not begin anew with the start of another
+    program, so that a process seems to have needed what its parent did; it stands in where there is
+    no other.
     """
     told = peak_mib(os.getpid())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if told is None else told
 
 
 def peak_mib(pid: int) -> float | None:
-    """The kernel's mark of a process's highest resident memory so far, in MiB; None where there is no such process or no such mark."""
+    """The kernel's mark of a process's highest resident memory so far, in MiB; None where there is
+    no such process or no such mark."""
     with suppress(OSError):
         for line in (PROCESSES / str(pid) / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -105,7 +118,8 @@ class Watch:
     def __init__(self, own: str):
         self.own, self._mib = own, 0.0
         self.beside: int | None = None
-        """The most other cells that ran on this machine at a time; None where the system does not tell."""
+        """The most other cells that ran on this machine at a time; None where the system does not
+        tell."""
 
     def look(self) -> None:
         """Look once more."""
@@ -114,7 +128,8 @@ class Watch:
         self._mib = max(self._mib, resident_mib(os.getpid()))
 
     def peak_rss_mib(self) -> float:
-        """Peak resident memory of this process and all that it started, together; what others hold between two looks is missed."""
+        """Peak resident memory of this process and all that it started, together; what others hold
+        between two looks is missed."""
         self.look()
         return max(self._mib, own_peak_mib())
 

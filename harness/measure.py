@@ -1,4 +1,5 @@
-"""What a model costs: speed in steady state, latency, memory, parameters and floating-point operations."""
+"""What a model costs: speed in steady state, latency, memory, parameters and floating-point
+operations."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FEWEST_PARTS = 3
 class StepClock:
     """Examples and units per second of training, from the end of one step to the end of the next.
 
-    Time between epochs (dev evaluation, checkpoints) is left out: :meth:`pause` says when it begins.
+    Time between epochs (dev evaluation, checkpoints) is left out: :meth:`pause` says when it
+    begins.
     """
 
     def __init__(self) -> None:
@@ -50,12 +52,19 @@ class StepClock:
         self._last = now
 
     def rates(self) -> dict[str, Any]:
-        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding), ``train_spread`` and ``unstable``.
+        """``train_examples_per_second``, ``train_tokens_per_second`` (without padding),
+        ``train_spread`` and ``unstable``.
 
-        The spread is sd / mean of the rates in ten consecutive parts of the fit; it is None, and ``unstable`` true, where there are fewer
-        than three. Before any step counted there is no rate either.
+        The spread is sd / mean of the rates in ten consecutive parts of the fit; it is None, and
+        ``unstable`` true, where there are fewer than three. Before any step counted there is no
+        rate either.
         """
-        rates: dict[str, Any] = {"train_examples_per_second": None, "train_tokens_per_second": None, "train_spread": None, "unstable": True}
+        rates: dict[str, Any] = {
+            "train_examples_per_second": None,
+            "train_tokens_per_second": None,
+            "train_spread": None,
+            "unstable": True,
+        }
         if not self.steps:
             return rates
         seconds, examples, units = np.array(self.steps, dtype=float).T
@@ -79,10 +88,14 @@ def _timed(run: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def inference(answer: Callable[[np.ndarray], Any], lengths: np.ndarray, batch_size: int, seconds: float = 2.0) -> dict[str, float]:
-    """Latency of one example (p50 and p95, ms) and examples/s at ``batch_size``, over at most about ``seconds`` each.
+def inference(
+    answer: Callable[[np.ndarray], Any], lengths: np.ndarray, batch_size: int, seconds: float = 2.0
+) -> dict[str, float]:
+    """Latency of one example (p50 and p95, ms) and examples/s at ``batch_size``, over at most about
+    ``seconds`` each.
 
-    ``answer`` predicts the given rows, collation and decoding included; ``lengths`` are those of the rows it can be asked for.
+    ``answer`` predicts the given rows, collation and decoding included; ``lengths`` are those of
+    the rows it can be asked for.
     """
     order = np.random.default_rng(0).permutation(len(lengths))
     answer(order[:1])
@@ -122,12 +135,15 @@ def parameters(model: nn.Module) -> dict[str, int]:
 
 
 def flops_per_example(model: Model, batch: Batch) -> float | None:
-    """Floating-point operations of one forward pass divided by the batch's examples: two for each product and sum of the matrix products.
+    """Floating-point operations of one forward pass divided by the batch's examples: two for each
+    product and sum of the matrix products.
 
-    A generator has no forward pass before it is told what to write: of it the pass of the training loss (teacher forcing) is counted.
+    A generator has no forward pass before it is told what to write: of it the pass of the training
+    loss (teacher forcing) is counted.
 
-    Counted on a copy without storage (device ``meta``), and where the pass depends on values (a generator that packs its source by length)
-    on a copy on the CPU, with fused layers taken apart. None where neither pass runs, or does nothing that the counter knows.
+    Counted on a copy without storage (device ``meta``), and where the pass depends on values (a
+    generator that packs its source by length) on a copy on the CPU, with fused layers taken apart.
+    None where neither pass runs, or does nothing that the counter knows.
     """
     for device in ("meta", "cpu"):
         for counted in (_forward, _loss):
@@ -155,7 +171,8 @@ def _operations(model: Model, batch: Batch, device: str, counted: Callable[[Mode
 
     clone = copy.deepcopy(model).to(device).eval().requires_grad_(False)  # the counter hooks into gradients of views
     with ExitStack() as settings:
-        # The counter knows no fused layers of the CPU (LSTM, attention, a transformer's whole layer): it would count nothing for them.
+        # The counter knows no fused layers of the CPU (LSTM, attention, a transformer's whole
+        # layer): it would count nothing for them.
         settings.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
         torch.backends.mha.set_fastpath_enabled(False)
         settings.enter_context(warnings.catch_warnings(action="ignore"))  # the next line warns of Intel's GPUs
@@ -167,6 +184,7 @@ def _operations(model: Model, batch: Batch, device: str, counted: Callable[[Mode
 
 
 def memory(watch: Watch) -> dict[str, float | None]:
-    """Peak resident memory of the cell's processes together, and peak memory of this one on the GPU, in MiB."""
+    """Peak resident memory of the cell's processes together, and peak memory of this one on the
+    GPU, in MiB."""
     gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
     return {"peak_rss_mib": watch.peak_rss_mib(), "peak_gpu_mib": gpu}

@@ -1,4 +1,5 @@
-"""A model for one task: word vectors, the architecture, and the head that its kind and the task's type ask for."""
+"""A model for one task: word vectors, the architecture, and the head that its kind and the task's
+type ask for."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from harness.views.base import View
 class WordTable(nn.Module):
     """Word vectors of a vocabulary, put into any batch that has ``ids`` and ``vectors``.
 
-    Random ones are uniform in +-0.25 (Kim 2014); ``given`` (words, dims) starts from a file's. The padding row is zero and stays so.
+    Random ones are uniform in +-0.25 (Kim 2014); ``given`` (words, dims) starts from a file's. The
+    padding row is zero and stays so.
     """
 
     def __init__(self, size: int, dims: int, use: str, given: Tensor | None = None):
@@ -28,7 +30,9 @@ class WordTable(nn.Module):
         weights = torch.empty(size, dims).uniform_(-0.25, 0.25) if given is None else given.clone()
         weights[0] = 0
         self.tuned = nn.Embedding.from_pretrained(weights, freeze=use == "static", padding_idx=0)
-        self.static = nn.Embedding.from_pretrained(weights.clone(), freeze=True, padding_idx=0) if use == "multichannel" else None
+        self.static = (
+            nn.Embedding.from_pretrained(weights.clone(), freeze=True, padding_idx=0) if use == "multichannel" else None
+        )
 
     def forward(self, batch: Any) -> Any:
         batch = batch._replace(vectors=self.tuned(batch.ids))
@@ -64,20 +68,31 @@ class Model(nn.Module):
     def predict_with_loss(self, batch: Batch, split: Split) -> tuple[list[Any], Tensor]:
         """Predictions of the batch's rows and the head's loss on them, from one pass."""
         outputs = self(batch.inputs)
-        return self.head.decode(self.encoder, outputs, batch, split), self.head.loss(self.encoder, outputs, batch.target)
+        return self.head.decode(self.encoder, outputs, batch, split), self.head.loss(
+            self.encoder, outputs, batch.target
+        )
 
 
 def on_device(batch: Any, device: torch.device | str) -> Any:
-    """The batch's tensors moved to a device. On the CPU they are there: only to look through a batch takes a tenth of a millisecond."""
+    """The batch's tensors moved to a device. On the CPU they are there: only to look through a
+    batch takes a tenth of a millisecond."""
     from pytorch_lightning.utilities import move_data_to_device
 
     return batch if torch.device(device).type == "cpu" else move_data_to_device(batch, device)
 
 
 def build(
-    cls: type[Encoder], kind: str, task_type: str, settings: dict[str, Any], view: View, target: Target, dims: int, vectors: Tensor | None
+    cls: type[Encoder],
+    kind: str,
+    task_type: str,
+    settings: dict[str, Any],
+    view: View,
+    target: Target,
+    dims: int,
+    vectors: Tensor | None,
 ) -> Model:
-    """The model of an architecture class for a type of task. ``settings`` are its hyperparameters, ``dims`` the width of word vectors."""
+    """The model of an architecture class for a type of task. ``settings`` are its hyperparameters,
+    ``dims`` the width of word vectors."""
     given = {"width": dims if view.embeds else view.width, "view": view}
     labels = getattr(target, "labels", None)
     if labels is not None:
@@ -92,11 +107,14 @@ def build(
 
 
 def predict(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> list[Any]:
-    """Predictions of a whole split in its row order, batched by length. Nothing but the inputs is looked at."""
+    """Predictions of a whole split in its row order, batched by length. Nothing but the inputs is
+    looked at."""
     return _over_batches(model, split, batch_size, device, lambda batch: model.predict(batch, split))
 
 
-def predict_with_loss(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> tuple[list[Any], float]:
+def predict_with_loss(
+    model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu"
+) -> tuple[list[Any], float]:
     """As :func:`predict`, with the mean loss."""
     losses: list[float] = []
 

@@ -1,4 +1,5 @@
-"""How each unit of the test split came out: what intervals, paired tests and error analyses are computed from."""
+"""How each unit of the test split came out: what intervals, paired tests and error analyses are
+computed from."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ Slice = tuple[str, int, float | None]
 class Outcomes:
     """Every main metric is a ratio of sums over units: score = sum(numerators) / sum(denominators).
 
-    A unit is an example, or a question of a ranking task. Accuracy has 1 or 0 over 1, span F1 twice the right spans over predicted
-    plus actual ones, word error rate the errors over the words. ``slices`` holds, by property of the examples ("length in words",
-    "unknown words", "class", "entity type", "question word", "skill"), what each part of them scored: (part, units, score).
-    ``confusion`` counts examples by actual (rows) and predicted (columns) class, where there are classes.
+    A unit is an example, or a question of a ranking task. Accuracy has 1 or 0 over 1, span F1 twice
+    the right spans over predicted plus actual ones, word error rate the errors over the words.
+    ``slices`` holds, by property of the examples ("length in words", "unknown words", "class",
+    "entity type", "question word", "skill"), what each part of them scored: (part, units, score).
+    ``confusion`` counts examples by actual (rows) and predicted (columns) class, where there are
+    classes.
     """
 
     metric: str
@@ -33,7 +36,8 @@ class Outcomes:
         return ratio(self.numerators, self.denominators)
 
     def to_json(self, example_ids: list[str]) -> dict[str, Any]:
-        """Fields for a file; ids that are those of the examples are not said again, nor is one denominator that all units share."""
+        """Fields for a file; ids that are those of the examples are not said again, nor is one
+        denominator that all units share."""
         denominators = self.denominators.tolist()
         return {
             "metric": self.metric,
@@ -46,7 +50,8 @@ class Outcomes:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any], units: list[str]) -> Outcomes:
-        """What :meth:`to_json` wrote; ``units`` are the ids that it did not say again. Raises ``KeyError`` or ``ValueError``."""
+        """What :meth:`to_json` wrote; ``units`` are the ids that it did not say again. Raises
+        ``KeyError`` or ``ValueError``."""
         numerators = np.array(fields["numerators"], dtype=float)
         denominators = np.broadcast_to(np.array(fields["denominators"], dtype=float), numerators.shape)
         if numerators.shape != (len(units),):

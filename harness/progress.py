@@ -1,4 +1,5 @@
-"""What a run tells: what it will do, its progress (live in a terminal, plain lines elsewhere), and how it ended."""
+"""What a run tells: what it will do, its progress (live in a terminal, plain lines elsewhere), and
+how it ended."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ class Display:
     ``cells`` will run, ``workers`` at a time; ``log`` gives the log file of each.
     """
 
-    def __init__(self, cells: Sequence[Cell], workers: int, estimate: Estimate, log: Callable[[Cell], Path], console: Console):
+    def __init__(
+        self, cells: Sequence[Cell], workers: int, estimate: Estimate, log: Callable[[Cell], Path], console: Console
+    ):
         self.total, self.workers, self.log, self.console = len(cells), workers, log, console
         self.expected = {cell.key: estimate(cell) for cell in cells}
         self.ended: Counter[str] = Counter()
@@ -66,9 +69,15 @@ class Display:
         self._overall = Progress(
             BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn(), console=console
         )
-        self._running = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), _LastEpoch(), console=console)
+        self._running = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), _LastEpoch(), console=console
+        )
         self._bar = self._overall.add_task("", total=self.total, state="")
-        self._live = Live(Group(self._overall, self._running), console=console, refresh_per_second=4) if console.is_terminal else None
+        self._live = (
+            Live(Group(self._overall, self._running), console=console, refresh_per_second=4)
+            if console.is_terminal
+            else None
+        )
 
     def __enter__(self) -> Display:
         if self._live:
@@ -96,7 +105,8 @@ class Display:
         colour = COLOURS.get(record.status, "red")
         done = f"[dim]{self.ended.total()}/{self.total}[/dim]"
         self.console.print(
-            f"{done} [{colour}]{record.status}[/{colour}] {name(record)} [dim]{seconds:.1f} s[/dim] {escape(result(record))}",
+            f"{done} [{colour}]{record.status}[/{colour}] {name(record)} [dim]{seconds:.1f} s[/dim]"
+            f" {escape(result(record))}",
             highlight=False,
         )
         if self._live:
@@ -109,7 +119,8 @@ class Display:
         self._overall.update(self._bar, completed=self.ended.total(), state=state)
 
     def left(self) -> str:
-        """The time still needed: by earlier records, and as long as the cells that ended for those without one."""
+        """The time still needed: by earlier records, and as long as the cells that ended for those
+        without one."""
         ended = self.ended.total()
         if not ended and None in self.expected.values():
             return "time left unknown"
@@ -164,7 +175,10 @@ def summarise(pending: Pending, records: list[Record], store: Store) -> None:
     parts = [f"{count} {status}" for status, count in now.items()] + [f"{left} not started"] * bool(left)
     print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
     if pending.finished:
-        print(f"{len(pending.finished)} finished before: {', '.join(f'{count} {status}' for status, count in before.items())}")
+        print(
+            f"{len(pending.finished)} finished before:"
+            f" {', '.join(f'{count} {status}' for status, count in before.items())}"
+        )
     if pending.skip:
         print(f"{len(pending.skip)} skipped: they do not fit (the record of each says why)")
     for record in records:

@@ -1,4 +1,5 @@
-"""The protocols: under which rules a cell is trained. Two rows of the leaderboard are compared only within one."""
+"""The protocols: under which rules a cell is trained. Two rows of the leaderboard are compared only
+within one."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from harness.registry import Entry, Recipe
 
 PROTOCOLS = {
     "smoke": "one short pass, to see that everything runs; scores mean nothing",
-    "equal": "the same vectors, optimiser, learning rates, batch size, passes and early stopping for every architecture of a task",
+    "equal": (
+        "the same vectors, optimiser, learning rates, batch size, passes and early stopping for every architecture of a"
+        " task"
+    ),
     "paper": "the architecture's own recipe",
 }
 
@@ -26,7 +30,8 @@ EQUAL = {
     "warmup_steps": 0,
     "vector_dims": 100,
 }
-"""Each learning rate is tried on dev after a short pilot (:data:`harness.training.PILOT_EXAMPLES`); the best trains the cell."""
+"""Each learning rate is tried on dev after a short pilot (:data:`harness.training.PILOT_EXAMPLES`);
+the best trains the cell."""
 
 SMOKE = EQUAL | {"learning_rates": [0.002], "batch_size": 32, "epochs": 1, "patience": 1, "vector_dims": 50}
 

@@ -1,8 +1,10 @@
-"""A cell that trains on several devices: one process for each, all of which average their gradients (DDP, FSDP).
+"""A cell that trains on several devices: one process for each, all of which average their gradients
+(DDP, FSDP).
 
-Lightning starts the further processes by repeating the command line of the first one. That is ``archbench run``, which would run a grid
-inside the cell; so the cell's process takes the name of this module for it, which trains along and leaves scoring and the record to the
-first. Started anew instead of forked, they may use a GPU and have thread pools of their own.
+Lightning starts the further processes by repeating the command line of the first one. That is
+``archbench run``, which would run a grid inside the cell; so the cell's process takes the name of
+this module for it, which trains along and leaves scoring and the record to the first. Started anew
+instead of forked, they may use a GPU and have thread pools of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def from_json(text: str) -> tuple[Cell, Settings]:
 
 
 def lead(cell: Cell, settings: Settings) -> None:
-    """Have Lightning start further processes of this cell by this module; to be called in the cell's own process."""
+    """Have Lightning start further processes of this cell by this module; to be called in the
+    cell's own process."""
     sys.argv = ["archbench", to_json(cell, settings)]
     sys.modules["__main__"].__spec__ = importlib.util.find_spec(__name__)
     os.environ["PYTHONSAFEPATH"] = "1"  # `python -m` would look for modules in the folder it is started in first

@@ -1,8 +1,9 @@
 """What exists: architectures and tasks, found without importing them and loaded one at a time.
 
-A plugin is one Python file. Its classes carry ``@register(...)`` (an architecture) or ``@register_task(...)`` (a task) with
-literal arguments, so that a listing can be read from the source text with :mod:`ast`: ``archbench list`` needs neither torch
-nor the plugin's own imports. Loading imports the one file that holds the wanted name.
+A plugin is one Python file. Its classes carry ``@register(...)`` (an architecture) or
+``@register_task(...)`` (a task) with literal arguments, so that a listing can be read from the
+source text with :mod:`ast`: ``archbench list`` needs neither torch nor the plugin's own imports.
+Loading imports the one file that holds the wanted name.
 """
 
 from __future__ import annotations
@@ -23,12 +24,29 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 Sort = Literal["architectures", "tasks"]
-KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "lm", "plm", "fit", "regime", "vectors", "tokens")
+KINDS = (
+    "seq",
+    "text",
+    "tree",
+    "pair",
+    "tag",
+    "span",
+    "answer",
+    "ctc",
+    "generate",
+    "lm",
+    "plm",
+    "fit",
+    "regime",
+    "vectors",
+    "tokens",
+)
 TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
 
 
 class RegistryError(Exception):
-    """A plugin that cannot be listed or loaded: the message names the file and what would be right."""
+    """A plugin that cannot be listed or loaded: the message names the file and what would be
+    right."""
 
 
 class UnknownName(RegistryError):
@@ -39,8 +57,9 @@ class UnknownName(RegistryError):
 class Recipe:
     """How a paper trains its model (protocol ``paper``).
 
-    ``lr_schedule``: ``constant``, ``linear`` (down to 0 at the last step), ``warmup_inverse_sqrt`` (over ``warmup_steps``), or
-    ``inverse_epoch`` (lr / (1 + decay * epoch)). ``vector_dims`` is the width of word vectors; ``clip`` the gradient norm.
+    ``lr_schedule``: ``constant``, ``linear`` (down to 0 at the last step), ``warmup_inverse_sqrt``
+    (over ``warmup_steps``), or ``inverse_epoch`` (lr / (1 + decay * epoch)). ``vector_dims`` is the
+    width of word vectors; ``clip`` the gradient norm.
     """
 
     optimizer: str = "adam"
@@ -61,7 +80,8 @@ class Recipe:
 class Entry:
     """One registered architecture or task: what its decorator says, and where it stands.
 
-    ``options`` holds the decorator's keyword arguments (an architecture's kind, paper, recipe, ...; a task's type, metrics, ...).
+    ``options`` holds the decorator's keyword arguments (an architecture's kind, paper, recipe, ...;
+    a task's type, metrics, ...).
     """
 
     id: str
@@ -104,21 +124,35 @@ def register(
     version: int = 1,
     variants: dict[str, dict[str, Any]] = MappingProxyType({}),
 ):
-    """Register an architecture class under ``id``, and under the ids of its ``variants`` with what each of them has otherwise.
+    """Register an architecture class under ``id``, and under the ids of its ``variants`` with what
+    each of them has otherwise.
 
-    ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract tests; ``deviations`` says, one
-    sentence each, where this differs from the paper; ``version`` is raised when results would change. A variant that has little in
-    common with the rest takes a decorator of its own. Every argument is a literal (or ``Recipe(...)`` of literals), because listings
-    are read from the source text.
+    ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract
+    tests; ``deviations`` says, one sentence each, where this differs from the paper; ``version`` is
+    raised when results would change. A variant that has little in common with the rest takes a
+    decorator of its own. Every argument is a literal (or ``Recipe(...)`` of literals), because
+    listings are read from the source text.
     """
     if kind not in KINDS:
         raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
-    options = dict(name=name, kind=kind, paper=paper, source=source, year=year, recipe=recipe, hyperparameters=dict(hyperparameters))
+    options = dict(
+        name=name,
+        kind=kind,
+        paper=paper,
+        source=source,
+        year=year,
+        recipe=recipe,
+        hyperparameters=dict(hyperparameters),
+    )
     options |= dict(tiny=dict(tiny), deviations=deviations, version=version)
     for variant, changes in variants.items():
         if unknown := set(changes) - set(options):
-            raise RegistryError(f"{variant}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}")
-    return _register("architectures", {id: options} | {variant: options | changes for variant, changes in variants.items()})
+            raise RegistryError(
+                f"{variant}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}"
+            )
+    return _register(
+        "architectures", {id: options} | {variant: options | changes for variant, changes in variants.items()}
+    )
 
 
 def register_task(
@@ -135,8 +169,9 @@ def register_task(
 ):
     """Register a task class under ``id``.
 
-    ``sizes`` are the official counts per split (a smaller training set makes a record ``partial``), ``epochs`` the most passes
-    that protocol ``equal`` allows on it, ``protocol`` the choices of this adapter in words.
+    ``sizes`` are the official counts per split (a smaller training set makes a record ``partial``),
+    ``epochs`` the most passes that protocol ``equal`` allows on it, ``protocol`` the choices of
+    this adapter in words.
     """
     if type not in TASK_TYPES:
         raise RegistryError(f"{id}: type {type!r} is none of {', '.join(TASK_TYPES)}")
@@ -171,7 +206,8 @@ _plugins: list[Path] = []
 
 
 def add_plugin(path: str | Path) -> None:
-    """Add one plugin file (``--plugin path/to/file.py``) to what is listed and loaded from now on."""
+    """Add one plugin file (``--plugin path/to/file.py``) to what is listed and loaded from now
+    on."""
     path = Path(path).resolve()
     if not path.is_file():
         raise RegistryError(f"--plugin {path}: no such file")
@@ -185,10 +221,13 @@ def plugin_files() -> list[Path]:
 
 
 def _files(sort: Sort) -> Iterator[Path]:
-    """Every file that may register something: our own folders, installed entry points, then ``--plugin`` files."""
+    """Every file that may register something: our own folders, installed entry points, then
+    ``--plugin`` files."""
     pattern = "*/*.py" if sort == "architectures" else "*.py"
     yield from sorted(
-        f for f in (_ROOT / sort).glob(pattern) if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
+        f
+        for f in (_ROOT / sort).glob(pattern)
+        if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
     )
     for point in _installed(f"archbench.{sort}"):
         try:
@@ -208,7 +247,8 @@ def _files(sort: Sort) -> Iterator[Path]:
 
 @functools.cache
 def _installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Entry points of installed packages, looked for once: that takes as long as training a small model for an epoch."""
+    """Entry points of installed packages, looked for once: that takes as long as training a small
+    model for an epoch."""
     return tuple(importlib.metadata.entry_points(group=group))
 
 
@@ -220,7 +260,8 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _parse(file: Path, sort: Sort) -> tuple[Entry, ...]:
-    """Entries that the decorators in ``file`` declare, read from the source text; once for each version of the file."""
+    """Entries that the decorators in ``file`` declare, read from the source text; once for each
+    version of the file."""
     try:
         status = file.stat()
     except OSError as error:
@@ -250,7 +291,9 @@ def _declared(file: Path, sort: Sort) -> Iterator[Entry]:
             except TypeError as error:  # Recipe(...) with a name it does not have
                 raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
             except (ValueError, IndexError) as error:
-                raise RegistryError(f"{file}:{call.lineno}: arguments of @{call.func.id} must be literals, the id first") from error
+                raise RegistryError(
+                    f"{file}:{call.lineno}: arguments of @{call.func.id} must be literals, the id first"
+                ) from error
             try:
                 _CHECKS[sort](id, **options)
             except (TypeError, RegistryError) as error:
@@ -262,7 +305,8 @@ def _declared(file: Path, sort: Sort) -> Iterator[Entry]:
 
 
 def entries(sort: Sort) -> dict[str, Entry]:
-    """All registered names of a sort, by id, without importing any plugin. A file that cannot be parsed is in :func:`broken`."""
+    """All registered names of a sort, by id, without importing any plugin. A file that cannot be
+    parsed is in :func:`broken`."""
     found: dict[str, Entry] = {}
     _unlisted[sort] = {}
     for file in dict.fromkeys(_files(sort)):
@@ -289,12 +333,14 @@ def unlisted(sort: Sort) -> dict[Path, str]:
 
 
 def broken(sort: Sort) -> dict[Path, str]:
-    """Files that could not be listed or imported so far, each with its error; the rest works without them."""
+    """Files that could not be listed or imported so far, each with its error; the rest works
+    without them."""
     return _broken[sort] | _unlisted[sort]
 
 
 def entry(sort: Sort, id: str) -> Entry:
-    """The entry of one id; :class:`UnknownName` with near names and the files that failed otherwise."""
+    """The entry of one id; :class:`UnknownName` with near names and the files that failed
+    otherwise."""
     known = entries(sort)
     if id in known:
         return known[id]
@@ -303,14 +349,17 @@ def entry(sort: Sort, id: str) -> Entry:
 
 def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
     near = difflib.get_close_matches(id, known, n=3, cutoff=0.5)
-    message = f"no {sort[:-1]} is called {id!r}" + (f"; did you mean {' or '.join(near)}?" if near else f"; see `archbench list {sort}`")
+    message = f"no {sort[:-1]} is called {id!r}" + (
+        f"; did you mean {' or '.join(near)}?" if near else f"; see `archbench list {sort}`"
+    )
     for file, error in broken(sort).items():
         message += f"\n  {file} could not be read: {error}"
     return message
 
 
 def match(sort: Sort, patterns: str) -> list[Entry]:
-    """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing is an error."""
+    """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing
+    is an error."""
     known = entries(sort)
     chosen: dict[str, Entry] = {}
     for pattern in filter(None, (p.strip() for p in patterns.split(","))):
@@ -322,7 +371,8 @@ def match(sort: Sort, patterns: str) -> list[Entry]:
 
 
 def load(entry: Entry) -> type:
-    """Import the file of ``entry`` and return its class; the error names the file when that fails."""
+    """Import the file of ``entry`` and return its class; the error names the file when that
+    fails."""
     try:
         name = _modules.get(entry.file)
         if entry.file.is_relative_to(_ROOT / entry.sort):
@@ -353,5 +403,6 @@ def _import_file(file: Path):
 
 
 def registered(sort: Sort, id: str) -> dict[str, Any]:
-    """Options under which an imported class was registered; equal to what :func:`entries` parsed (a test asserts it)."""
+    """Options under which an imported class was registered; equal to what :func:`entries` parsed (a
+    test asserts it)."""
     return _registered[sort, id][1]

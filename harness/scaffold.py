@@ -1,4 +1,5 @@
-"""Writes a plugin file that works as it stands, and its test, for somebody to change into their model (``archbench new``)."""
+"""Writes a plugin file that works as it stands, and its test, for somebody to change into their
+model (``archbench new``)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ from harness.registry import Recipe, register
 '''
 
 BODIES = {
-    "text": '''class {cls}(TextEncoder):
+    "text": (
+        '''class {cls}(TextEncoder):
     """Mean of the word vectors, then one hidden layer. Say here what the paper does, and where."""
 
     def __init__(self, width: int, hidden: int = 100, dropout: float = 0.2):
@@ -49,8 +51,10 @@ BODIES = {
 
     def forward(self, words: WordBatch) -> Tensor:
         return self.hidden(pool(words.vectors, words.mask, "mean"))
-''',
-    "seq": '''class {cls}(SequenceEncoder):
+'''
+    ),
+    "seq": (
+        '''class {cls}(SequenceEncoder):
     """A state per position from its vector and its left neighbour's. Say here what the paper does, and where."""
 
     pooling = "max"
@@ -66,9 +70,14 @@ BODIES = {
         vectors = self.dropout(vectors)
         neighbours = nn.functional.pad(vectors, (0, 0, 1, 0))[:, :-1]
         return torch.tanh(self.here(vectors) + self.left(neighbours))
-''',
-    "pair": '''class {cls}(PairEncoder):
-    """Both texts as mean vectors u and v; a hidden layer reads [u, v, |u - v|, u * v]. Say here what the paper does, and where."""
+'''
+    ),
+    "pair": (
+        '''class {cls}(PairEncoder):
+    """Both texts as mean vectors u and v; a hidden layer reads [u, v, |u - v|, u * v].
+
+    Say here what the paper does, and where.
+    """
 
     def __init__(self, width: int, hidden: int = 100, dropout: float = 0.2):
         super().__init__()
@@ -78,8 +87,10 @@ BODIES = {
     def forward(self, first: WordBatch, second: WordBatch) -> Tensor:
         u, v = (pool(words.vectors, words.mask, "mean") for words in (first, second))
         return self.hidden(torch.cat([u, v, (u - v).abs(), u * v], dim=1))
-''',
-    "tag": '''class {cls}(Tagger):
+'''
+    ),
+    "tag": (
+        '''class {cls}(Tagger):
     """Scores of a word's labels from the word and its two neighbours. Say here what the paper does, and where."""
 
     decoder = "softmax"
@@ -93,7 +104,8 @@ BODIES = {
     def forward(self, words: WordBatch) -> Tensor:
         vectors = self.dropout(words.vectors) * words.mask[..., None]
         return self.output(torch.tanh(self.window(vectors.transpose(1, 2)).transpose(1, 2)))
-''',
+'''
+    ),
 }
 
 BASES = {"text": "TextEncoder, pool", "seq": "SequenceEncoder", "pair": "PairEncoder, pool", "tag": "Tagger"}
@@ -114,32 +126,41 @@ WORDS = '''def words(*texts):
     longest = max(map(len, texts))
     vectors = torch.tensor([[*text, *[[99.0, 99.0]] * (longest - len(text))] for text in texts])
     lengths = torch.tensor([len(text) for text in texts])
-    return WordBatch(torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors)'''
+    ids, mask = torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None]
+    return WordBatch(ids, mask, lengths, vectors)'''
 
 TESTS = {
-    "text": """def test_a_text_is_the_mean_of_its_real_words():
+    "text": (
+        """def test_a_text_is_the_mean_of_its_real_words():
     model = build()
     model.hidden = torch.nn.Identity()
     means = model(words([[1.0, 0.0], [3.0, 4.0]], [[5.0, 6.0]]))
-    assert means.tolist() == [[2.0, 2.0], [5.0, 6.0]]""",
-    "seq": """def test_a_state_sees_its_position_and_the_left_neighbour_and_no_more():
+    assert means.tolist() == [[2.0, 2.0], [5.0, 6.0]]"""
+    ),
+    "seq": (
+        """def test_a_state_sees_its_position_and_the_left_neighbour_and_no_more():
     model, mask = build(), torch.ones(1, 4, dtype=torch.bool)
     vectors = torch.randn(1, 4, 2)
     changed = vectors.clone()
     changed[0, 1] += 1.0
     moved = (model(vectors, mask) - model(changed, mask)).abs().sum(-1)[0] > 1e-6
-    assert moved.tolist() == [False, True, True, False]""",
-    "pair": """def test_the_hidden_layer_reads_both_texts_their_distance_and_their_product():
+    assert moved.tolist() == [False, True, True, False]"""
+    ),
+    "pair": (
+        """def test_the_hidden_layer_reads_both_texts_their_distance_and_their_product():
     model = build()
     model.hidden = torch.nn.Identity()
     joined = model(words([[1.0, 2.0]]), words([[3.0, 0.0], [5.0, 0.0]]))
-    assert joined.tolist() == [[1.0, 2.0, 4.0, 0.0, 3.0, 2.0, 4.0, 0.0]]""",
-    "tag": """def test_a_word_is_scored_from_itself_and_its_two_neighbours():
+    assert joined.tolist() == [[1.0, 2.0, 4.0, 0.0, 3.0, 2.0, 4.0, 0.0]]"""
+    ),
+    "tag": (
+        """def test_a_word_is_scored_from_itself_and_its_two_neighbours():
     model = build(labels=4)
     text = torch.randn(5, 2).tolist()
     changed = [*text[:3], [9.0, 9.0], *text[4:]]
     moved = (model(words(text)) - model(words(changed))).abs().sum(-1)[0] > 1e-6
-    assert moved.tolist() == [False, False, True, True, True]""",
+    assert moved.tolist() == [False, False, True, True, True]"""
+    ),
 }
 
 CONTRACT_TEST = """def test_it_keeps_the_contract():
@@ -150,8 +171,9 @@ CONTRACT_TEST = """def test_it_keeps_the_contract():
 def write(name: str, kind: str, family: str, out: Path | None) -> tuple[Path, Path]:
     """Write the plugin and its test; returns both paths.
 
-    They go to ``architectures/<family>/`` and ``tests/architectures/<family>/`` of the checkout, or both to ``out``. Raises
-    :class:`UsageError` for a name that is taken or cannot be one, and never overwrites a file.
+    They go to ``architectures/<family>/`` and ``tests/architectures/<family>/`` of the checkout, or
+    both to ``out``. Raises :class:`UsageError` for a name that is taken or cannot be one, and never
+    overwrites a file.
     """
     for option, value in (("NAME", name), ("--family", family)):
         if not re.fullmatch(r"[a-z][a-z0-9_]*", value) or keyword.iskeyword(value):
@@ -159,7 +181,9 @@ def write(name: str, kind: str, family: str, out: Path | None) -> tuple[Path, Pa
     if taken := registry.entries("architectures").get(name):
         raise UsageError(f"{name} is taken: {taken.file}")
     if out is None and not (_ROOT / "pyproject.toml").is_file():
-        raise UsageError("archbench is not run from its repository: give --out DIR, a folder for the plugin and its test")
+        raise UsageError(
+            "archbench is not run from its repository: give --out DIR, a folder for the plugin and its test"
+        )
     plugin = (out or _ROOT / "architectures" / family) / f"{name}.py"
     test = (out or _ROOT / "tests" / "architectures" / family) / f"test_{name}.py"
     for file, text in ((plugin, _plugin(name, kind)), (test, _test(name, kind, plugin if out else None))):
@@ -188,7 +212,8 @@ def _plugin(name: str, kind: str) -> str:
 
 
 def _test(name: str, kind: str, plugin: Path | None) -> str:
-    """The test file; a plugin outside the repository is registered by its path, and checked there too."""
+    """The test file; a plugin outside the repository is registered by its path, and checked there
+    too."""
     reads_words = kind != "seq"
     imports = ["import torch\n", "from harness import registry"]
     if plugin:
@@ -197,6 +222,9 @@ def _test(name: str, kind: str, plugin: Path | None) -> str:
         imports.append("from harness.views.words import WordBatch")
     if plugin:
         imports.append(f'\nregistry.add_plugin(Path(__file__).with_name("{plugin.name}"))')
-    parts = [TEST_HEADER.format(title=name.replace("_", " "), imports="\n".join(imports)), BUILD.replace("{name}", name)]
+    parts = [
+        TEST_HEADER.format(title=name.replace("_", " "), imports="\n".join(imports)),
+        BUILD.replace("{name}", name),
+    ]
     parts += [WORDS] * reads_words + [TESTS[kind]] + [CONTRACT_TEST.format(name=name)] * bool(plugin)
     return "\n\n\n".join(parts) + "\n"

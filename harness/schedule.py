@@ -14,12 +14,15 @@ def parse_shard(text: str) -> tuple[int, int]:
     """``i/n`` as (i, n), i from 0; :class:`UsageError` when it is anything else."""
     found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
     if not found or not int(found[1]) < int(found[2]):
-        raise UsageError(f"--shard {text}: expected i/n with i from 0 to n - 1, such as 0/4, 1/4, 2/4, 3/4 for four machines")
+        raise UsageError(
+            f"--shard {text}: expected i/n with i from 0 to n - 1, such as 0/4, 1/4, 2/4, 3/4 for four machines"
+        )
     return int(found[1]), int(found[2])
 
 
 def in_shard(cell: Cell, shard: tuple[int, int]) -> bool:
-    """Whether a cell belongs to part i of n: by its key alone, so that every machine decides alike whatever it has run before."""
+    """Whether a cell belongs to part i of n: by its key alone, so that every machine decides alike
+    whatever it has run before."""
     i, n = shard
     return int(cell.key, 16) % n == i
 
@@ -27,8 +30,9 @@ def in_shard(cell: Cell, shard: tuple[int, int]) -> bool:
 class Estimate:
     """Seconds that cells should take, by earlier records of the same machine or another.
 
-    A cell takes what its other seeds took; else what its architecture took on the task under any settings; else the median of
-    everything seen on the task, or at all. ``None`` before there is any record.
+    A cell takes what its other seeds took; else what its architecture took on the task under any
+    settings; else the median of everything seen on the task, or at all. ``None`` before there is
+    any record.
     """
 
     def __init__(self, records: Iterable[Record]):
@@ -49,11 +53,13 @@ class Estimate:
         return None
 
     def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells, the longest first: one that is started last and runs for hours would leave all other workers idle."""
+        """The cells, the longest first: one that is started last and runs for hours would leave all
+        other workers idle."""
         return sorted(cells, key=lambda cell: -(self(cell) or 0.0))
 
     def total(self, cells: Sequence[Cell], workers: int) -> float | None:
-        """Seconds until all cells have ended with so many at a time: at least the longest of them."""
+        """Seconds until all cells have ended with so many at a time: at least the longest of
+        them."""
         each = [self(cell) for cell in cells]
         known = [seconds for seconds in each if seconds is not None]
         if not known or len(known) < len(each):

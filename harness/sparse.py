@@ -1,6 +1,8 @@
-"""Look-up tables of which a batch reads few rows, declared by ``nn.EmbeddingBag(..., sparse=True)``: only these rows are updated.
+"""Look-up tables of which a batch reads few rows, declared by ``nn.EmbeddingBag(...,
+sparse=True)``: only these rows are updated.
 
-Their gradients are sparse tensors, so that a step takes as long as its batch needs, however many rows the table has.
+Their gradients are sparse tensors, so that a step takes as long as its batch needs, however many
+rows the table has.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import torch
 from torch import Tensor, nn
 
 STEP_ON_ROWS = ("sgd", "adagrad", "adam")
-"""Optimisers that take sparse gradients. The first two do exactly what they do with whole gradients; for Adam see :class:`LazyAdam`."""
+"""Optimisers that take sparse gradients. The first two do exactly what they do with whole
+gradients; for Adam see :class:`LazyAdam`."""
 
 
 class LazyAdam(torch.optim.Adam):
-    """Adam that leaves the rows of a sparse gradient's table as they are, moments included, at steps that did not read them.
+    """Adam that leaves the rows of a sparse gradient's table as they are, moments included, at
+    steps that did not read them.
 
-    So does ``torch.optim.SparseAdam``, which cannot train other parameters beside them. Dense gradients: Adam as usual.
+    So does ``torch.optim.SparseAdam``, which cannot train other parameters beside them. Dense
+    gradients: Adam as usual.
     """
 
     @torch.no_grad()
@@ -37,7 +42,11 @@ class LazyAdam(torch.optim.Adam):
     def _move_rows(self, table: nn.Parameter, lr: float, betas: tuple[float, float], eps: float, **_: Any) -> None:
         state = self.state[table]
         if not state:
-            state |= {"step": torch.zeros(()), "exp_avg": torch.zeros_like(table), "exp_avg_sq": torch.zeros_like(table)}
+            state |= {
+                "step": torch.zeros(()),
+                "exp_avg": torch.zeros_like(table),
+                "exp_avg_sq": torch.zeros_like(table),
+            }
         state["step"] += 1
         gradient = table.grad.coalesce()
         rows, gradient = gradient.indices()[0], gradient.values()
@@ -50,7 +59,8 @@ class LazyAdam(torch.optim.Adam):
 
 
 def takes_rows(settings: dict[str, Any]) -> bool:
-    """Whether the optimiser of these training settings takes sparse gradients: weight decay and momentum move every row at every step."""
+    """Whether the optimiser of these training settings takes sparse gradients: weight decay and
+    momentum move every row at every step."""
     return settings["optimizer"] in STEP_ON_ROWS and not settings["weight_decay"] and not settings["momentum"]
 
 

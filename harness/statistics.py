@@ -1,7 +1,8 @@
 """What several seeds say together, how sure a score is, and which differences are more than chance.
 
-Scores are ratios of sums over test units (:mod:`harness.outcomes`): row r scores ``numerators[r].sum() / denominators[r].sum()``, its seeds
-averaged unit by unit. Intervals and tests look at the test units alone: they say how the same models would do on other texts, not how
+Scores are ratios of sums over test units (:mod:`harness.outcomes`): row r scores
+``numerators[r].sum() / denominators[r].sum()``, its seeds averaged unit by unit. Intervals and
+tests look at the test units alone: they say how the same models would do on other texts, not how
 other seeds would.
 """
 
@@ -19,14 +20,16 @@ import numpy as np
 
 RESAMPLES = 2_000
 PERMUTATIONS = 2_000
-"""The fewest; with many rows there are 40 for each, so that the smallest p there can be still passes Holm's correction."""
+"""The fewest; with many rows there are 40 for each, so that the smallest p there can be still
+passes Holm's correction."""
 BLOCK = 4_000_000
 """Random numbers drawn at a time, so that memory stays small."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean of ``n`` values and their sample standard deviation (divisor n - 1), which one value does not have."""
+    """Mean of ``n`` values and their sample standard deviation (divisor n - 1), which one value
+    does not have."""
 
     mean: float
     sd: float | None
@@ -34,7 +37,8 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Mean, standard deviation and number of ``values``, the same in any order; :class:`ValueError` when there are none."""
+    """Mean, standard deviation and number of ``values``, the same in any order; :class:`ValueError`
+    when there are none."""
     n = len(values)
     if n == 0:
         raise ValueError("no values to summarise")
@@ -44,14 +48,16 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def leaders(values: Sequence[float], *, lower_is_better: bool, digits: int) -> set[int]:
-    """Positions of the best of ``values``: several where they are equal after rounding to ``digits``, as a table shows them."""
+    """Positions of the best of ``values``: several where they are equal after rounding to
+    ``digits``, as a table shows them."""
     rounded = [round(value, digits) for value in values]
     best = (min if lower_is_better else max)(rounded, default=None)
     return {i for i, value in enumerate(rounded) if value == best}
 
 
 def intervals(numerators: np.ndarray, denominators: np.ndarray, level: float = 0.95, seed: int = 0) -> np.ndarray:
-    """Bootstrap percentile interval (rows, 2) of each row's score; the test units (columns) are drawn with replacement.
+    """Bootstrap percentile interval (rows, 2) of each row's score; the test units (columns) are
+    drawn with replacement.
 
     All rows see the same draws. Source: Efron 1979; Koehn 2004 for scores over a corpus.
     """
@@ -66,17 +72,20 @@ def intervals(numerators: np.ndarray, denominators: np.ndarray, level: float = 0
 
 
 def paired_p(numerators: np.ndarray, denominators: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Two-sided p-value (rows, rows) of every pair of rows by approximate randomisation, not corrected; 1 on the diagonal.
+    """Two-sided p-value (rows, rows) of every pair of rows by approximate randomisation, not
+    corrected; 1 on the diagonal.
 
-    If two systems were the same, it would be chance which of them made which of the two outcomes of a unit. So the outcomes of each
-    unit are exchanged or left with probability 1/2, :data:`PERMUTATIONS` times or more; p is the share of times that the scores then differ
-    by as much as they do, the outcome seen included. Source: Noreen 1989; Yeh 2000.
+    If two systems were the same, it would be chance which of them made which of the two outcomes of
+    a unit. So the outcomes of each unit are exchanged or left with probability 1/2,
+    :data:`PERMUTATIONS` times or more; p is the share of times that the scores then differ by as
+    much as they do, the outcome seen included. Source: Noreen 1989; Yeh 2000.
     """
     rows, units = numerators.shape
     permutations = max(PERMUTATIONS, 40 * rows)
     generator = np.random.default_rng(seed)
     shared = bool((denominators == denominators[0]).all())  # for most metrics: half of the work
-    # Exchanging unit u adds s_u (a_u - b_u) / 2 to the mean of both sums, s_u = 1 or -1: linear, so one product serves all pairs.
+    # Exchanging unit u adds s_u (a_u - b_u) / 2 to the mean of both sums, s_u = 1 or -1: linear, so
+    # one product serves all pairs.
     above, below = [], []
     for size in _blocks(permutations, units):
         signs = np.unpackbits(np.frombuffer(generator.bytes(-(-size * units // 8)), np.uint8), count=size * units)
@@ -109,7 +118,8 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values of several comparisons corrected so that one false alarm among all of them is as rare as p says (Holm 1979)."""
+    """P-values of several comparisons corrected so that one false alarm among all of them is as
+    rare as p says (Holm 1979)."""
     corrected = [0.0] * len(p)
     largest = 0.0
     for rank, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
@@ -119,7 +129,8 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def tied(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, alpha: float = 0.05) -> set[int]:
-    """The best row, and the rows that do not differ from it at level ``alpha`` after Holm's correction over all that might."""
+    """The best row, and the rows that do not differ from it at level ``alpha`` after Holm's
+    correction over all that might."""
     if not len(scores):
         return set()
     best = (min if lower_is_better else max)(range(len(scores)), key=scores.__getitem__)
@@ -130,7 +141,8 @@ def tied(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, alpha
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each system over tasks, best first; two differ by more than chance where their ranks differ by more than ``cd``."""
+    """Mean rank of each system over tasks, best first; two differ by more than chance where their
+    ranks differ by more than ``cd``."""
 
     names: list[str]
     mean_ranks: list[float]
@@ -139,11 +151,14 @@ class Ranks:
     tasks: list[str]
 
 
-def complete(scores: Mapping[str, Mapping[str, float]], fewest_tasks: int, fewest_systems: int) -> tuple[list[str], list[str]]:
-    """The systems and tasks of the largest block without a gap (most systems x tasks, then most tasks); both empty where there is none.
+def complete(
+    scores: Mapping[str, Mapping[str, float]], fewest_tasks: int, fewest_systems: int
+) -> tuple[list[str], list[str]]:
+    """The systems and tasks of the largest block without a gap (most systems x tasks, then most
+    tasks); both empty where there is none.
 
-    ``scores`` holds each system's score by task. Grows the set of tasks greedily, the most widely scored first, so that one task that
-    few have tried does not empty the block.
+    ``scores`` holds each system's score by task. Grows the set of tasks greedily, the most widely
+    scored first, so that one task that few have tried does not empty the block.
     """
     count: dict[str, int] = {}
     for mine in scores.values():
@@ -158,16 +173,22 @@ def complete(scores: Mapping[str, Mapping[str, float]], fewest_tasks: int, fewes
         left.remove(task)
         chosen.append(task)
         systems = [s for s in systems if task in scores[s]]
-        if len(chosen) >= fewest_tasks and len(systems) >= fewest_systems and len(systems) * len(chosen) >= len(best[0]) * len(best[1]):
+        if (
+            len(chosen) >= fewest_tasks
+            and len(systems) >= fewest_systems
+            and len(systems) * len(chosen) >= len(best[0]) * len(best[1])
+        ):
             best = (list(systems), list(chosen))
     return best
 
 
 def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_better: Collection[str]) -> Ranks | None:
-    """Friedman's test and Nemenyi's critical difference over the tasks that the systems share (Demsar 2006), by autorank.
+    """Friedman's test and Nemenyi's critical difference over the tasks that the systems share
+    (Demsar 2006), by autorank.
 
-    ``scores`` holds each system's score by task; ``lower_is_better`` the tasks where less is better. None where fewer than 5 tasks or 3
-    systems have no gap (:func:`complete`), or autorank (extra ``stats``) is not installed.
+    ``scores`` holds each system's score by task; ``lower_is_better`` the tasks where less is
+    better. None where fewer than 5 tasks or 3 systems have no gap (:func:`complete`), or autorank
+    (extra ``stats``) is not installed.
     """
     systems, tasks = complete(scores, fewest_tasks=5, fewest_systems=3)
     if not systems or importlib.util.find_spec("autorank") is None:
@@ -175,8 +196,13 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     import pandas as pd
     from autorank import autorank
 
-    table = pd.DataFrame({s: [scores[s][t] * (-1 if t in lower_is_better else 1) for t in tasks] for s in systems}, index=tasks)
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():  # it prints its table, and wonders at equal scores
+    table = pd.DataFrame(
+        {s: [scores[s][t] * (-1 if t in lower_is_better else 1) for t in tasks] for s in systems}, index=tasks
+    )
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        warnings.catch_warnings(),
+    ):  # it prints its table, and wonders at equal scores
         warnings.simplefilter("ignore", RuntimeWarning)
         found = autorank(table, alpha=0.05, verbose=False, force_mode="nonparametric")
     ranks = found.rankdf["meanrank"].sort_values(kind="stable")

@@ -1,4 +1,5 @@
-"""What is to be predicted, as numbers: one target per task type, fitted on the training rows and turned back by the heads."""
+"""What is to be predicted, as numbers: one target per task type, fitted on the training rows and
+turned back by the heads."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def _numbers(labels: list[str]) -> dict[str, int]:
 
 def _number(known: dict[str, int], label: str, row: Row) -> int:
     if label not in known:
-        raise DataError(f"row {row['id']}: label {label!r} does not occur in the training split (known: {', '.join(known)})")
+        raise DataError(
+            f"row {row['id']}: label {label!r} does not occur in the training split (known: {', '.join(known)})"
+        )
     return known[label]
 
 
@@ -60,7 +63,8 @@ class ClassTarget(Target):
 
 
 class AnswerTarget(ClassTarget):
-    """One word per row, as its number among the training answers: int64 (B,). The last number is every word that is none of them."""
+    """One word per row, as its number among the training answers: int64 (B,). The last number is
+    every word that is none of them."""
 
     def fit(self, rows: Sequence[Row]) -> None:
         self.labels = [*sorted({row["answer"] for row in rows}), ""]
@@ -85,7 +89,8 @@ class RankTarget(Target):
 
 
 class TagTarget(Target):
-    """One label per word: int64 (B, T), ignored at padding. A label that training never showed is ignored too; scoring still counts it."""
+    """One label per word: int64 (B, T), ignored at padding. A label that training never showed is
+    ignored too; scoring still counts it."""
 
     def fit(self, rows: Sequence[Row]) -> None:
         self.labels = sorted({tag for row in rows for tag in row["tags"]})
@@ -100,7 +105,8 @@ class TagTarget(Target):
 
 
 class SpanTarget(Target):
-    """First and last unit of the answer in the passage: int64 (B, 2); -1 without an answer, ignored when it lies beyond the cut."""
+    """First and last unit of the answer in the passage: int64 (B, 2); -1 without an answer, ignored
+    when it lies beyond the cut."""
 
     def fit(self, rows: Sequence[Row]) -> None:
         self.unanswerable = any(not row["answers"]["text"] for row in rows)
@@ -124,9 +130,11 @@ class SpanTarget(Target):
 
 
 class SymbolTarget(Target):
-    """A string as symbols: characters of a transcript, or words of an answer. Int64 (B, U), 0 behind the end.
+    """A string as symbols: characters of a transcript, or words of an answer. Int64 (B, U), 0
+    behind the end.
 
-    ``reserved`` numbers come before the symbols: 1 for CTC's blank; 4 for generation (padding, start, end, unknown).
+    ``reserved`` numbers come before the symbols: 1 for CTC's blank; 4 for generation (padding,
+    start, end, unknown).
     """
 
     def __init__(self, reserved: int, by_word: bool):
@@ -147,7 +155,9 @@ class SymbolTarget(Target):
         return row["transcript"] if "transcript" in row else next(iter(row["answers"]["text"]), "")
 
     def fit(self, rows: Sequence[Row]) -> None:
-        self.symbols = Vocabulary.of((s for row in rows for s in self.split(self.text(row))), min_count=2 if self.by_word else 1).words
+        self.symbols = Vocabulary.of(
+            (s for row in rows for s in self.split(self.text(row))), min_count=2 if self.by_word else 1
+        ).words
 
     def __len__(self) -> int:
         return self.reserved + len(self.symbols)

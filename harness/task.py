@@ -1,14 +1,17 @@
 """A task adapter: where its examples are in each tier, as rows with the columns of its type.
 
-Columns by type (every row also has a unique string ``id``; a *text* is a ``str``, or a ``list[str]`` where the corpus comes tokenised):
+Columns by type (every row also has a unique string ``id``; a *text* is a ``str``, or a
+``list[str]`` where the corpus comes tokenised):
 
 ========== =====================================================================================================
 classify   ``text`` (or ``audio``), ``label``; optionally ``tree`` (Penn brackets with node labels)
 match      ``first``, ``second``, ``label``
-rank       ``first`` (the question), ``second`` (a candidate), ``label`` ("1" right, "0" wrong), ``group`` (the question's id)
+rank       ``first`` (the question), ``second`` (a candidate), ``label`` ("1" right, "0" wrong),
+           ``group`` (the question's id)
 tag        ``text`` (list of words), ``tags`` (one per word)
 extract    ``passage``, ``question``, ``answers`` = {"text": [...], "start": [character offsets]}; both empty: no answer
-answer     ``facts`` (texts in the order they were told), ``question``, ``answer`` (one word), ``skill`` (which ability the question tests)
+answer     ``facts`` (texts in the order they were told), ``question``, ``answer`` (one word),
+           ``skill`` (which ability the question tests)
 transcribe ``audio`` = {"bytes": a WAV file, "path": its name}, ``transcript``; optionally ``speaker``
 ========== =====================================================================================================
 """
@@ -43,7 +46,8 @@ REQUIRED = {
 
 
 class DataError(Exception):
-    """A data file that is missing or not as its format says: the message names the file, the line and what was expected."""
+    """A data file that is missing or not as its format says: the message names the file, the line
+    and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Task:
 
     hub: ClassVar[Hub | None] = None
     inputs: ClassVar[tuple[str, ...]] = ("text",)
-    """What its texts can be read as: ``text``, ``tree`` (a ``tree`` column stands beside it), ``audio``."""
+    """What its texts can be read as: ``text``, ``tree`` (a ``tree`` column stands beside it),
+    ``audio``."""
     entry: Entry
 
     def __init__(self, entry: Entry):
@@ -80,7 +85,8 @@ class Task:
         raise NotImplementedError
 
     def load(self, split: Split, tier: Tier, folder: Path | None = None) -> datasets.Dataset:
-        """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not as it should be."""
+        """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not
+        as it should be."""
         import datasets
 
         if tier == "hub":
@@ -99,14 +105,18 @@ class Task:
 
         if self.hub is None:
             raise DataError(f"{self.entry.id} has no source on the hub; use --tier local")
-        return datasets.load_dataset(self.hub.path, self.hub.config, split=dict(self.hub.splits)[split], revision=self.hub.revision)
+        return datasets.load_dataset(
+            self.hub.path, self.hub.config, split=dict(self.hub.splits)[split], revision=self.hub.revision
+        )
 
     def _check(self, rows: list[Row], split: Split) -> None:
         if not rows:
             raise DataError(f"{self.entry.id}: split {split} has no rows")
         missing = [c for c in ("id", *REQUIRED[self.entry.type]) if c not in rows[0]]
         if missing:
-            raise DataError(f"{self.entry.id}: split {split} lacks the column {', '.join(missing)} (found: {', '.join(rows[0])})")
+            raise DataError(
+                f"{self.entry.id}: split {split} lacks the column {', '.join(missing)} (found: {', '.join(rows[0])})"
+            )
         if len({row["id"] for row in rows}) < len(rows):
             raise DataError(f"{self.entry.id}: split {split} has ids that occur twice")
 

@@ -1,7 +1,9 @@
-"""Records as MLflow runs: a view for the MLflow UI, which can be thrown away and rebuilt from the record files (``archbench sync``).
+"""Records as MLflow runs: a view for the MLflow UI, which can be thrown away and rebuilt from the
+record files (``archbench sync``).
 
-An experiment is a task, a run is a cell. The cells of one task that one command made hang below a parent run, the grid, since MLflow
-keeps a parent and its children in one experiment; resuming with the same command adds to the same grid.
+An experiment is a task, a run is a cell. The cells of one task that one command made hang below a
+parent run, the grid, since MLflow keeps a parent and its children in one experiment; resuming with
+the same command adds to the same grid.
 """
 
 from __future__ import annotations
@@ -37,10 +39,13 @@ _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}
 _LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
 _LATEST = 2**53  # times and steps beyond it, which a foreign record may hold, are no numbers to a database
 _LAYOUT = "2"  # raise it when runs show records differently: the next sync then replaces them all
-_NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's own tags: a run's description, and the run that it hangs below
+_NOTE, _PARENT = (
+    "mlflow.note.content",
+    "mlflow.parentRunId",
+)  # MLflow's own tags: a run's description, and the run that it hangs below
 _OURS = {"archbench": "task"}  # marks the experiments that were made here
-# A server that is down must not hold up a grid whose records are safe anyway (MLflow's own defaults wait for minutes), and one
-# that is up must not print an address per run over the progress display.
+# A server that is down must not hold up a grid whose records are safe anyway (MLflow's own defaults
+# wait for minutes), and one that is up must not print an address per run over the progress display.
 _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
@@ -50,7 +55,8 @@ _SETTINGS = {
 
 
 class TrackingError(Exception):
-    """MLflow could not be reached or refused: the message names its URI. The records are not touched by it."""
+    """MLflow could not be reached or refused: the message names its URI. The records are not
+    touched by it."""
 
 
 def default_uri(results: str | Path) -> str:
@@ -61,8 +67,9 @@ def default_uri(results: str | Path) -> str:
 class Tracker:
     """Writes records to one MLflow tracking URI (``sqlite:///file`` or a server).
 
-    Building one creates a missing database, which is safe while others do the same.
-    Raises :class:`TrackingError` when the URI cannot be used, within seconds for a server that does not answer.
+    Building one creates a missing database, which is safe while others do the same. Raises
+    :class:`TrackingError` when the URI cannot be used, within seconds for a server that does not
+    answer.
     """
 
     def __init__(self, uri: str):
@@ -72,10 +79,13 @@ class Tracker:
             self._client = self._connect()
 
     def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> Outcome:
-        """Mirror one record, with the two files as artifacts; a run of the same record is kept, one of an older record replaced."""
+        """Mirror one record, with the two files as artifacts; a run of the same record is kept, one
+        of an older record replaced."""
         with self._repairable():
             experiment = self._experiment(record.task)
-            shown = _Shown.of([*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))])
+            shown = _Shown.of(
+                [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
+            )
             left = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
             outcome = self._mirror(record, experiment, shown, [predictions_path, log_path])
             for parent in [*shown.grids.values(), *map(self._client.get_run, filter(None, left - set(shown.grids)))]:
@@ -85,8 +95,9 @@ class Tracker:
     def sync(self, store: Store) -> tuple[int, int, int]:
         """Mirror every record of ``store``; returns how many were added, kept and replaced.
 
-        Removes the runs of records that are gone from ``store``, and warns how many. A run of which no record is known, or of another
-        results folder's record, is left alone, as is everything in experiments that were not made here.
+        Removes the runs of records that are gone from ``store``, and warns how many. A run of which
+        no record is known, or of another results folder's record, is left alone, as is everything
+        in experiments that were not made here.
         """
         counts = {"added": 0, "kept": 0, "replaced": 0}
         records: dict[str, list[Record]] = {}
@@ -95,16 +106,22 @@ class Tracker:
         keys = {record.key for found in records.values() for record in found} | {path.stem for path in store.damaged}
         removed = 0
         with self._repairable():
-            ours = self._client.search_experiments(filter_string=" and ".join(f"tags.{k} = '{v}'" for k, v in _OURS.items()))
+            ours = self._client.search_experiments(
+                filter_string=" and ".join(f"tags.{k} = '{v}'" for k, v in _OURS.items())
+            )
             made_here = {experiment.name: experiment.experiment_id for experiment in ours}
         for task in sorted({*records, *made_here}):
             with self._repairable():
                 experiment = self._experiment(task)
                 shown = _Shown.of(self._runs(experiment))
-                for record in sorted(records.get(task, []), key=lambda record: record.started):  # a grid starts with its first cell
+                for record in sorted(
+                    records.get(task, []), key=lambda record: record.started
+                ):  # a grid starts with its first cell
                     counts[self._mirror(record, experiment, shown, _artifacts(store, record), _folder(store))] += 1
                 for run in [run for key, runs in shown.cells.items() if key not in keys for run in runs]:
-                    if task in made_here and (self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)):
+                    if task in made_here and (
+                        self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)
+                    ):
                         self._client.delete_run(run.info.run_id)
                         removed += 1
                 self._settle_all(experiment)
@@ -114,12 +131,16 @@ class Tracker:
 
     @contextmanager
     def _repairable(self) -> Iterator[None]:
-        """Whatever MLflow, its database driver or the network raises becomes a :class:`TrackingError`."""
+        """Whatever MLflow, its database driver or the network raises becomes a
+        :class:`TrackingError`."""
         try:
             yield
         except Exception as error:
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            message = f"MLflow at {self.uri} could not be used: {reason} (records are safe; `archbench sync` repairs the mirror)"
+            message = (
+                f"MLflow at {self.uri} could not be used: {reason} (records are safe; `archbench sync` repairs the"
+                " mirror)"
+            )
             raise TrackingError(without_passwords(message)) from error
 
     def _connect(self) -> Any:
@@ -146,7 +167,9 @@ class Tracker:
             known = self._client.get_experiment_by_name(task)
             if known is None:
                 try:
-                    self._experiments[task] = self._client.create_experiment(task, _artifact_folder(self.uri, task), _OURS)
+                    self._experiments[task] = self._client.create_experiment(
+                        task, _artifact_folder(self.uri, task), _OURS
+                    )
                     return self._experiments[task]
                 except MlflowException:  # another writer was first
                     known = self._client.get_experiment_by_name(task)
@@ -177,8 +200,11 @@ class Tracker:
             if not page:
                 return found
 
-    def _mirror(self, record: Record, experiment: str, shown: _Shown, artifacts: list[Path | None], folder: str = "") -> Outcome:
-        """Make one whole run show ``record``; ``folder`` claims it for a results folder, which may then remove it."""
+    def _mirror(
+        self, record: Record, experiment: str, shown: _Shown, artifacts: list[Path | None], folder: str = ""
+    ) -> Outcome:
+        """Make one whole run show ``record``; ``folder`` claims it for a results folder, which may
+        then remove it."""
         digest = hashlib.sha256((_LAYOUT + record.to_json()).encode()).hexdigest()
         tags = self._parent(record, experiment, shown)
         runs = shown.cells.get(record.key, [])
@@ -187,7 +213,9 @@ class Tracker:
             if run is not current:
                 self._client.delete_run(run.info.run_id)
         if current is None:
-            self._add(record, experiment, digest, tags | ({"results": folder} if folder else {}), filter(None, artifacts))
+            self._add(
+                record, experiment, digest, tags | ({"results": folder} if folder else {}), filter(None, artifacts)
+            )
             return "replaced" if runs else "added"
         if folder:
             tags["results"] = current.data.tags.get("results", folder)
@@ -197,7 +225,8 @@ class Tracker:
         return "kept"
 
     def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
-        """The tag that hangs a cell below the run of its grid, made where there is none; a record without a command has no grid."""
+        """The tag that hangs a cell below the run of its grid, made where there is none; a record
+        without a command has no grid."""
         if not record.command:
             return {}
         grid = _grid(record)
@@ -205,7 +234,9 @@ class Tracker:
             tags = {"grid": grid, "tier": record.tier, "protocol": record.protocol, "task": record.task}
             tags[_NOTE] = f"The cells of this task that one command made:\n\n{_code(record.command)}"[:_LONGEST_TAG]
             name = f"grid · {record.tier} · {record.protocol} · {grid[:8]}"
-            shown.grids[grid] = self._client.create_run(experiment, start_time=_milliseconds(record.started), tags=tags, run_name=name)
+            shown.grids[grid] = self._client.create_run(
+                experiment, start_time=_milliseconds(record.started), tags=tags, run_name=name
+            )
         return {_PARENT: shown.grids[grid].info.run_id}
 
     def _settle_all(self, experiment: str) -> None:
@@ -218,7 +249,8 @@ class Tracker:
             self._settle(run, children.get(run.info.run_id, []))
 
     def _settle(self, parent: Run, children: list[Run]) -> None:
-        """The run of a grid ends with its last cell, has failed when a cell failed, and goes when none is left below it."""
+        """The run of a grid ends with its last cell, has failed when a cell failed, and goes when
+        none is left below it."""
         run = parent.info.run_id
         if "grid" not in parent.data.tags:
             return
@@ -235,7 +267,9 @@ class Tracker:
         if (parent.info.status, parent.info.end_time) != (status, ended):
             self._client.set_terminated(run, status, ended)
 
-    def _add(self, record: Record, experiment: str, digest: str, tags: dict[str, str], artifacts: Iterator[Path]) -> None:
+    def _add(
+        self, record: Record, experiment: str, digest: str, tags: dict[str, str], artifacts: Iterator[Path]
+    ) -> None:
         from mlflow.entities import Param, RunTag
 
         entry = self._architectures.get(record.architecture)
@@ -256,7 +290,8 @@ class Tracker:
             self._client.log_batch(run_id, metrics=metrics[i : i + _METRICS_PER_BATCH])
         link = f"#/experiments/{experiment}/runs/{run_id}/artifacts/{record.key}.json"
         note = _description(record, link, entry.deviations if entry else ())
-        # The digest comes last, so that a run that broke off half-way is not taken for a complete one.
+        # The digest comes last, so that a run that broke off half-way is not taken for a complete
+        # one.
         last = [RunTag(_NOTE, note[:_LONGEST_TAG]), RunTag("record_digest", digest)]
         self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
         ended = started + int(1000 * record.seconds.get("total", 0))
@@ -272,7 +307,8 @@ class _Shown:
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> _Shown:
-        """Sorts ``runs``; of two that show one grid, as two writers may leave them, the one with the smaller id counts."""
+        """Sorts ``runs``; of two that show one grid, as two writers may leave them, the one with
+        the smaller id counts."""
         shown = cls()
         for run in sorted(runs, key=lambda run: run.info.run_id):
             tags = run.data.tags
@@ -284,12 +320,14 @@ class _Shown:
 
 
 def sync(store: Store, uri: str) -> tuple[int, int, int]:
-    """Rebuild MLflow at ``uri`` from the records of ``store``; returns how many runs were added, kept and replaced."""
+    """Rebuild MLflow at ``uri`` from the records of ``store``; returns how many runs were added,
+    kept and replaced."""
     return Tracker(uri).sync(store)
 
 
 def with_driver(uri: str) -> str:
-    """Names the driver of PostgreSQL that is installed: which one a bare ``postgresql://`` means depends on SQLAlchemy's version."""
+    """Names the driver of PostgreSQL that is installed: which one a bare ``postgresql://`` means
+    depends on SQLAlchemy's version."""
     scheme, separator, rest = uri.partition("://")
     if scheme not in ("postgresql", "postgres"):
         return uri
@@ -303,7 +341,8 @@ def with_driver(uri: str) -> str:
 def _one_at_a_time(uri: str) -> Iterator[None]:
     """Lets one process at a time open a SQLite database: two that migrate a fresh one crash.
 
-    Raises at once what is wrong with the file or the database server, where MLflow would try again for minutes.
+    Raises at once what is wrong with the file or the database server, where MLflow would try again
+    for minutes.
     """
     if not uri.startswith(_SQLITE):
         if not uri.startswith(("http://", "https://")):
@@ -339,7 +378,8 @@ def _milliseconds(moment: str) -> int | None:
 
 
 def _description(record: Record, link: str, deviations: Iterable[str]) -> str:
-    """What MLflow shows above a run, in Markdown: the record and where it is, the command, deviations from the paper, the error."""
+    """What MLflow shows above a run, in Markdown: the record and where it is, the command,
+    deviations from the paper, the error."""
     where = Store("").path(record).as_posix()
     parts = [f"[Record]({link}), in the results folder: `{where}`"]
     if record.command:
@@ -367,12 +407,18 @@ def _error(record: Record) -> str:
 
 
 def _artifact_folder(uri: str, task: str) -> str | None:
-    """Beside a SQLite database (MLflow would take the current directory); a server has its own place."""
-    return (Path(uri.removeprefix(_SQLITE)).resolve().parent / "mlartifacts" / task).as_uri() if uri.startswith(_SQLITE) else None
+    """Beside a SQLite database (MLflow would take the current directory); a server has its own
+    place."""
+    return (
+        (Path(uri.removeprefix(_SQLITE)).resolve().parent / "mlartifacts" / task).as_uri()
+        if uri.startswith(_SQLITE)
+        else None
+    )
 
 
 def _artifacts(store: Store, record: Record) -> list[Path | None]:
-    """The files of a record that are still there; a name that leads out of the results folder is none of ours to upload."""
+    """The files of a record that are still there; a name that leads out of the results folder is
+    none of ours to upload."""
     names = [record.predictions and record.predictions["path"], record.error and record.error.get("log")]
     paths = [(store.folder / name).resolve() for name in names if name]
     return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
@@ -380,7 +426,19 @@ def _artifacts(store: Store, record: Record) -> list[Path | None]:
 
 def _tags(record: Record) -> dict[str, str]:
     tags = {"record_key": record.key}
-    for name in ("architecture", "task", "tier", "protocol", "status", "seed", "precision", "devices", "partial", "main_metric", "commit"):
+    for name in (
+        "architecture",
+        "task",
+        "tier",
+        "protocol",
+        "status",
+        "seed",
+        "precision",
+        "devices",
+        "partial",
+        "main_metric",
+        "commit",
+    ):
         tags[name] = str(getattr(record, name))
     if "unstable" in record.speed:
         tags["unstable"] = str(record.speed["unstable"])
@@ -406,8 +464,12 @@ def _metrics(record: Record, started: int) -> list[Metric]:
     for position, row in enumerate(record.training.get("curve", []), start=1):
         time = min(time + int(1000 * (row.get("seconds") or 0)), _LATEST)
         step = min(int(row.get("epoch") or position), _LATEST)
-        metrics += [Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None]
-    final: dict[str, Any] = {f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()}
+        metrics += [
+            Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None
+        ]
+    final: dict[str, Any] = {
+        f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()
+    }
     for block in ("speed", "memory", "seconds", "parameters"):
         final |= {f"{block}_{name}": value for name, value in getattr(record, block).items() if name != "unstable"}
     final |= {"flops_per_example": record.flops_per_example, "best_epoch": record.training.get("best_epoch")}

@@ -1,4 +1,5 @@
-"""Training one model by Lightning: optimisers and schedules from settings, selection on dev, curves and clocks."""
+"""Training one model by Lightning: optimisers and schedules from settings, selection on dev, curves
+and clocks."""
 
 from __future__ import annotations
 
@@ -38,18 +39,22 @@ NOT_SCORES = ("epoch", "train_loss", "dev_loss", "seconds")
 """What a row of the curve holds besides the dev scores."""
 
 TIE_BREAK = 1e-5
-"""Weight of the dev loss beside the dev metric: of epochs (or learning rates) with equal scores, the one with the smaller loss is better.
+"""Weight of the dev loss beside the dev metric: of epochs (or learning rates) with equal scores,
+the one with the smaller loss is better.
 
-Without it, a transcriber whose error rate stays at 1 while its loss falls would be stopped before it says its first word.
+Without it, a transcriber whose error rate stays at 1 while its loss falls would be stopped before
+it says its first word.
 """
 
 
 CHUNK = 50
-"""Optimiser steps in one step of Lightning's loop, whose cost (0.4 ms) is that of a small model's whole training step."""
+"""Optimiser steps in one step of Lightning's loop, whose cost (0.4 ms) is that of a small model's
+whole training step."""
 
 
 SAVING_SHARE = 0.01
-"""Of the time of a fit: what may go into checkpoints to resume from. A cut fit repeats so many times longer than one takes to write."""
+"""Of the time of a fit: what may go into checkpoints to resume from. A cut fit repeats so many
+times longer than one takes to write."""
 
 
 class Diverged(Exception):
@@ -75,7 +80,8 @@ def optimizer(parameters: Sequence[nn.Parameter], settings: dict[str, Any], lr: 
 
 
 def learning_rate_factor(settings: dict[str, Any], steps_per_epoch: int) -> Callable[[int], float]:
-    """Factor on the learning rate at each step, by the schedule's name; ``ValueError`` for an unknown one."""
+    """Factor on the learning rate at each step, by the schedule's name; ``ValueError`` for an
+    unknown one."""
     total = max(1, steps_per_epoch * settings["epochs"])
     warm = max(1, settings["warmup_steps"])
     schedules: dict[str, Callable[[int], float]] = {
@@ -91,7 +97,8 @@ def learning_rate_factor(settings: dict[str, Any], steps_per_epoch: int) -> Call
 
 
 class Training(pl.LightningModule):
-    """One fit: ``objective`` is the training loss of a batch, dev is scored after each epoch by ``metrics``."""
+    """One fit: ``objective`` is the training loss of a batch, dev is scored after each epoch by
+    ``metrics``."""
 
     def __init__(
         self,
@@ -127,21 +134,27 @@ class Training(pl.LightningModule):
             make_dense(self.model)
 
     def configure_model(self) -> None:
-        """Share the parameters out among the processes, if that is the strategy. ``ValueError`` names one that cannot be (a single number).
+        """Share the parameters out among the processes, if that is the strategy. ``ValueError``
+        names one that cannot be (a single number).
 
-        Each training step gathers all of them: to do so module by module, as they are called, would miss the heads and regimes that
-        use an architecture's parts by other methods than ``forward``.
+        Each training step gathers all of them: to do so module by module, as they are called, would
+        miss the heads and regimes that use an architecture's parts by other methods than
+        ``forward``.
         """
         if isinstance(self.trainer.strategy, ModelParallelStrategy):
             fully_shard(self, mesh=self.device_mesh["data_parallel"])
             register_fsdp_forward_method(self, "objective")
-            self.set_reduce_scatter_unused_params(True)  # the loss may reach a parameter in one process and not in another
+            self.set_reduce_scatter_unused_params(
+                True
+            )  # the loss may reach a parameter in one process and not in another
             self.sharded = True
 
     def batches(self) -> Batches:
         """This epoch's batches."""
         groups = self.train_split.groups if self.whole_groups else None
-        batches = Batches(self.train_split.padded_lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups)
+        batches = Batches(
+            self.train_split.padded_lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups
+        )
         batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
         return batches
 
@@ -166,16 +179,20 @@ class Training(pl.LightningModule):
 
     def training_step(self, chunk: list[np.ndarray], index: int) -> None:
         if index == 0:
-            # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps processes apart.
-            torch.manual_seed(int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0]))
+            # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps
+            # processes apart.
+            torch.manual_seed(
+                int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0])
+            )
         for rows in chunk:
             self.optimise(on_device(self.train_split.collate(rows), self.device))
 
     def optimise(self, batch: Batch) -> None:
         """One step of the optimiser.
 
-        Not by Lightning's ``manual_backward`` and optimiser: their hooks, of which none is used, take a tenth of a small model's step.
-        None of our precisions scales gradients, the other thing that they are there for.
+        Not by Lightning's ``manual_backward`` and optimiser: their hooks, of which none is used,
+        take a tenth of a small model's step. None of our precisions scales gradients, the other
+        thing that they are there for.
         """
         chosen = self.optimizers(use_pl_optimizer=False)
         chosen.zero_grad()
@@ -193,7 +210,8 @@ class Training(pl.LightningModule):
         self.clock.step(len(batch.rows) * processes, batch.units * processes)
 
     def on_train_epoch_end(self) -> None:
-        # Of all processes: they must agree on whether the training diverged, or one would wait for ever for the others.
+        # Of all processes: they must agree on whether the training diverged, or one would wait for
+        # ever for the others.
         loss, examples = self.trainer.strategy.reduce(
             torch.stack([self._loss, self._loss.new_tensor(self._examples)]), reduce_op="sum"
         ).tolist()
@@ -207,7 +225,8 @@ class Training(pl.LightningModule):
         if self.sharded:
             self.reshard()
         scores = score(self.metrics, predictions, self.dev_split.rows)
-        # The first process's, whose weights are kept: running means (batch norm) are its own, and all must choose the same epoch and rate.
+        # The first process's, whose weights are kept: running means (batch norm) are its own, and
+        # all must choose the same epoch and rate.
         self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         if not self.pilot and (self.best is None or self.selection > self.best["selection"]):
@@ -225,7 +244,8 @@ class Training(pl.LightningModule):
             print(f"epoch {row['epoch']}: train loss {loss:.4f}, {told}")
 
     def _selection(self, metric: float, dev_loss: float) -> float:
-        """What epochs and learning rates are compared by (higher is better); a dev loss that is not finite loses every tie."""
+        """What epochs and learning rates are compared by (higher is better); a dev loss that is not
+        finite loses every tie."""
         sign = -1.0 if self.main_metric in LOWER_IS_BETTER else 1.0
         return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
@@ -237,7 +257,8 @@ class Training(pl.LightningModule):
 
 
 class StraightToFile(TorchCheckpointIO):
-    """Writes checkpoints into a file that then takes its place; Lightning's own builds them in memory first, where tables are large."""
+    """Writes checkpoints into a file that then takes its place; Lightning's own builds them in
+    memory first, where tables are large."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         part = Path(f"{path}.part")
@@ -247,7 +268,8 @@ class StraightToFile(TorchCheckpointIO):
 
 
 class Newest(Checkpoint):
-    """Writes the newest epoch's checkpoint, from which a cut fit goes on, unless that would take more than a small share of the time."""
+    """Writes the newest epoch's checkpoint, from which a cut fit goes on, unless that would take
+    more than a small share of the time."""
 
     def __init__(self, file: Path):
         self.file, self._next = file, 0.0
@@ -264,14 +286,17 @@ class Newest(Checkpoint):
 def fit(
     training: Training, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
 ) -> dict[str, Any]:
-    """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with the weights of its best dev epoch.
+    """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with
+    the weights of its best dev epoch.
 
-    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of epochs, and how several processes shared
-    the work; in all but the first of them, nothing.
+    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of
+    epochs, and how several processes shared the work; in all but the first of them, nothing.
     """
     stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
-    whole = copy.deepcopy(training.model) if strategy == "fsdp" else training.model  # for scoring, which one process does alone
+    whole = (
+        copy.deepcopy(training.model) if strategy == "fsdp" else training.model
+    )  # for scoring, which one process does alone
     training.pilot = pilot
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
@@ -279,7 +304,8 @@ def fit(
             accelerator="auto",
             devices=devices,
             strategy=_strategy(strategy, devices),
-            # In a job of SLURM or torchrun, Lightning would leave it to them to start the processes, who know nothing of this cell.
+            # In a job of SLURM or torchrun, Lightning would leave it to them to start the
+            # processes, who know nothing of this cell.
             plugins=[LightningEnvironment(), StraightToFile()],
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
@@ -310,9 +336,12 @@ def _strategy(name: str, devices: int) -> str | Strategy:
     """Lightning's strategy for one of :data:`harness.grid.STRATEGIES`."""
     if devices == 1:
         return "auto"
-    if name == "fsdp":  # its FSDPStrategy runs on GPUs alone; whole checkpoints, so that they are read without processes
+    if (
+        name == "fsdp"
+    ):  # its FSDPStrategy runs on GPUs alone; whole checkpoints, so that they are read without processes
         return ModelParallelStrategy(devices, 1, save_distributed_checkpoint=False)
-    # A parameter that the loss does not reach (a reader's threshold for no answer) would stop the second step of plain DDP.
+    # A parameter that the loss does not reach (a reader's threshold for no answer) would stop the
+    # second step of plain DDP.
     return "ddp_find_unused_parameters_true"
 
 
@@ -320,8 +349,15 @@ def _sharing(batch_size: int, devices: int, strategy: str) -> dict[str, Any]:
     """What a record tells of training on several devices; nothing for one."""
     if devices == 1:
         return {}
-    effective = {"strategy": "ddp" if strategy == "auto" else strategy, "processes": devices, "effective_batch_size": devices * batch_size}
-    return {"parallel": effective | {"sampler": "whole batches in turn, none left out", "learning_rate": "as given, not scaled"}}
+    effective = {
+        "strategy": "ddp" if strategy == "auto" else strategy,
+        "processes": devices,
+        "effective_batch_size": devices * batch_size,
+    }
+    return {
+        "parallel": effective
+        | {"sampler": "whole batches in turn, none left out", "learning_rate": "as given, not scaled"}
+    }
 
 
 def _stopped(last: Path) -> bool:

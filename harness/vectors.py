@@ -1,4 +1,5 @@
-"""Pretrained word vectors from a text file: GloVe's ``word v1 v2 ...`` or word2vec's, whose first line gives count and width."""
+"""Pretrained word vectors from a text file: GloVe's ``word v1 v2 ...`` or word2vec's, whose first
+line gives count and width."""
 
 from __future__ import annotations
 
@@ -18,11 +19,13 @@ from harness.views.words import Vocabulary
 MOST_VALUES = 10_000
 """Values that a vector may have; a table of a vocabulary is filled with as many for each word."""
 HIGHEST_RATIO, SMALL_FILE = 50, 1 << 24
-"""A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, holds no vectors (which shrink to a third)."""
+"""A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, holds no
+vectors (which shrink to a third)."""
 
 
 def _lines(file: Path) -> Iterator[str]:
-    """Lines of a plain or compressed file; :class:`DataError` names it where it cannot be read, or is larger than the limits above."""
+    """Lines of a plain or compressed file; :class:`DataError` names it where it cannot be read, or
+    is larger than the limits above."""
     number, size = 0, 0
     try:
         most = max(SMALL_FILE, HIGHEST_RATIO * file.stat().st_size)
@@ -30,20 +33,27 @@ def _lines(file: Path) -> Iterator[str]:
             while raw := lines.readline(LONGEST_LINE + 1):
                 number, size = number + 1, size + len(raw)
                 if len(raw) > LONGEST_LINE or size > most:
-                    limit = f"{LONGEST_LINE:,} bytes in a line" if len(raw) > LONGEST_LINE else f"the {most:,} bytes that it may unpack to"
+                    limit = (
+                        f"{LONGEST_LINE:,} bytes in a line"
+                        if len(raw) > LONGEST_LINE
+                        else f"the {most:,} bytes that it may unpack to"
+                    )
                     raise DataError(f"{file}:{number}: more than {limit}; expected lines of a word and its values")
                 yield raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}:{number}: byte 0x{error.object[error.start]:02x} is not UTF-8; expected UTF-8 text") from error
+        raise DataError(
+            f"{file}:{number}: byte 0x{error.object[error.start]:02x} is not UTF-8; expected UTF-8 text"
+        ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{file}: after line {number}: {error}; expected UTF-8 text") from error
 
 
 def read_vectors(file: Path, vocabulary: Vocabulary) -> tuple[Tensor, int]:
-    """Vectors (len(vocabulary), dims) and how many words the file knew; the others are uniform in +-0.25, as in Kim (2014).
+    """Vectors (len(vocabulary), dims) and how many words the file knew; the others are uniform in
+    +-0.25, as in Kim (2014).
 
-    Raises :class:`DataError` with file and line for a line whose number of values differs from the first one's, or is not a number
-    that a 32-bit float can hold.
+    Raises :class:`DataError` with file and line for a line whose number of values differs from the
+    first one's, or is not a number that a 32-bit float can hold.
     """
     wanted = {word: number for number, word in enumerate(vocabulary.words, start=2)}
     found: dict[int, np.ndarray] = {}

@@ -1,6 +1,7 @@
 """One cell from start to record: data, model, training, one scoring of test, measurements.
 
-The engine runs :func:`run_cell` in a process of its own; whatever escapes from it, the engine turns into a record.
+The engine runs :func:`run_cell` in a process of its own; whatever escapes from it, the engine turns
+into a record.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ NOT_CONSTRUCTOR = ("training", "limits", "vectors")
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
-    """Carry out a cell and return its record; predictions are saved on the way. Divergence and out-of-memory are results."""
+    """Carry out a cell and return its record; predictions are saved on the way. Divergence and
+    out-of-memory are results."""
     _set_up(settings)
     record = Record.skeleton(cell, "ok", command=settings.command)
     began = time.perf_counter()
@@ -59,16 +61,23 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         fields = {"memory": measure.memory(watch)} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
-    shutil.rmtree(_checkpoints(cell, settings), ignore_errors=True)  # a cell that ended is not resumed: its code may be mended by then
+    shutil.rmtree(
+        _checkpoints(cell, settings), ignore_errors=True
+    )  # a cell that ended is not resumed: its code may be mended by then
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total = time.perf_counter() - began
     record = record.model_copy(update=fields | {"status": status})
     record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
     record.main_metric = registry.entry("tasks", cell.task).main_metric
-    # What else this machine did meanwhile: a speed taken beside other work is lower than it could be.
+    # What else this machine did meanwhile: a speed taken beside other work is lower than it could
+    # be.
     record.environment = record.environment | {"load_average": round(os.getloadavg()[0], 2)}
     if error is not None:
-        record.error = {"type": type(error).__name__, "message": str(error), "log": os.path.relpath(settings.log(cell), settings.results)}
+        record.error = {
+            "type": type(error).__name__,
+            "message": str(error),
+            "log": os.path.relpath(settings.log(cell), settings.results),
+        }
     return record
 
 
@@ -88,7 +97,8 @@ def _task(cell: Cell) -> Task:
 
 
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
-    """Whether the cell saw less than the task offers: fewer training examples than the official split has, or capped passes over them."""
+    """Whether the cell saw less than the task offers: fewer training examples than the official
+    split has, or capped passes over them."""
     return examples < task.entry.sizes["train"] or cell.hyperparameters["limits"]["max_epochs"] is not None
 
 
@@ -97,12 +107,21 @@ def _constructor_settings(cell: Cell) -> dict[str, Any]:
 
 
 def _scored(
-    cell: Cell, task: Task, settings: Settings, watch: Watch, dev: dict[str, float], train: Dataset, rows: Dataset, predictions: list[Any]
+    cell: Cell,
+    task: Task,
+    settings: Settings,
+    watch: Watch,
+    dev: dict[str, float],
+    train: Dataset,
+    rows: Dataset,
+    predictions: list[Any],
 ) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test."""
     listed = rows.to_list()
     test = score(task.entry.metrics, predictions, listed)
-    memory = measure.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
+    memory = measure.memory(
+        watch
+    )  # before the files are written: compressing them takes memory that is not the model's
     store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
     texts = train.select_columns([column for column in TEXTS[task.entry.type] if column in train.column_names])
@@ -129,7 +148,10 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(_without_answers(test)))
-    speed: dict[str, Any] = {"train_examples_per_second": len(train) / (trained - began), "train_tokens_per_second": None}
+    speed: dict[str, Any] = {
+        "train_examples_per_second": len(train) / (trained - began),
+        "train_tokens_per_second": None,
+    }
     speed |= {"train_spread": None, "unstable": True}
     if not estimator.transductive:
         speed |= measure.inference(
@@ -176,7 +198,16 @@ class Assembly:
             vectors, known = read_vectors(self.vectors_file, view.vocabulary)
             dims = vectors.shape[1]
             print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
-        model = build(self.encoder_class, self.encoder_entry.kind, self.type, self.settings, view, self.corpus.target, dims, vectors)
+        model = build(
+            self.encoder_class,
+            self.encoder_entry.kind,
+            self.type,
+            self.settings,
+            view,
+            self.corpus.target,
+            dims,
+            vectors,
+        )
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
@@ -191,12 +222,22 @@ class Assembly:
         whole = getattr(self.encoder_class, "whole_groups", False) and self.type == "rank"
         train, dev = self.corpus.train, self.corpus.dev
         return Training(
-            model, objective, train, dev, self.training, lr, self.cell.seed, entry.metrics, entry.main_metric, whole_groups=whole
+            model,
+            objective,
+            train,
+            dev,
+            self.training,
+            lr,
+            self.cell.seed,
+            entry.metrics,
+            entry.main_metric,
+            whole_groups=whole,
         )
 
 
 def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
-    """The regime (if the entry is one), the architecture that is trained, and its constructor's settings."""
+    """The regime (if the entry is one), the architecture that is trained, and its constructor's
+    settings."""
     if entry.kind != "regime":
         return None, entry, settings
     wrapped = registry.entry("architectures", settings["wraps"])
@@ -204,7 +245,8 @@ def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entr
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
-    """What a further process of a cell on several devices does (:mod:`harness.ranks`): the training, and nothing that comes after it."""
+    """What a further process of a cell on several devices does (:mod:`harness.ranks`): the
+    training, and nothing that comes after it."""
     _set_up(settings)
     _fitted(cell, settings)
 
@@ -221,25 +263,30 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
 
 
 def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Pilot | None], dict[str, Any]]:
-    """What the model was built from, the training at the best learning rate, the pilots at all, and what :func:`fit` tells."""
+    """What the model was built from, the training at the best learning rate, the pilots at all, and
+    what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings)
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
     epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
-    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"]))
+    kept = fit(
+        training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"])
+    )
     return assembly, training, pilots, kept
 
 
 class Pilot(NamedTuple):
-    """What is kept of a pilot, whose model would take as much memory as the cell's: what rates are compared by, and the score on dev."""
+    """What is kept of a pilot, whose model would take as much memory as the cell's: what rates are
+    compared by, and the score on dev."""
 
     selection: float
     score: float
 
 
 def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
-    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none was run)."""
+    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
+    was run)."""
     rates = assembly.training["learning_rates"]
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
@@ -267,8 +314,12 @@ def _score_and_measure(
     model = training.model.to(device)
     test = corpus.test()
     dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
-    fields = _scored(cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device))
-    speed = training.clock.rates() | measure.inference(measure.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size)
+    fields = _scored(
+        cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device)
+    )
+    speed = training.clock.rates() | measure.inference(
+        measure.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size
+    )
     rows = length_buckets(corpus.dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
     flops = measure.flops_per_example(model, corpus.dev.collate(rows))
     return fields | {

@@ -28,10 +28,12 @@ LABELS = ("World", "Sports", "Business", "Sci/Tech")
     main_metric="accuracy",
     sizes={"train": 114000, "dev": 6000, "test": 7600},
     epochs=4,
-    protocol="Title and description joined by a space, left as published (entities and backslashes included). There is no official dev"
-    " set: 5 % of the training items, chosen by the SHA-256 of their text, are held out as dev and not trained on, so train "
-    "is 114,000 of the official 120,000. Tier local takes train.csv if it is there, else the two partial files (59,621 "
-    "items).",
+    protocol=(
+        "Title and description joined by a space, left as published (entities and backslashes included). There is no"
+        " official dev set: 5 % of the training items, chosen by the SHA-256 of their text, are held out as dev and not"
+        " trained on, so train is 114,000 of the official 120,000. Tier local takes train.csv if it is there, else the"
+        " two partial files (59,621 items)."
+    ),
 )
 class AgNews(Task):
     """News items in four topics (Zhang et al. 2015, from A. Gulli's corpus)."""
@@ -57,7 +59,9 @@ class AgNews(Task):
         names = hub.class_names(self.hub, rows, "label", LABELS)
         hub.require_columns(self.hub, rows, "text")
         source = "test" if split == "test" else "train"
-        items = ({"id": f"{source}-{n}", "text": row["text"], "label": names[row["label"]]} for n, row in enumerate(rows, 1))
+        items = (
+            {"id": f"{source}-{n}", "text": row["text"], "label": names[row["label"]]} for n, row in enumerate(rows, 1)
+        )
         return items if split == "test" else _part(items, split)
 
 

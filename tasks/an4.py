@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     main_metric="wer",
     sizes={"train": 859, "dev": 89, "test": 130},
     epochs=40,
-    protocol="Official train and test utterances (948 and 130, other speakers). Dev is held out of train by whole speakers, chosen by "
-    "the SHA-256 of their names, up to 10 % of the utterances (7 of 74 speakers). Transcripts in lower case without sentence "
-    "marks.",
+    protocol=(
+        "Official train and test utterances (948 and 130, other speakers). Dev is held out of train by whole speakers,"
+        " chosen by the SHA-256 of their names, up to 10 % of the utterances (7 of 74 speakers). Transcripts in lower"
+        " case without sentence marks."
+    ),
 )
 class An4(Task):
-    """CMU's alphanumeric database: 84 speakers spell names and say numbers and addresses, at 16 kHz."""
+    """CMU's alphanumeric database: 84 speakers spell names and say numbers and addresses, at 16
+    kHz."""
 
     inputs = ("audio",)
     hub = Hub(

@@ -28,15 +28,21 @@ SKILLS = range(1, 21)
     main_metric="skill_accuracy",
     sizes={"train": 18012, "dev": 1988, "test": 20000},
     epochs=40,
-    protocol="English, version 1.2, 1,000 training questions per skill. One model learns all twenty skills together; the score is the "
-    "mean of their accuracies, and a skill is solved from .95. Dev is held out of train by whole stories, at most 10 % of each "
-    "skill. An answer of several words is one word, as in the papers. Which facts support an answer is not shown.",
+    protocol=(
+        "English, version 1.2, 1,000 training questions per skill. One model learns all twenty skills together; the"
+        " score is the mean of their accuracies, and a skill is solved from .95. Dev is held out of train by whole"
+        " stories, at most 10 % of each skill. An answer of several words is one word, as in the papers. Which facts"
+        " support an answer is not shown."
+    ),
 )
 class Babi(Task):
-    """Twenty kinds of questions about generated stories (Weston et al. 2015): the official train and test files."""
+    """Twenty kinds of questions about generated stories (Weston et al. 2015): the official train
+    and test files."""
 
     hub = Hub(
-        "facebook/babi_qa", "821006e33d6ff3674fd888792a4dd1c04648f69f", splits=(("train", "train"), ("dev", "train"), ("test", "test"))
+        "facebook/babi_qa",
+        "821006e33d6ff3674fd888792a4dd1c04648f69f",
+        splits=(("train", "train"), ("dev", "train"), ("test", "test")),
     )
 
     def mini(self, split: Split) -> Iterable[Row]:
@@ -71,7 +77,8 @@ class Babi(Task):
 
 
 def _questions(story: dict[str, list], skill: str, number: int) -> Iterable[Row]:
-    """The questions of one story of the hub, whose lines are facts (type 0) and questions (type 1)."""
+    """The questions of one story of the hub, whose lines are facts (type 0) and questions (type
+    1)."""
     facts: list[str] = []
     for line, (kind, text, answer) in enumerate(zip(story["type"], story["text"], story["answer"], strict=True)):
         if kind == 0:
@@ -81,9 +88,12 @@ def _questions(story: dict[str, list], skill: str, number: int) -> Iterable[Row]
 
 
 def _of_split(rows: Iterable[Row], split: Split) -> list[Row]:
-    """The rows of one skill that belong to train, dev or test; no story is in both train and dev."""
+    """The rows of one skill that belong to train, dev or test; no story is in both train and
+    dev."""
     rows = list(rows)
-    first = {r["story"]: "\n".join(r["facts"]) for r in reversed(rows)}  # what a story tells before its first question names it
+    first = {
+        r["story"]: "\n".join(r["facts"]) for r in reversed(rows)
+    }  # what a story tells before its first question names it
     chosen = rows
     if split != "test":
         train, dev = hold_out(rows, share=0.1, group=lambda r: first[r["story"]])

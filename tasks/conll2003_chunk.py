@@ -16,8 +16,10 @@ _TYPES = ("ADJP", "ADVP", "CONJP", "INTJ", "LST", "NP", "PP", "PRT", "SBAR", "UC
     main_metric="span_f1",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
     epochs=15,
-    protocol="Official split (testa is dev); the chunk column, made by a tagger and a chunker, not by hand; -DOCSTART- lines left out;"
-    " IOB1 tags turned into BIOES. Not the CoNLL-2000 task.",
+    protocol=(
+        "Official split (testa is dev); the chunk column, made by a tagger and a chunker, not by hand; -DOCSTART- lines"
+        " left out; IOB1 tags turned into BIOES. Not the CoNLL-2000 task."
+    ),
 )
 class Conll2003Chunk(Conll2003Ner):
     """The sentences of the entity task with their chunks."""

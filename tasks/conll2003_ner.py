@@ -27,19 +27,26 @@ _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
     main_metric="span_f1",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
     epochs=15,
-    protocol="Official split (testa is dev); -DOCSTART- lines left out, sentences without their documents; IOB1 tags turned into BIOES.",
+    protocol=(
+        "Official split (testa is dev); -DOCSTART- lines left out, sentences without their documents; IOB1 tags turned"
+        " into BIOES."
+    ),
 )
 class Conll2003Ner(Task):
     """Sentences of Reuters news with entities of four types (Tjong Kim Sang & De Meulder 2003).
 
-    ``column`` is the file's column of the tags, ``tags`` what may stand there, ``spans`` whether they are chunks in IOB.
+    ``column`` is the file's column of the tags, ``tags`` what may stand there, ``spans`` whether
+    they are chunks in IOB.
     """
 
     hub = Hub("lhoestq/conll2003", "19edcb426bfd625c275c17b9a99b2239243f4377")
     name: ClassVar[str] = "ner"
     column: ClassVar[int] = 3
     spans: ClassVar[bool] = True
-    tags: ClassVar[tuple[str, ...]] = ("O", *(f"{prefix}-{kind}" for kind in ("PER", "ORG", "LOC", "MISC") for prefix in "BI"))
+    tags: ClassVar[tuple[str, ...]] = (
+        "O",
+        *(f"{prefix}-{kind}" for kind in ("PER", "ORG", "LOC", "MISC") for prefix in "BI"),
+    )
 
     def mini(self, split: Split) -> Iterable[Row]:
         return tagging.rows(split, self.name)
@@ -50,7 +57,8 @@ class Conll2003Ner(Task):
             for line, fields in sentence:
                 if fields[self.column] not in self.tags:
                     raise DataError(
-                        f"{path}, line {line}: {fields[self.column]!r:.80} is no {self.name} tag (known: {' '.join(self.tags)})"
+                        f"{path}, line {line}: {fields[self.column]!r:.80} is no {self.name} tag (known:"
+                        f" {' '.join(self.tags)})"
                     )
             tags = [fields[self.column] for _, fields in sentence]
             yield self._row(split, number, [fields[0] for _, fields in sentence], tags)

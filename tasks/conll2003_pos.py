@@ -6,8 +6,8 @@ from harness.registry import register_task
 from tasks.conll2003_ner import Conll2003Ner
 
 _TAGS = (
-    "\" '' # $ ( ) , . : `` CC CD DT EX FW IN JJ JJR JJS LS MD NN NN|SYM NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH "
-    "VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB"
+    "\" '' # $ ( ) , . : `` CC CD DT EX FW IN JJ JJR JJS LS MD NN NN|SYM NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP"
+    " SYM TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB"
 )
 
 
@@ -19,8 +19,10 @@ _TAGS = (
     main_metric="token_accuracy",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
     epochs=15,
-    protocol="Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left out. Not "
-    "the usual Penn Treebank sections.",
+    protocol=(
+        "Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left"
+        " out. Not the usual Penn Treebank sections."
+    ),
 )
 class Conll2003Pos(Conll2003Ner):
     """The sentences of the entity task with their part-of-speech tags."""

@@ -1,4 +1,5 @@
-"""Free Spoken Digit Dataset: transcribe or classify spoken digits, with known or unseen speakers."""
+"""Free Spoken Digit Dataset: transcribe or classify spoken digits, with known or unseen
+speakers."""
 
 from __future__ import annotations
 
@@ -26,8 +27,10 @@ _HUB = ("mteb/free-spoken-digit-dataset", "c34455c99604d35cb8d27328c267be1478efc
     main_metric="wer",
     sizes={"train": 2400, "dev": 300, "test": 300},
     epochs=30,
-    protocol="The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are test; of the "
-    "2,700 others, 5-9 are held out as dev and 10-49 are train. All six speakers are in all splits.",
+    protocol=(
+        "The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are"
+        " test; of the 2,700 others, 5-9 are held out as dev and 10-49 are train. All six speakers are in all splits."
+    ),
 )
 class Fsdd(Task):
     """Single digits of six speakers (Jackson et al. 2018), transcribed as a word.
@@ -105,8 +108,11 @@ class FsddClass(Fsdd):
     main_metric="wer",
     sizes={"train": 1500, "dev": 500, "test": 1000},
     epochs=30,
-    protocol="The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the first "
-    "three are train, the fourth is dev, the last two are test, with all their recordings. Not the official split.",
+    protocol=(
+        "The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the"
+        " first three are train, the fourth is dev, the last two are test, with all their recordings. Not the official"
+        " split."
+    ),
 )
 class FsddUnseen(Fsdd):
     """Single digits of speakers who are not in training."""
@@ -134,5 +140,7 @@ class FsddClassUnseen(FsddUnseen):
 def _speakers(where: str, speakers: Collection[str]) -> dict[Split, list[str]]:
     names = sorted(speakers)
     if len(names) < 4:
-        raise DataError(f"{where}: {len(names)} speakers ({', '.join(names)}) are too few to hold out three; expected 6")
+        raise DataError(
+            f"{where}: {len(names)} speakers ({', '.join(names)}) are too few to hold out three; expected 6"
+        )
     return {"train": names[:-3], "dev": names[-3:-2], "test": names[-2:]}

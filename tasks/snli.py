@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     import datasets
 
 LABELS = ("entailment", "neutral", "contradiction")
-_PARTIAL_HEADER = ("gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1", "sentence2", "pairID", "source")
+_PARTIAL_HEADER = (
+    "gold_label",
+    "sentence1_binary_parse",
+    "sentence2_binary_parse",
+    "sentence1",
+    "sentence2",
+    "pairID",
+    "source",
+)
 
 
 @register_task(
@@ -29,8 +37,10 @@ _PARTIAL_HEADER = ("gold_label", "sentence1_binary_parse", "sentence2_binary_par
     main_metric="accuracy",
     sizes={"train": 549367, "dev": 9842, "test": 9824},
     epochs=10,
-    protocol="first is the premise, second the hypothesis, as plain sentences; pairs without a gold label are dropped, as is usual. "
-    "Tier local trains on snli_1.0_train.jsonl if it is there, else on the partial file (23,530 pairs).",
+    protocol=(
+        "first is the premise, second the hypothesis, as plain sentences; pairs without a gold label are dropped, as is"
+        " usual. Tier local trains on snli_1.0_train.jsonl if it is there, else on the partial file (23,530 pairs)."
+    ),
 )
 class Snli(Task):
     """Sentence pairs of Bowman et al. 2015: official split."""
@@ -45,7 +55,10 @@ class Snli(Task):
         name = f"snli_1.0_{split}.jsonl"
         if split == "train" and not present(folder, name):
             path = find(folder, "train_partial.tsv")
-            found = ((line, row["sentence1"], row["sentence2"], row["gold_label"]) for line, row in tab_separated(path, _PARTIAL_HEADER))
+            found = (
+                (line, row["sentence1"], row["sentence2"], row["gold_label"])
+                for line, row in tab_separated(path, _PARTIAL_HEADER)
+            )
         else:
             path = find(folder, name)
             found = pairs(path)
@@ -56,7 +69,12 @@ class Snli(Task):
         hub.require_columns(self.hub, rows, "premise", "hypothesis")
         for number, row in enumerate(rows, 1):
             if row["label"] != -1:
-                yield {"id": f"{split}-{number}", "first": row["premise"], "second": row["hypothesis"], "label": names[row["label"]]}
+                yield {
+                    "id": f"{split}-{number}",
+                    "first": row["premise"],
+                    "second": row["hypothesis"],
+                    "label": names[row["label"]],
+                }
 
 
 def _rows(path: Path, split: Split, found: Iterable[tuple[int, str, str, str]]) -> Iterator[Row]:

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     main_metric="f1",
     sizes={"train": 78840, "dev": 8759, "test": 10570},
     epochs=8,
-    protocol="The official test set is hidden, so the official dev set is our test, as in most papers' dev columns. Dev is held out of"
-    " the 87,599 training questions: whole paragraphs, chosen by the SHA-256 of their letters and digits, up to 10 % of the "
-    "questions. Tier local takes train-v1.1.json if it is there, else the two partial files (9,421 questions; those of the "
-    "tokenised file that are also in the raw one are used once): 5,421 of them have passages of PTB-like tokens joined by "
-    "spaces, about 940 in lower case, and the raw file's offsets are the answer's first occurrence.",
+    protocol=(
+        "The official test set is hidden, so the official dev set is our test, as in most papers' dev columns. Dev is"
+        " held out of the 87,599 training questions: whole paragraphs, chosen by the SHA-256 of their letters and"
+        " digits, up to 10 % of the questions. Tier local takes train-v1.1.json if it is there, else the two partial"
+        " files (9,421 questions; those of the tokenised file that are also in the raw one are used once): 5,421 of"
+        " them have passages of PTB-like tokens joined by spaces, about 940 in lower case, and the raw file's offsets"
+        " are the answer's first occurrence."
+    ),
 )
 class Squad1(Task):
     """Questions on Wikipedia paragraphs (Rajpurkar et al. 2016)."""
@@ -65,7 +68,8 @@ def held_out(rows: Iterable[Row], split: Split) -> list[Row]:
 
 
 def hub_rows(source: Hub | None, rows: datasets.Dataset, unanswerable: bool) -> Iterator[Row]:
-    """Rows of a hub copy of SQuAD, their offsets checked; ``unanswerable`` says whether questions without an answer belong there."""
+    """Rows of a hub copy of SQuAD, their offsets checked; ``unanswerable`` says whether questions
+    without an answer belong there."""
     hub.require_columns(source, rows, "id", "context", "question", "answers")
     for row in rows:
         answers = {"text": row["answers"]["text"], "start": row["answers"]["answer_start"]}

@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     main_metric="f1",
     sizes={"train": 117288, "dev": 13031, "test": 11873},
     epochs=8,
-    protocol="Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set is "
-    "hidden) and dev is whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash. Local with "
-    "dev-v2.0_half.json alone: NOT the official split; its 16 articles are divided by the SHA-256 of their titles, a quarter "
-    "for test, an eighth for dev, the rest for train, so all splits are partial and the scores stand beside no published "
-    "ones.",
+    protocol=(
+        "Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set"
+        " is hidden) and dev is whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash."
+        " Local with dev-v2.0_half.json alone: NOT the official split; its 16 articles are divided by the SHA-256 of"
+        " their titles, a quarter for test, an eighth for dev, the rest for train, so all splits are partial and the"
+        " scores stand beside no published ones."
+    ),
 )
 class Squad2(Task):
-    """Questions on Wikipedia paragraphs, about half of dev and a third of train without an answer (Rajpurkar et al. 2018)."""
+    """Questions on Wikipedia paragraphs, about half of dev and a third of train without an answer
+    (Rajpurkar et al. 2018)."""
 
     hub = Hub(
         "rajpurkar/squad_v2",
@@ -63,6 +66,8 @@ def _half_by_article(path: Path, split: Split) -> list[Row]:
     titles = sorted({question.article for question in found}, key=lambda title: hashlib.sha256(title.encode()).digest())
     test, dev = len(titles) // 4, len(titles) // 8
     if not dev:
-        raise DataError(f"{path}: {len(titles)} articles are too few to be divided into train, dev and test; expected 16")
+        raise DataError(
+            f"{path}: {len(titles)} articles are too few to be divided into train, dev and test; expected 16"
+        )
     chosen = {"test": titles[:test], "dev": titles[test : test + dev], "train": titles[test + dev :]}[split]
     return [question.row for question in found if question.article in chosen]

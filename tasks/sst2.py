@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     main_metric="accuracy",
     sizes={"train": 6920, "dev": 872, "test": 1821},
     epochs=12,
-    protocol="Whole sentences, not phrases (GLUE trains on 67,349 phrases: its scores are not comparable); sentences with a neutral "
-    "root are dropped. The labels of the inner nodes are used by tree models only, through the column tree (tier local and "
-    "mini; the hub's copy has lower-cased sentences and no trees).",
+    protocol=(
+        "Whole sentences, not phrases (GLUE trains on 67,349 phrases: its scores are not comparable); sentences with a"
+        " neutral root are dropped. The labels of the inner nodes are used by tree models only, through the column tree"
+        " (tier local and mini; the hub's copy has lower-cased sentences and no trees)."
+    ),
 )
 class Sst2(Sst5):
     """SST-5 without its neutral sentences, degrees merged: negative or positive."""

@@ -27,12 +27,15 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
     main_metric="accuracy",
     sizes={"train": 8544, "dev": 1101, "test": 2210},
     epochs=12,
-    protocol="Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes are used "
-    "by tree models only, through the column tree (tier local and mini; the hub's copy has lower-cased sentences and no "
-    "trees).",
+    protocol=(
+        "Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes"
+        " are used by tree models only, through the column tree (tier local and mini; the hub's copy has lower-cased"
+        " sentences and no trees)."
+    ),
 )
 class Sst5(Task):
-    """Sentences of Socher et al. 2013 with five sentiment labels: official split, tokenised text, the labelled tree beside it."""
+    """Sentences of Socher et al. 2013 with five sentiment labels: official split, tokenised text,
+    the labelled tree beside it."""
 
     inputs = ("text", "tree")
     hub = Hub("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3")
@@ -49,6 +52,7 @@ class Sst5(Task):
         for number, row in enumerate(rows, 1):
             if row["label"] not in range(5) or row["label_text"] != LABELS[row["label"]]:
                 raise DataError(
-                    f"{hub.place(self.hub)}, row {number}: label {row['label']} is called {row['label_text']!r}, not as in {LABELS}"
+                    f"{hub.place(self.hub)}, row {number}: label {row['label']} is called {row['label_text']!r}, not as"
+                    f" in {LABELS}"
                 )
             yield {"id": f"{split}-{number}", "text": row["text"].split(" "), "label": row["label_text"]}

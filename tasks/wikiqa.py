@@ -28,10 +28,12 @@ _HEADER = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID"
     main_metric="map",
     sizes={"train": 8672, "dev": 2733, "test": 6165},
     epochs=8,
-    protocol="Train keeps the 873 of 2,118 questions that have a right answer (8,672 of 20,360 pairs). Dev and test keep all their "
-    "rows; the metrics leave out questions without a right answer (243 of 633 test questions remain), and the 237 variant "
-    "also those without a wrong one. Equal scores count as the mean over their orders, since the file order alone scores MAP "
-    ".64.",
+    protocol=(
+        "Train keeps the 873 of 2,118 questions that have a right answer (8,672 of 20,360 pairs). Dev and test keep all"
+        " their rows; the metrics leave out questions without a right answer (243 of 633 test questions remain), and"
+        " the 237 variant also those without a wrong one. Equal scores count as the mean over their orders, since the"
+        " file order alone scores MAP .64."
+    ),
 )
 class WikiQa(Task):
     """Questions of Bing users with candidate sentences (Yang et al. 2015): official split."""

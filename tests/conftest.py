@@ -20,7 +20,15 @@ def make_cell() -> Callable[..., Cell]:
     """A cell named after what it does; keyword arguments replace its fields."""
 
     def make(architecture: str = "dan", **fields: object) -> Cell:
-        known = dict(architecture_version=1, task="sst2", task_version=1, tier="mini", protocol="smoke", hyperparameters={}, seed=0)
+        known = dict(
+            architecture_version=1,
+            task="sst2",
+            task_version=1,
+            tier="mini",
+            protocol="smoke",
+            hyperparameters={},
+            seed=0,
+        )
         return Cell(architecture=architecture, **known | fields)
 
     return make
@@ -33,7 +41,13 @@ def make_settings(tmp_path: Path) -> Callable[..., Settings]:
     def make(**fields: object) -> Settings:
         results = tmp_path / "results"
         known = dict(
-            data_dir=None, plugins=(), threads=1, timeout=None, memory_limit_mib=None, work=results / "work", command="archbench run"
+            data_dir=None,
+            plugins=(),
+            threads=1,
+            timeout=None,
+            memory_limit_mib=None,
+            work=results / "work",
+            command="archbench run",
         )
         return Settings(results=results, **known | fields)
 

@@ -1,4 +1,5 @@
-"""Cells that end in every way a cell can end, chosen by the architecture's name (test_engine.py and test_cli.py run them)."""
+"""Cells that end in every way a cell can end, chosen by the architecture's name (test_engine.py and
+test_cli.py run them)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     """End as the name of the architecture says; return an ok record otherwise."""
     print(f"this is {cell.architecture}", flush=True)
     record = Record.skeleton(
-        cell, "ok", command=settings.command, scores={"test": {"accuracy": 0.5}}, main_metric="accuracy", seconds={"total": 0.1}
+        cell,
+        "ok",
+        command=settings.command,
+        scores={"test": {"accuracy": 0.5}},
+        main_metric="accuracy",
+        seconds={"total": 0.1},
     )
     behaviour, begin = cell.architecture.partition("-")[0], time.monotonic()
     if behaviour == "raises":
@@ -65,5 +71,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         found = {name: os.environ.get(name) for name in names}
         tasks = len(list(Path(f"/proc/{os.getppid()}/task").iterdir()))
         preloaded = sorted(set(sys.modules) & {"torch", "pytorch_lightning", "datasets", "evaluate"})
-        return record.model_copy(update={"environment": found | {"server_threads": tasks, "preloaded": preloaded, "group": os.getpgid(0)}})
+        return record.model_copy(
+            update={"environment": found | {"server_threads": tasks, "preloaded": preloaded, "group": os.getpgid(0)}}
+        )
     return record

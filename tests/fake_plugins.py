@@ -1,4 +1,5 @@
-"""The text of a plugin file with a few architectures and tasks that need no torch and no data (grid and command line)."""
+"""The text of a plugin file with a few architectures and tasks that need no torch and no data (grid
+and command line)."""
 
 from __future__ import annotations
 
@@ -14,13 +15,15 @@ class Base:
 
 
 @register("toy_text", name="Toy", kind="text", paper="Nobody 2020", source="test", year=2020)
-@register("toy_wide", name="Toy, wide", kind="text", paper="Nobody 2020", source="test", year=2020, hyperparameters={"hidden": 999})
+@register("toy_wide", name="Toy, wide", kind="text", paper="Nobody 2020", source="test", year=2020,
+    hyperparameters={"hidden": 999})
 class Toy(Base):
     def __init__(self, width, classes, hidden=300, dropout=0.5, windows=(3, 4), mode="max", deep=False, clip=None):
         pass
 
 
-@register("toy_seq", name="Toy sequence", kind="seq", paper="Nobody 2021", source="test", year=2021, recipe=Recipe(lr=0.25))
+@register("toy_seq", name="Toy sequence", kind="seq", paper="Nobody 2021", source="test", year=2021,
+    recipe=Recipe(lr=0.25))
 class ToySequence(Base):
     def __init__(self, width, hidden=64):
         pass
@@ -40,13 +43,16 @@ class ToyLanguageModel(Base):
 
 
 @register_task(
-    "toy_topic", name="Topics", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-"
+    "toy_topic", name="Topics", type="classify", metrics=("accuracy",), main_metric="accuracy",
+    sizes={"train": 9}, epochs=7, protocol="-"
 )
 @register_task(
-    "toy_sound", name="Sounds", type="classify", metrics=("accuracy",), main_metric="accuracy", sizes={"train": 9}, epochs=7, protocol="-"
+    "toy_sound", name="Sounds", type="classify", metrics=("accuracy",), main_metric="accuracy",
+    sizes={"train": 9}, epochs=7, protocol="-"
 )
 @register_task(
-    "toy_tags", name="Tags", type="tag", metrics=("span_f1",), main_metric="span_f1", sizes={"train": 9}, epochs=7, protocol="-"
+    "toy_tags", name="Tags", type="tag", metrics=("span_f1",), main_metric="span_f1",
+    sizes={"train": 9}, epochs=7, protocol="-"
 )
 class ToyTask(Task):
     inputs = ("text",)

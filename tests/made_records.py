@@ -10,7 +10,9 @@ from harness.outcomes import Outcomes
 from harness.records import Cell, Record, Store
 
 
-def record(architecture: str = "dan", task: str = "sst2", score: dict[str, float] | float | None = None, **fields: Any) -> Record:
+def record(
+    architecture: str = "dan", task: str = "sst2", score: dict[str, float] | float | None = None, **fields: Any
+) -> Record:
     """A record; ``score`` is its test score (accuracy, when it is a bare number)."""
     cell = Cell(
         architecture,
@@ -28,7 +30,8 @@ def record(architecture: str = "dan", task: str = "sst2", score: dict[str, float
 
 
 def judged(store: Store, right: str, *, metric: str = "accuracy", **fields: Any) -> Record:
-    """A record with outcomes, written to ``store``: ``right`` holds 1 or 0 for each test unit, and its score is their mean."""
+    """A record with outcomes, written to ``store``: ``right`` holds 1 or 0 for each test unit, and
+    its score is their mean."""
     made = record(score={metric: right.count("1") / len(right)}, data={"test": "t" * 64}, **fields)
     units = [f"unit-{i}" for i in range(len(right))]
     made.predictions = store.save_predictions(made, units, ["yes" if r == "1" else "no" for r in right])

@@ -21,7 +21,8 @@ def light() -> None:
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
-    """As :func:`fake_cells.run_cell`, with some endings that only Ray has; every attempt adds a line to ``attempts``."""
+    """As :func:`fake_cells.run_cell`, with some endings that only Ray has; every attempt adds a
+    line to ``attempts``."""
     with (settings.work / "attempts").open("a") as file:
         print(cell.architecture, os.getpid(), file=file)
     once = settings.work / f"once-{cell.key}"

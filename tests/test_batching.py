@@ -1,4 +1,5 @@
-"""Wrong rows in a batch train a model on other texts' words without any error: these tests compare with plain loops."""
+"""Wrong rows in a batch train a model on other texts' words without any error: these tests compare
+with plain loops."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def test_no_rows_and_a_least_width():
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=200), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9)))
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=200), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9))
+)
 def test_every_row_is_in_exactly_one_bucket(lengths, batch_size, seed):
     generator = None if seed is None else np.random.default_rng(seed)
     buckets = length_buckets(np.array(lengths), batch_size, generator)
@@ -55,9 +58,12 @@ def test_every_row_is_in_exactly_one_bucket(lengths, batch_size, seed):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9)))
+@given(
+    st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9))
+)
 def test_groups_stay_whole(groups, batch_size, seed):
-    """A listwise loss compares the candidates of one question: half of them would be another problem."""
+    """A listwise loss compares the candidates of one question: half of them would be another
+    problem."""
     generator = None if seed is None else np.random.default_rng(seed)
     numbers = np.array(groups)
     buckets = length_buckets(np.ones(len(groups), dtype=int), batch_size, generator, numbers)
@@ -84,11 +90,14 @@ def pair_lengths(rows: int = 24000) -> np.ndarray:
     """Premises and hypotheses with SNLI's means (14 and 8 words), spreads and weak dependence."""
     generator = np.random.default_rng(2)
     premise = generator.gamma(5.5, 2.5, rows)
-    return np.clip(np.stack([premise, generator.gamma(7, 1.1, rows) + 0.05 * premise], axis=1).round(), 1, 80).astype(int)
+    return np.clip(np.stack([premise, generator.gamma(7, 1.1, rows) + 0.05 * premise], axis=1).round(), 1, 80).astype(
+        int
+    )
 
 
 def test_less_than_8_percent_is_padding_in_pairs_whose_sides_are_padded_each_for_itself():
-    """Sorted by the sum of both lengths, a third of SNLI's batches is padding: time that every matching architecture pays."""
+    """Sorted by the sum of both lengths, a third of SNLI's batches is padding: time that every
+    matching architecture pays."""
     lengths = pair_lengths()
 
     def padding(batches: list[np.ndarray]) -> float:
@@ -110,7 +119,8 @@ def test_pairs_are_batched_once_each_and_only_as_many_batches_as_needed_are_shor
 
 @pytest.mark.parametrize("rows", [3000, 24000])
 def test_pairs_meet_different_neighbours_in_each_epoch(rows):
-    """Were a small corpus sorted as a whole, the same pairs would share a batch in nearly every epoch."""
+    """Were a small corpus sorted as a whole, the same pairs would share a batch in nearly every
+    epoch."""
     lengths = pair_lengths(rows)
     place = np.empty((2, rows), int)
     for epoch in range(2):
@@ -132,7 +142,9 @@ def test_batches_are_not_always_in_the_order_of_length():
 def test_texts_meet_different_neighbours_in_each_epoch():
     """With the same texts in every batch, an epoch would only reorder the last one's gradients."""
     lengths = sst_like_lengths()
-    together = [{frozenset(b.tolist()) for b in length_buckets(lengths, 64, np.random.default_rng(seed))} for seed in (0, 1)]
+    together = [
+        {frozenset(b.tolist()) for b in length_buckets(lengths, 64, np.random.default_rng(seed))} for seed in (0, 1)
+    ]
     assert not together[0] & together[1]
 
 

@@ -31,7 +31,8 @@ def files() -> dict[tuple[str, str], list[registry.Entry]]:
 
 
 def test_complete_waves_lack_no_system(systems, files) -> None:
-    """A reader of the source texts looks for every one of them. What later waves lack is printed (``pytest -rP``)."""
+    """A reader of the source texts looks for every one of them. What later waves lack is printed
+    (``pytest -rP``)."""
     missing = defaultdict(list)
     for system in systems:
         if (system["family"], system["id"]) not in files:
@@ -42,13 +43,19 @@ def test_complete_waves_lack_no_system(systems, files) -> None:
 
 
 def test_a_system_has_the_kind_and_the_source_of_its_row(systems, files) -> None:
-    """The leaderboard groups by kind and cites the source text: another kind would be another architecture.
+    """The leaderboard groups by kind and cites the source text: another kind would be another
+    architecture.
 
-    The catalogue names the kind of answer (the hidden Markov tagger: tag); one without gradient training is an estimator, kind fit.
+    The catalogue names the kind of answer (the hidden Markov tagger: tag); one without gradient
+    training is an estimator, kind fit.
     """
     wrong = []
     for system in systems:
         for entry in files.get((system["family"], system["id"]), []):
-            if entry.kind not in (system["kind"], "fit") or not set(entry.source.split()) & set(system["source"].split()):
-                wrong.append(f"{entry.id}: {entry.kind}, {entry.source}; the catalogue says {system['kind']}, {system['source']}")
+            if entry.kind not in (system["kind"], "fit") or not set(entry.source.split()) & set(
+                system["source"].split()
+            ):
+                wrong.append(
+                    f"{entry.id}: {entry.kind}, {entry.source}; the catalogue says {system['kind']}, {system['source']}"
+                )
     assert not wrong

@@ -1,4 +1,5 @@
-"""Claims: of several runs on one results folder exactly one runs a cell, and a dead run's cells are free again."""
+"""Claims: of several runs on one results folder exactly one runs a cell, and a dead run's cells are
+free again."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_a_process_id_that_came_again_is_not_its_predecessor(claims, make_cell):
 
 
 def test_a_claim_from_another_machine_holds_while_it_is_touched(claims, make_cell):
-    """Its process cannot be looked up from here; by the file system's clock, this machine's own does not matter."""
+    """Its process cannot be looked up from here; by the file system's clock, this machine's own
+    does not matter."""
     cell = make_cell()
     write(claims, cell, host="elsewhere", pid=1)
     assert not claims.take(cell)
@@ -90,7 +92,8 @@ def _race(folder, cell, start, won):
 
 @pytest.mark.parametrize("left_behind", [False, True])
 def test_of_many_that_want_a_cell_at_once_one_gets_it(claims, make_cell, left_behind):
-    """Also when all of them find the same dead claim: removing it must not remove the claim of who was quicker."""
+    """Also when all of them find the same dead claim: removing it must not remove the claim of who
+    was quicker."""
     context = multiprocessing.get_context("fork")
     for round in range(5):
         cell = make_cell(seed=round)

@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(autouse=True)
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugin file, cells that end as their architecture's name says, and a working directory of the test's own."""
+    """A plugin file, cells that end as their architecture's name says, and a working directory of
+    the test's own."""
     monkeypatch.setattr(registry, "_plugins", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="fake_cells:run_cell"))
@@ -69,7 +70,9 @@ def fresh(*arguments: str) -> tuple[str, set[str]]:
         "    heavy = {'torch', 'mlflow', 'datasets', 'pandas', 'pytorch_lightning', 'numpy'} & set(sys.modules)\n"
         "    print(','.join(heavy), file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     return done.stdout, set(filter(None, done.stderr.splitlines()[-1].split(",")))
 
 
@@ -159,8 +162,11 @@ def test_a_grid_runs_and_the_same_command_again_does_nothing(run):
 
 
 def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, monkeypatch):
-    """What was asked for must hold from the first cell to the last, or be refused: nobody can see it from the figures."""
-    monkeypatch.setattr(machine, "NAME", f"test-{uuid.uuid4().hex[:8]}")  # apart from the runs of the tests beside this one
+    """What was asked for must hold from the first cell to the last, or be refused: nobody can see
+    it from the figures."""
+    monkeypatch.setattr(
+        machine, "NAME", f"test-{uuid.uuid4().hex[:8]}"
+    )  # apart from the runs of the tests beside this one
     seen, workers = [], []
     original = local.run
 
@@ -277,7 +283,16 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
     (tmp_path / "checkout/pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     command("new", "my_model", "--kind", kind)
     for arguments in (["check"], ["format", "--check"]):
-        lint = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--no-cache", "--config", str(ROOT / "pyproject.toml")]
+        lint = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *arguments,
+            "--quiet",
+            "--no-cache",
+            "--config",
+            str(ROOT / "pyproject.toml"),
+        ]
         lint += [str(folder), str(tmp_path / "checkout")]
         done = subprocess.run(lint, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
@@ -329,7 +344,12 @@ def test_a_text_encoder_is_added_by_one_file(tmp_path):
     def archbench(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "harness.cli", *arguments]
         return subprocess.run(
-            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+            command,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     assert archbench("new", "one_file", "--kind", "text", "--out", "mine").returncode == 0
@@ -337,7 +357,19 @@ def test_a_text_encoder_is_added_by_one_file(tmp_path):
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "failed" not in checked.stdout
     ran = archbench(
-        "run", "-a", "one_file", "-t", "sst2", "--plugin", "mine/one_file.py", "--max-train", "200", "--mlflow", "none", "--seeds", "0"
+        "run",
+        "-a",
+        "one_file",
+        "-t",
+        "sst2",
+        "--plugin",
+        "mine/one_file.py",
+        "--max-train",
+        "200",
+        "--mlflow",
+        "none",
+        "--seeds",
+        "0",
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [record] = Store(tmp_path / "results").all()
@@ -362,7 +394,8 @@ def test_doctor_finds_this_machine_in_order(command):
 
 
 def test_doctor_names_what_is_wrong(command, tmp_path):
-    """A data folder with one readable corpus of many, a results folder in the way, a plugin that fails."""
+    """A data folder with one readable corpus of many, a results folder in the way, a plugin that
+    fails."""
     trees = tmp_path / "data/sst/trees"
     trees.mkdir(parents=True)
     for split in ("train", "dev", "test"):
@@ -378,7 +411,8 @@ def test_doctor_names_what_is_wrong(command, tmp_path):
 
 
 def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
-    """The files were corrected since: the old score must not be taken for a result of the new ones, nor be lost."""
+    """The files were corrected since: the old score must not be taken for a result of the new ones,
+    nor be lost."""
     from harness.freshness import DataFolder
 
     grid = ("-a", "toy_text", "-t", "toy_topic", "--tier", "local", "--data-dir", str(tmp_path))

@@ -20,14 +20,16 @@ def board() -> Board:
 
 
 def test_every_committed_record_is_sound_and_comes_from_a_commit(board):
-    """A record of changed code cannot be repeated by anybody; one that was cut short is no result."""
+    """A record of changed code cannot be repeated by anybody; one that was cut short is no
+    result."""
     assert not board.store.damaged
     assert [r.key for r in board.records if r.dirty or not r.commit] == []
     assert [(r.architecture, r.task, r.seed) for r in board.records if r.status == "interrupted"] == []
 
 
 def test_every_score_has_its_predictions_and_outcomes(board):
-    """Without them there is no rescoring, no interval and no paired test; `archbench rescore` makes the outcomes."""
+    """Without them there is no rescoring, no interval and no paired test; `archbench rescore` makes
+    the outcomes."""
     units: dict[str, list[str]] = {}
     for record in board.records:
         if record.status == "ok":

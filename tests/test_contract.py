@@ -15,14 +15,16 @@ ARCHITECTURES = registry.entries("architectures")
 
 @pytest.mark.parametrize("id", ARCHITECTURES)
 def test_plugin_keeps_to_the_contract(id: str) -> None:
-    """A model that fails here would give wrong numbers: padding in its scores, parameters that never train, no determinism."""
+    """A model that fails here would give wrong numbers: padding in its scores, parameters that
+    never train, no determinism."""
     failed = [f"{result.name}: {result.message}" for result in check(ARCHITECTURES[id]) if not result.passed]
     assert not failed, "\n".join(failed)
 
 
 @pytest.mark.parametrize("sort", ["architectures", "tasks"])
 def test_what_the_listing_parsed_is_what_is_registered(sort: registry.Sort) -> None:
-    """`archbench list` reads source text; it must not tell another story than the imported plugin."""
+    """`archbench list` reads source text; it must not tell another story than the imported
+    plugin."""
     for id, entry in registry.entries(sort).items():
         registry.load(entry)
         assert dict(entry.options) == registry.registered(sort, id), id

@@ -1,4 +1,5 @@
-"""Encoded corpora: fitted on train alone, test out of reach, caps that are the same for all, a cache that never lies."""
+"""Encoded corpora: fitted on train alone, test out of reach, caps that are the same for all, a
+cache that never lies."""
 
 from __future__ import annotations
 
@@ -19,13 +20,23 @@ from harness.training import Training, fit
 from harness.views.words import UNKNOWN, Words
 
 SETTINGS = dict(
-    optimizer="adam", batch_size=8, epochs=2, patience=3, weight_decay=0.0, momentum=0.0, clip=5.0, lr_schedule="constant", decay=0.0
+    optimizer="adam",
+    batch_size=8,
+    epochs=2,
+    patience=3,
+    weight_decay=0.0,
+    momentum=0.0,
+    clip=5.0,
+    lr_schedule="constant",
+    decay=0.0,
 ) | dict(warmup_steps=0)
 
 
 def arrays(columns) -> dict[str, list]:
     """The columns of an encoded split as lists."""
-    return {n: [c.values.tolist(), c.offsets.tolist()] if isinstance(c, Ragged) else c.tolist() for n, c in columns.items()}
+    return {
+        n: [c.values.tolist(), c.offsets.tolist()] if isinstance(c, Ragged) else c.tolist() for n, c in columns.items()
+    }
 
 
 # --- what is seen when ---
@@ -42,11 +53,14 @@ def test_a_word_of_dev_or_test_alone_is_unknown(split):
 
 
 def test_training_and_selection_never_load_test(tmp_path):
-    """A test split that cannot be read stops nothing but the scoring: so nothing before it can have looked."""
+    """A test split that cannot be read stops nothing but the scoring: so nothing before it can have
+    looked."""
     task = toy_task(test=DataError("test was read"))
     corpus = toy_corpus(task)
     model = toy_model(corpus)
-    training = Training(model, model.loss, corpus.train, corpus.dev, SETTINGS, 0.01, 0, ("accuracy",), "accuracy", False)
+    training = Training(
+        model, model.loss, corpus.train, corpus.dev, SETTINGS, 0.01, 0, ("accuracy",), "accuracy", False
+    )
     assert fit(training, tmp_path, 1, "auto", "32", 2)["epochs"] == 2
     assert "test" not in task.asked and "test" not in corpus.fingerprints
     with pytest.raises(DataError, match="test was read"):
@@ -145,7 +159,9 @@ def test_another_setting_or_other_data_is_another_entry(tmp_path):
     data = entries(tmp_path)
     assert len(data) == len(settings) + 1, "another dev split under the same vocabulary"
     toy_corpus(max_train=20, cache=tmp_path)
-    assert len(entries(tmp_path)) == len(data) + len(before), "another training set gives another vocabulary, so another dev too"
+    assert len(entries(tmp_path)) == len(data) + len(before), (
+        "another training set gives another vocabulary, so another dev too"
+    )
 
 
 def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):
@@ -169,7 +185,8 @@ def test_the_two_texts_of_a_pair_are_cached_apart(tmp_path):
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
 @pytest.mark.parametrize("name", ["ids.values.npy", "checksums.json", "view.json"])
 def test_a_damaged_cache_entry_is_made_again(tmp_path, name, damage):
-    """A full disk or a killed copy must cost a tokenisation, not the cell and not its correctness."""
+    """A full disk or a killed copy must cost a tokenisation, not the cell and not its
+    correctness."""
     whole = toy_corpus(cache=tmp_path)
     before = arrays(whole.train.inputs["text"])  # now: the files that are mapped into memory are about to change
     for file in tmp_path.rglob(name):
@@ -185,7 +202,11 @@ def test_a_damaged_cache_entry_is_made_again(tmp_path, name, damage):
 
 def test_nothing_half_written_is_left_behind(tmp_path):
     toy_corpus(cache=tmp_path)
-    kept = {"view.json", "checksums.json", *(f"{name}.{part}.npy" for name in ("ids", "spellings") for part in ("values", "offsets"))}
+    kept = {
+        "view.json",
+        "checksums.json",
+        *(f"{name}.{part}.npy" for name in ("ids", "spellings") for part in ("values", "offsets")),
+    }
     assert {file.name for file in tmp_path.rglob("*") if file.is_file()} == kept
     assert {folder.name for folder in tmp_path.glob("*/*") if folder.is_dir()} == {"text"}
 
@@ -236,7 +257,8 @@ def test_a_batch_holds_the_rows_that_were_asked_for():
     batch = corpus.train.collate(np.array([7, 0, 3]))
     words = corpus.view.vocabulary.words
     texts = [
-        " ".join(words[i - 2] for i in ids[mask]) for ids, mask in zip(batch.inputs["text"].ids, batch.inputs["text"].mask, strict=True)
+        " ".join(words[i - 2] for i in ids[mask])
+        for ids, mask in zip(batch.inputs["text"].ids, batch.inputs["text"].mask, strict=True)
     ]
     assert texts == [corpus.train.rows[row]["text"] for row in (7, 0, 3)]
     assert [corpus.target.labels[i] for i in batch.target] == [corpus.train.rows[row]["label"] for row in (7, 0, 3)]

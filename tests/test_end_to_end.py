@@ -1,4 +1,5 @@
-"""The command as people use it, in a process and a folder of its own: real architectures, real data of the mini tier, tiny cells."""
+"""The command as people use it, in a process and a folder of its own: real architectures, real data
+of the mini tier, tiny cells."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from harness.registry import Recipe, register
 
 
 @register(
-    "gated_average", name="Gated average", kind="text", paper="none", source="test", year=2026, recipe=Recipe(lr=0.01), tiny={"hidden": 8}
+    "gated_average", name="Gated average", kind="text", paper="none", source="test", year=2026,
+    recipe=Recipe(lr=0.01), tiny={"hidden": 8}
 )
 class GatedAverage(TextEncoder):
     def __init__(self, width: int, hidden: int = 20):
@@ -68,7 +70,9 @@ def archbench(tmp_path: Path) -> Command:
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "harness.cli", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300)
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
 
     return call
 
@@ -78,11 +82,14 @@ def records(folder: Path) -> dict[tuple[str, str], Record]:
 
 
 def runs(folder: Path) -> list:
-    """The cells' runs (not the grids') that MLflow's own client reads from the results folder's database."""
+    """The cells' runs (not the grids') that MLflow's own client reads from the results folder's
+    database."""
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(f"sqlite:///{folder / 'results' / 'mlflow.db'}")
-    found = [run for experiment in client.search_experiments() for run in client.search_runs([experiment.experiment_id])]
+    found = [
+        run for experiment in client.search_experiments() for run in client.search_runs([experiment.experiment_id])
+    ]
     return [run for run in found if "record_key" in run.data.tags]
 
 
@@ -112,13 +119,18 @@ def test_a_grid_runs_is_logged_and_is_not_computed_twice(archbench, tmp_path):
 
 @pytest.mark.slow
 def test_a_plugin_that_raises_and_one_that_hangs_cost_their_own_cells_only(archbench, tmp_path):
-    """The limit is for the cell that hangs alone: a loaded machine may take longer than that for a sound one."""
+    """The limit is for the cell that hangs alone: a loaded machine may take longer than that for a
+    sound one."""
     (tmp_path / "bad.py").write_text(BAD)
     cells = ("-t", "sst2", "--plugin", "bad.py", "--max-train", "100", *NO_MLFLOW)
     limited = archbench("run", "-a", "hangs", "--timeout", "8", *cells)
     done = archbench("run", "-a", "raises,hangs,avg_vectors", "--workers", "2", *cells)
     found = {architecture: record for (architecture, _), record in records(tmp_path).items()}
-    assert {name: record.status for name, record in found.items()} == {"raises": "failed", "hangs": "timeout", "avg_vectors": "ok"}
+    assert {name: record.status for name, record in found.items()} == {
+        "raises": "failed",
+        "hangs": "timeout",
+        "avg_vectors": "ok",
+    }
     assert (limited.returncode, done.returncode) == (1, 1)
     assert (found["raises"].error["type"], found["raises"].error["message"]) == ("RuntimeError", "no such layer")
     assert "no such layer" in (tmp_path / "results" / found["raises"].error["log"]).read_text()
@@ -128,14 +140,17 @@ def test_a_plugin_that_raises_and_one_that_hangs_cost_their_own_cells_only(archb
 
 @pytest.mark.slow
 def test_one_new_file_is_a_new_architecture_and_mlflow_may_be_down(archbench, tmp_path):
-    """`check` says that it is sound, `run --plugin` gives an ok record; the mirror that failed is repaired by `sync`."""
+    """`check` says that it is sound, `run --plugin` gives an ok record; the mirror that failed is
+    repaired by `sync`."""
     (tmp_path / "gated_average.py").write_text(ENCODER)
     checked = archbench("check", "gated_average", "--plugin", "gated_average.py")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "failed" not in checked.stdout and "padding changes nothing" in checked.stdout
 
     unreachable = ("--mlflow", "http://127.0.0.1:9")
-    ran = archbench("run", "-a", "gated_average", "-t", "sst2", "--plugin", "gated_average.py", "--max-train", "100", *unreachable)
+    ran = archbench(
+        "run", "-a", "gated_average", "-t", "sst2", "--plugin", "gated_average.py", "--max-train", "100", *unreachable
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [record] = records(tmp_path).values()
     assert (record.status, record.architecture, record.hyperparameters["hidden"]) == ("ok", "gated_average", 20)

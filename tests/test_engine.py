@@ -1,4 +1,5 @@
-"""The local engine: however a cell ends, there is one record of it, nothing of it is left running, and the grid goes on."""
+"""The local engine: however a cell ends, there is one record of it, nothing of it is left running,
+and the grid goes on."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ FAKE = "fake_cells:run_cell"
 
 @pytest.fixture(autouse=True)
 def light_server(monkeypatch):
-    """These cells need no torch; what is really preloaded is looked at in a process of its own below."""
+    """These cells need no torch; what is really preloaded is looked at in a process of its own
+    below."""
     monkeypatch.setattr(local, "PRELOAD", ["harness.engines.local"])
 
 
@@ -108,14 +110,16 @@ def test_a_fork_server_that_dies_costs_no_cell(make_cell, make_settings):
 
 @pytest.mark.parametrize(("times", "status"), [(1, "ok"), (2, "interrupted")])
 def test_a_cell_that_somebody_kills_is_started_once_more(make_cell, make_settings, times, status):
-    """The kernel's want of memory is no result of a model; and a cell that always ends so must not be tried for ever."""
+    """The kernel's want of memory is no result of a model; and a cell that always ends so must not
+    be tried for ever."""
     record = one(make_cell("killed", hyperparameters={"times": times}), make_settings())
     assert record.status == status
     assert status == "ok" or "SIGKILL" in record.error["message"]
 
 
 def test_a_log_that_grows_without_measure_is_cut(make_cell, make_settings, monkeypatch):
-    """A model that prints in its loop would fill the disk for all others; how it began and ended can still be read."""
+    """A model that prints in its loop would fill the disk for all others; how it began and ended
+    can still be read."""
     monkeypatch.setattr(local, "LOG_LIMIT", 1_000_000)
     monkeypatch.setattr(local, "LOG_HEAD", 50_000)
     cell, settings = make_cell("prints"), make_settings()
@@ -128,7 +132,8 @@ def test_a_log_that_grows_without_measure_is_cut(make_cell, make_settings, monke
 
 
 def test_a_server_that_refuses_for_a_moment_costs_no_cell(make_cell, make_settings, monkeypatch):
-    """A dying fork server still counts as running: asked in that moment it refuses, and the grid must ask again."""
+    """A dying fork server still counts as running: asked in that moment it refuses, and the grid
+    must ask again."""
     start, refusals = ForkServerProcess.start, iter([True, True, False])
 
     def refusing(process):
@@ -164,7 +169,8 @@ def test_workers_run_side_by_side(make_cell, make_settings):
 
 
 def test_a_freed_slot_is_filled_before_the_last_cell_is_followed_up(make_cell, make_settings):
-    """Else a processor would be idle while a record goes to MLflow, which takes as long as a small cell."""
+    """Else a processor would be idle while a record goes to MLflow, which takes as long as a small
+    cell."""
     seen: list[str] = []
     local.run(
         [make_cell(name) for name in ("fine", "fine-2")],
@@ -175,7 +181,14 @@ def test_a_freed_slot_is_filled_before_the_last_cell_is_followed_up(make_cell, m
         ended=lambda record: seen.append(f"{record.architecture} ended"),
         afterwards=lambda record: seen.append(f"{record.architecture} followed up"),
     )
-    assert seen == ["fine started", "fine ended", "fine-2 started", "fine followed up", "fine-2 ended", "fine-2 followed up"]
+    assert seen == [
+        "fine started",
+        "fine ended",
+        "fine-2 started",
+        "fine followed up",
+        "fine-2 ended",
+        "fine-2 followed up",
+    ]
 
 
 def interrupt(times: int, first: float = 0.7) -> threading.Thread:
@@ -218,7 +231,9 @@ def test_a_callback_that_raises_leaves_no_cell_running(make_cell, make_settings)
 
     with pytest.raises(RuntimeError, match="broken callback"):
         local.run([make_cell("sleeps"), make_cell("fine")], make_settings(), workers=2, function=FAKE, ended=ended)
-    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]  # not another test's browser
+    servers = [
+        child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())
+    ]  # not another test's browser
     assert servers
     cells = [process.pid for server in servers for process in server.children(recursive=True)]
     assert all(gone(pid) for pid in cells), "no cell survives its engine"
@@ -240,14 +255,17 @@ print(json.dumps([record.environment, record.error, sorted(set(sys.modules) & {"
 
 
 def test_the_real_fork_server_is_set_up_for_speed_and_safe_to_fork(tmp_path):
-    """Libraries imported, malloc and thread pools set, no second thread; and the parent itself never loads torch."""
+    """Libraries imported, malloc and thread pools set, no second thread; and the parent itself
+    never loads torch."""
     done = subprocess.run([sys.executable, "-c", REAL, str(tmp_path)], capture_output=True, text=True, check=True)
     found, error, heavy = json.loads(done.stdout.splitlines()[-1])
     assert error is None
     assert found["MALLOC_TRIM_THRESHOLD_"] == "536870912"
     assert (found["OMP_NUM_THREADS"], found["PYTHONHASHSEED"]) == ("1", "0")
     assert found["preloaded"] == ["datasets", "evaluate", "pytorch_lightning", "torch"]
-    assert found["server_threads"] == 1, "a library starts a thread when it is imported: a fork would lose it, and its locks"
+    assert found["server_threads"] == 1, (
+        "a library starts a thread when it is imported: a fork would lose it, and its locks"
+    )
     assert found["group"] != os.getpgid(0), "each cell leads a process group of its own"
     assert heavy == []
 
@@ -262,16 +280,20 @@ from harness.records import Cell
 local.PRELOAD, results = ["harness.engines.local"], Path(sys.argv[1])
 settings = Settings(results, None, (), 1, None, None, results / "work", command=f"run {sys.argv[2]}")
 cells = [Cell("sleeps", 1, "sst2", 1, "mini", "smoke", {"seconds": 0.4}, seed) for seed in range(int(sys.argv[3]))]
-print(json.dumps([(r.seed, r.command, r.status) for r in local.run(cells, settings, workers=2, function="fake_cells:run_cell")]))
+records = local.run(cells, settings, workers=2, function="fake_cells:run_cell")
+print(json.dumps([(r.seed, r.command, r.status) for r in records]))
 """
 
 
 def start_run(folder, name: str, cells: int) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", TWO_RUNS, str(folder), name, str(cells)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", TWO_RUNS, str(folder), name, str(cells)], stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_two_runs_on_one_folder_share_the_cells(tmp_path):
-    """Each cell is run by one of them, and both end with all records: nobody waits for ever, nothing is computed twice."""
+    """Each cell is run by one of them, and both end with all records: nobody waits for ever,
+    nothing is computed twice."""
     runs = [start_run(tmp_path, name, 6) for name in ("a", "b")]
     told = [json.loads(run.communicate(timeout=60)[0]) for run in runs]
     for records in told:
@@ -283,7 +305,8 @@ def test_two_runs_on_one_folder_share_the_cells(tmp_path):
 
 
 def test_the_cells_of_a_killed_run_die_with_it_and_are_taken_over(tmp_path):
-    """An orphan would go on writing checkpoints and a record beside the run that took its cell over."""
+    """An orphan would go on writing checkpoints and a record beside the run that took its cell
+    over."""
     killed = start_run(tmp_path, "killed", 1)
     log = tmp_path / "work" / "logs"
     begin = time.monotonic()

@@ -1,4 +1,5 @@
-"""The Ray engine: the same cells as in the local one, and a lost worker costs only its own cell a second start."""
+"""The Ray engine: the same cells as in the local one, and a lost worker costs only its own cell a
+second start."""
 
 from __future__ import annotations
 
@@ -25,13 +26,16 @@ TESTS = str(Path(__file__).parent)
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """A Ray of two cores, which this module's tests share; its workers find this checkout and its tests/ and preload nothing heavy."""
+    """A Ray of two cores, which this module's tests share; its workers find this checkout and its
+    tests/ and preload nothing heavy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("PYTHONPATH", os.pathsep.join((TESTS, str(Path(TESTS).parent))))
         hook = {"worker_process_setup_hook": "ray_cells.light"}
-        context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error", runtime_env=hook)
+        context = ray.init(
+            "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error", runtime_env=hook
+        )
         yield context
         ray.shutdown()
 
@@ -46,7 +50,8 @@ def run(cells, settings, workers=2, **callbacks):
 
 
 def test_a_cell_ends_as_it_does_without_ray(make_cell, make_settings):
-    """Record, predictions and log lie in the driver's results folder, under the names that the record tells."""
+    """Record, predictions and log lie in the driver's results folder, under the names that the
+    record tells."""
     cell, settings = make_cell("predicts"), make_settings()
     [record] = run([cell], settings)
     store = Store(settings.results)
@@ -70,18 +75,24 @@ def test_a_failing_cell_neither_stops_the_grid_nor_is_it_run_again(make_cell, ma
 
 
 def test_a_lost_worker_has_only_its_own_cell_run_again(make_cell, make_settings):
-    """kill -9 of Ray's worker, while a neighbour runs: every cell ends ok, none is lost, none is recorded twice."""
+    """kill -9 of Ray's worker, while a neighbour runs: every cell ends ok, none is lost, none is
+    recorded twice."""
     settings = make_settings()
     cells = [make_cell("sleeps", hyperparameters={"seconds": 1.0}), make_cell("kills_worker"), make_cell("fine")]
     records = run(cells, settings)
-    assert sorted((r.architecture, r.status) for r in records) == [("fine", "ok"), ("kills_worker", "ok"), ("sleeps", "ok")]
+    assert sorted((r.architecture, r.status) for r in records) == [
+        ("fine", "ok"),
+        ("kills_worker", "ok"),
+        ("sleeps", "ok"),
+    ]
     assert sorted(attempts(settings)) == ["fine", "kills_worker", "kills_worker", "sleeps"]
     assert len(list((settings.results / "records").rglob("*.json"))) == 3
     assert not list((settings.work / "claims").glob("*.json")), "no claim is left"
 
 
 def test_a_node_that_ends_a_worker_politely_loses_no_cell(make_cell, make_settings):
-    """A spot machine gets TERM first: the cell is run elsewhere, and nobody reads "stopped by the user" who stopped nothing."""
+    """A spot machine gets TERM first: the cell is run elsewhere, and nobody reads "stopped by the
+    user" who stopped nothing."""
     settings = make_settings()
     [record] = run([make_cell("stops_worker")], settings)
     assert record.status == "ok"
@@ -103,7 +114,8 @@ def test_limits_hold_on_the_node(make_cell, make_settings):
 
 
 def test_a_cell_does_not_load_ray(make_cell, make_settings):
-    """Its process is forked from a server without Ray, and must not import the main module of Ray's worker: a second for every cell."""
+    """Its process is forked from a server without Ray, and must not import the main module of Ray's
+    worker: a second for every cell."""
     [record] = run([make_cell("modules")], make_settings())
     assert record.environment["ray"] is False
 
@@ -140,7 +152,11 @@ def test_two_ctrl_c_end_running_cells_as_interrupted_and_leave_no_process(make_c
     thread.join()
     assert [(r.architecture, r.status) for r in records] == [("sleeps", "interrupted")]
     assert time.monotonic() - begin < 15
-    [pid] = [int(p) for name, p in map(str.split, (engine.node_folder(settings) / "attempts").read_text().splitlines()) if name == "sleeps"]
+    [pid] = [
+        int(p)
+        for name, p in map(str.split, (engine.node_folder(settings) / "attempts").read_text().splitlines())
+        if name == "sleeps"
+    ]
     for _ in range(50):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return
@@ -167,22 +183,36 @@ def test_two_cells_at_a_time_on_two_cores():
 
 
 def test_an_address_that_does_not_answer_is_named():
-    """Ray itself would end the process, after a while and with words about its own parts. A process of its own: this one is connected."""
+    """Ray itself would end the process, after a while and with words about its own parts. A process
+    of its own: this one is connected."""
     code = "from harness.engines import ray; ray.default_workers(1, 1)"
     environment = os.environ | {"RAY_ADDRESS": "127.0.0.1:1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
     assert "UsageError: --engine ray: RAY_ADDRESS=127.0.0.1:1: no Ray cluster answers there" in done.stderr
 
 
 @pytest.mark.slow
 def test_the_command_runs_real_cells_on_a_cluster_that_is_there(cluster, tmp_path):
     """RAY_ADDRESS says which; the scores are those of the local engine."""
-    command = [str(Path(sys.executable).parent / "archbench"), "run", "-a", "avg_vectors,naive_bayes", "-t", "sst2", "--max-train", "200"]
+    command = [
+        str(Path(sys.executable).parent / "archbench"),
+        "run",
+        "-a",
+        "avg_vectors,naive_bayes",
+        "-t",
+        "sst2",
+        "--max-train",
+        "200",
+    ]
     environment = os.environ | {"RAY_ADDRESS": cluster.address_info["gcs_address"]}
 
     def start(name: str) -> subprocess.Popen[str]:
         where = ["--engine", name, "--results", str(tmp_path / name), "--mlflow", "none"]
-        return subprocess.Popen([*command, *where], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            [*command, *where], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     scores = {}
     for name, process in {name: start(name) for name in ("ray", "local")}.items():
@@ -190,6 +220,10 @@ def test_the_command_runs_real_cells_on_a_cluster_that_is_there(cluster, tmp_pat
         assert process.returncode == 0, told
         found = [json.loads(path.read_text()) for path in (tmp_path / name / "records").rglob("*.json")]
         scores[name] = {record["architecture"]: record["scores"] for record in found}
-        assert len(list((tmp_path / name).rglob("*.predictions.json.xz"))) == len(list((tmp_path / name).rglob("*.outcomes.json.gz"))) == 2
+        assert (
+            len(list((tmp_path / name).rglob("*.predictions.json.xz")))
+            == len(list((tmp_path / name).rglob("*.outcomes.json.gz")))
+            == 2
+        )
     assert set(scores["ray"]) == {"avg_vectors", "naive_bayes"}
     assert scores["ray"] == scores["local"]

@@ -61,7 +61,8 @@ def test_the_same_files_are_no_reason_to_run_again(folder):
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_a_changed_split_is_named(folder, split):
-    """A score on another test split, or of a model of another training set, would stand beside the new ones."""
+    """A score on another test split, or of a model of another training set, would stand beside the
+    new ones."""
     differing(folder)
     (folder / f"{split}.json").write_text(json.dumps(rows(3, 30)))
     assert differing(folder) == [split]
@@ -74,7 +75,8 @@ def test_the_training_set_is_compared_as_it_was_capped(folder):
 
 
 def test_files_are_read_once_until_one_changes(folder, monkeypatch):
-    """A grid of a thousand finished cells starts at once; reading the corpora of all tasks takes minutes."""
+    """A grid of a thousand finished cells starts at once; reading the corpora of all tasks takes
+    minutes."""
     differing(folder)
     monkeypatch.setattr(DataFolder, "_computed", lambda *_: pytest.fail("computed again"))
     assert differing(folder) == []

@@ -1,4 +1,5 @@
-"""The grid: which cells a command line means, what is in their hyperparameters, and which of them are still to run."""
+"""The grid: which cells a command line means, what is in their hyperparameters, and which of them
+are still to run."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def test_a_variant_fixes_its_own_and_an_override_goes_above_it():
 
 def test_the_protocol_fills_the_training_part():
     assert only("toy_seq", protocol="equal").hyperparameters["training"]["epochs"] == 7, "what the task allows"
-    assert only("toy_seq", protocol="paper").hyperparameters["training"]["learning_rates"] == [0.25], "the architecture's recipe"
+    assert only("toy_seq", protocol="paper").hyperparameters["training"]["learning_rates"] == [0.25], (
+        "the architecture's recipe"
+    )
     changed = only("toy_seq", overrides=["toy_seq.training.learning_rates=0.1,0.2", "*.training.clip=None"])
     assert changed.hyperparameters["training"]["learning_rates"] == [0.1, 0.2]
     assert changed.hyperparameters["training"]["clip"] is None
@@ -177,7 +180,9 @@ def test_a_plugin_that_fails_to_import_is_named_and_the_rest_is_left(tmp_path):
     good, errors = grid.loadable(registry.match("architectures", "toy_text,toy_bad,toy_naked"))
     assert [e.id for e in good] == ["toy_text"]
     assert "no_such_module" in errors[0] and str(bad) in errors[0]
-    assert "harness.kinds" in errors[1] and str(naked) in errors[1], "a class without the base class of its kind is told which"
+    assert "harness.kinds" in errors[1] and str(naked) in errors[1], (
+        "a class without the base class of its kind is told which"
+    )
 
 
 def test_a_decorator_that_fixes_an_unknown_argument_is_named(tmp_path):
@@ -198,10 +203,19 @@ def state(planned, store, **options):
 
 @pytest.mark.parametrize(
     ("status", "again", "retried"),
-    [("ok", 0, 0), ("failed", 0, 1), ("oom", 0, 1), ("timeout", 0, 1), ("diverged", 0, 1), ("interrupted", 1, 1), ("skipped", 1, 1)],
+    [
+        ("ok", 0, 0),
+        ("failed", 0, 1),
+        ("oom", 0, 1),
+        ("timeout", 0, 1),
+        ("diverged", 0, 1),
+        ("interrupted", 1, 1),
+        ("skipped", 1, 1),
+    ],
 )
 def test_the_same_command_resumes(tmp_path, status, again, retried):
-    """Results stand, failures too unless asked; what was interrupted runs again; so does a skip whose reason is gone."""
+    """Results stand, failures too unless asked; what was interrupted runs again; so does a skip
+    whose reason is gone."""
     store, planned = Store(tmp_path / "results"), plan()
     assert state(planned, store) == (1, 0, 0, 0)
     store.write(Record.skeleton(planned[0].cell, status))

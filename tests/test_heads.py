@@ -1,4 +1,5 @@
-"""Heads: losses and decoding against plain Python, with encoders that return what the test gives them."""
+"""Heads: losses and decoding against plain Python, with encoders that return what the test gives
+them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,16 @@ from harness.heads import (
     node_classes,
     text_vector,
 )
-from harness.kinds import Encoder, Generator, PairEncoder, PretrainedEncoder, SequenceEncoder, SpanScores, TextEncoder, pool
+from harness.kinds import (
+    Encoder,
+    Generator,
+    PairEncoder,
+    PretrainedEncoder,
+    SequenceEncoder,
+    SpanScores,
+    TextEncoder,
+    pool,
+)
 from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
 from harness.views.subwords import SubwordBatch
 from harness.views.words import WordBatch
@@ -86,7 +96,8 @@ def batch(rows: int) -> Batch:
 # pooling
 
 STATES = torch.tensor([[[1.0, -5.0, 3.0, 4.0], [-2.0, -6.0, 5.0, 6.0], [9.0, 9.0, 9.0, 9.0]], [[7.0] * 4] * 3])
-"""Two texts of three positions; what lies behind their 2 and 0 real positions is larger than all else."""
+"""Two texts of three positions; what lies behind their 2 and 0 real positions is larger than all
+else."""
 
 
 @pytest.mark.parametrize(
@@ -161,7 +172,9 @@ def test_rows_of_the_softmax_layer_are_rescaled_to_the_norm_that_the_encoder_ask
     torch.testing.assert_close(head.output.weight.data, torch.tensor([[1.2, 1.6, 0.0], [0.0, 1.0, 0.0]]))
 
 
-@pytest.mark.parametrize("make", [lambda encoder: Match(encoder, classes("a", "b")), lambda encoder: Rank(encoder, RankTarget())])
+@pytest.mark.parametrize(
+    "make", [lambda encoder: Match(encoder, classes("a", "b")), lambda encoder: Rank(encoder, RankTarget())]
+)
 def test_twin_texts_are_joined_with_their_difference_and_product(make):
     u, v = torch.tensor([[[1.0, -2.0]]]), torch.tensor([[[3.0, 5.0]]])
     encoder = Identity(2)
@@ -217,11 +230,17 @@ def test_node_labels_of_two_classes_lie_on_each_side_of_neutral():
     for names in (["negative", "positive"], ["positive", "negative"]):
         found = node_classes(torch.tensor([0, 1, 2, 3, 4, -1]), 2, names).tolist()
         assert found[2] == found[5] == IGNORED
-        assert [names[i] for i in (found[0], found[1], found[3], found[4])] == ["negative", "negative", "positive", "positive"]
+        assert [names[i] for i in (found[0], found[1], found[3], found[4])] == [
+            "negative",
+            "negative",
+            "positive",
+            "positive",
+        ]
 
 
 def test_tree_loss_is_the_mean_over_labelled_nodes_with_the_texts_label_at_the_root():
-    """A neutral inner node has no class among two; the root takes the row's label even where its own is absent."""
+    """A neutral inner node has no class among two; the root takes the row's label even where its
+    own is absent."""
     encoder = SimpleNamespace(size=2, head_bias=True, head_max_norm=None, nodes=lambda trees: trees.states)
     head = ClassifyTree(encoder, classes("negative", "positive"))
     trees = SimpleNamespace(states=torch.randn(5, 2), roots=torch.tensor([2, 4]), labels=torch.tensor([4, 2, -1, 1, 4]))
@@ -273,11 +292,14 @@ def pieces(lengths: list[int], firsts: list[list[int]]) -> SubwordBatch:
     positions = torch.tensor([row + [0] * (int(counts.max()) - len(row)) for row in firsts])
     mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     zeros = torch.zeros(mask.shape, dtype=torch.long)
-    return SubwordBatch(zeros, mask, zeros, torch.tensor(lengths), positions, torch.arange(positions.shape[1]) < counts[:, None])
+    return SubwordBatch(
+        zeros, mask, zeros, torch.tensor(lengths), positions, torch.arange(positions.shape[1]) < counts[:, None]
+    )
 
 
 def test_the_first_piece_of_a_word_is_tagged():
-    """Reading another piece, or all of them, would shift the tags of every word behind a split one."""
+    """Reading another piece, or all of them, would shift the tags of every word behind a split
+    one."""
     encoder = PieceNumbers(6)
     head = TagJoined(encoder, tags("A", "B", "C"))
     text = pieces([6, 4], [[1, 3, 4], [1]])
@@ -295,7 +317,10 @@ numbers = st.one_of(st.just(-INF), st.integers(-6, 6).map(lambda n: n / 2))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 8).flatmap(lambda n: st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)), st.integers(1, 9))
+@given(
+    st.integers(1, 8).flatmap(lambda n: st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)),
+    st.integers(1, 9),
+)
 @example([(0.0, 3.0), (5.0, 1.0)], 9)  # the best end stands before the best start
 @example([(9.0, 0.0), (0.0, 0.0), (0.0, 9.0)], 2)  # the best start and end are too far apart
 def test_best_span_is_that_of_a_double_loop(scores, longest):
@@ -359,7 +384,8 @@ def test_a_score_for_no_answer_is_left_out_where_every_question_has_one():
 @pytest.mark.parametrize("unanswerable", [False, True])
 @pytest.mark.parametrize("cut", [(IGNORED, IGNORED), (7, 8), (2, 2)])
 def test_an_answer_behind_the_cut_of_its_passage_adds_nothing(cut, unanswerable):
-    """Marked by the target, beyond the last position, or at padding: its gradient would otherwise be infinite, or pull to a wrong word."""
+    """Marked by the target, beyond the last position, or at padding: its gradient would otherwise
+    be infinite, or pull to a wrong word."""
     start = [[1.0, 2.0, -INF], [0.5, -1.0, -INF]]
     encoder, head = reader(start, start, unanswerable, no_answer=[0.0, 0.0])
     outputs = head(encoder, INPUTS)
@@ -379,7 +405,8 @@ def test_answers_are_cut_out_of_the_passage_or_empty_when_no_answer_scores_highe
 
 
 def test_passage_words_attend_over_the_question_and_padding_is_no_position():
-    """u = [h; attended]: without the question half, every question about a passage would get one answer."""
+    """u = [h; attended]: without the question half, every question about a passage would get one
+    answer."""
     torch.manual_seed(0)
     encoder, target = Identity(3), SpanTarget()
     target.unanswerable = False
@@ -390,7 +417,9 @@ def test_passage_words_attend_over_the_question_and_padding_is_no_position():
     attention = head.attention
     for position in range(2):
         h = passage[0, position]
-        energies = torch.cat([attention.score(torch.tanh(attention.query(h) + attention.key(s))) for s in question[0, :3]])
+        energies = torch.cat(
+            [attention.score(torch.tanh(attention.query(h) + attention.key(s))) for s in question[0, :3]]
+        )
         u = torch.cat([h, energies.softmax(0) @ question[0, :3]])
         start, end = head.output(u)
         torch.testing.assert_close(scores.start[0, position], start)
@@ -399,7 +428,8 @@ def test_passage_words_attend_over_the_question_and_padding_is_no_position():
 
 
 def test_in_a_joined_sequence_the_second_texts_pieces_are_the_positions():
-    """Counting from the start of the sequence would copy an answer from as many pieces to the right as the question has."""
+    """Counting from the start of the sequence would copy an answer from as many pieces to the right
+    as the question has."""
     encoder, target = PieceNumbers(8), SpanTarget()
     target.unanswerable = True
     head = ExtractJoined(encoder, target)
@@ -415,7 +445,8 @@ def test_in_a_joined_sequence_the_second_texts_pieces_are_the_positions():
 
 
 class Chain(Generator):
-    """The next symbol depends on the last one and on the source's first vector: scores (symbols, symbols) plus that vector."""
+    """The next symbol depends on the last one and on the source's first vector: scores (symbols,
+    symbols) plus that vector."""
 
     def __init__(self, table: Tensor, beam: int = 1):
         super().__init__()
@@ -449,7 +480,9 @@ def test_generation_loss_starts_after_the_start_symbol_ends_with_the_end_symbol_
     target = torch.tensor([[A, B], [0, 0], [B, 0]]), torch.tensor([2, 0, 1])
     loss = head.loss(encoder, head(encoder, {"text": source}), target)
     steps = [(0, START, A), (0, A, B), (0, B, END), (1, START, END), (2, START, B), (2, B, END)]
-    expected = [-F.log_softmax(encoder.table[before] + source.vectors[row, 0], -1)[after] for row, before, after in steps]
+    expected = [
+        -F.log_softmax(encoder.table[before] + source.vectors[row, 0], -1)[after] for row, before, after in steps
+    ]
     torch.testing.assert_close(loss, torch.stack(expected).mean())
 
 
@@ -491,7 +524,8 @@ def test_an_answer_whose_end_is_cut_adds_nothing():
 
 
 def test_a_chunk_scheme_forbids_what_breaks_it():
-    """With a scheme, no decoded sentence has an inside without its begin, whatever the emissions say."""
+    """With a scheme, no decoded sentence has an inside without its begin, whatever the emissions
+    say."""
     target = TagTarget()
     target.labels = ["B-PER", "I-PER", "O"]
     tagger = BiLSTMCRF(4, 3, hidden=2, scheme="BIO")

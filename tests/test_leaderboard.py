@@ -1,4 +1,5 @@
-"""The leaderboard on hand-made records: a wrong table here misleads everybody who only reads results."""
+"""The leaderboard on hand-made records: a wrong table here misleads everybody who only reads
+results."""
 
 from __future__ import annotations
 
@@ -67,14 +68,16 @@ class Pages:
         return (self.out / name).read_text(encoding="utf-8")
 
     def rows(self, table: str) -> list[list[str]]:
-        """Cells of the Markdown table below the heading that starts with ``table``, the columns first."""
+        """Cells of the Markdown table below the heading that starts with ``table``, the columns
+        first."""
         section = re.search(rf"^## {re.escape(table)}.*?(?=^## |\Z)", self.text("tables.md"), re.MULTILINE | re.DOTALL)
         assert section, f"there is no table {table}"
         lines = [line for line in section[0].splitlines() if line.startswith("| ") and not line.startswith("| ---")]
         return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
     def cell(self, table: str, method: str, column: str, section: str = "Ours") -> str:
-        """One cell of a Markdown table, in the block whose title starts with ``section``; marks of notes are left out."""
+        """One cell of a Markdown table, in the block whose title starts with ``section``; marks of
+        notes are left out."""
         columns, *rows = self.rows(table)
         inside = False
         for row in rows:
@@ -99,8 +102,11 @@ def build(tmp_path, capsys):
 
 
 def test_seeds_become_a_mean_with_deviation_and_count(build):
-    """Three seeds shown as three rows, or one of them as the result, is what this bench exists to avoid."""
-    pages = build(*(record(score=score, seed=seed) for seed, score in enumerate((0.80, 0.81, 0.82))), record("bilstm", score=0.7))
+    """Three seeds shown as three rows, or one of them as the result, is what this bench exists to
+    avoid."""
+    pages = build(
+        *(record(score=score, seed=seed) for seed, score in enumerate((0.80, 0.81, 0.82))), record("bilstm", score=0.7)
+    )
     assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "**81.0 ± 1.0 (3)**"
     assert pages.cell("Table 1", "biLSTM", "SST-2 accuracy") == "70.0 (1)"
     assert "81.0 ± 1.0 (3)" in pages.text("tables.html")
@@ -131,7 +137,8 @@ def test_a_partial_row_is_marked_and_does_not_lead_over_full_rows(build):
 
 
 def test_partial_by_passes_alone_does_not_speak_of_missing_examples(build):
-    """The whole training set in fewer passes: "trained on 1,000 of 1,000 examples" would read as a mistake."""
+    """The whole training set in fewer passes: "trained on 1,000 of 1,000 examples" would read as a
+    mistake."""
     pages = build(record(score=0.8, partial=True, hyperparameters={"limits": {"max_epochs": 3, "max_train": None}}))
     assert "partial: at most 3 passes over the training set" in pages.text("tables.html")
     assert "the official training set has" not in pages.text("tables.html")
@@ -140,7 +147,9 @@ def test_partial_by_passes_alone_does_not_speak_of_missing_examples(build):
 @pytest.mark.parametrize("status", ["failed", "oom", "timeout", "diverged", "interrupted", "skipped"])
 def test_what_did_not_end_ok_is_shown_with_its_word_and_reason(build, status):
     """A silent gap hides models that crash."""
-    pages = build(record(status=status, error={"type": "Cause", "message": "the very reason"}), record("bilstm", score=0.5))
+    pages = build(
+        record(status=status, error={"type": "Cause", "message": "the very reason"}), record("bilstm", score=0.5)
+    )
     assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == status
     for name in ("tables.html", "task-sst2.html", "index.html", "tables.md"):
         assert f"{status}: Cause: the very reason" in pages.text(name), name
@@ -160,7 +169,9 @@ def test_cells_without_a_record_say_so(build):
     assert pages.cell("Table 1", "Deep averaging", "IMDB accuracy") == "–", "there is no such task here"
     front = pages.text("index.html")
     assert "not run" in front
-    assert all(entry.name in front for entry in KNOWN["architectures"]), "the coverage matrix has a row for every architecture"
+    assert all(entry.name in front for entry in KNOWN["architectures"]), (
+        "the coverage matrix has a row for every architecture"
+    )
 
 
 def test_an_ok_record_without_the_score_of_a_column_says_so(build):
@@ -178,20 +189,26 @@ def test_tiers_and_protocols_are_never_in_one_section(build):
         "Ours: tier local, protocol equal",
         "Ours: tier mini, protocol equal",
     ]
-    for section, cell in (("tier local, protocol paper", "**90.0 (1)**"), ("tier local, protocol equal", "**80.0 (1)**")):
+    for section, cell in (
+        ("tier local, protocol paper", "**90.0 (1)**"),
+        ("tier local, protocol equal", "**80.0 (1)**"),
+    ):
         assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy", f"Ours: {section}") == cell
 
 
 def test_the_published_value_stands_beside_ours_on_the_real_corpus_only(build):
     pages = build(record("nse", score=0.79954), record("nse", score=0.9, tier="mini"), record("dan", score=0.7))
     ours = pages.cell("Table 1", "Neural semantic encoder", "SST-2 accuracy", "Ours: tier local")
-    assert ours == "**80.0 (1)**<br>published 89.7, difference −9.7", "the difference of what is shown, as a reader subtracts"
+    assert ours == "**80.0 (1)**<br>published 89.7, difference −9.7", (
+        "the difference of what is shown, as a reader subtracts"
+    )
     assert pages.cell("Table 1", "Neural semantic encoder", "SST-2 accuracy", "Ours: tier mini") == "**90.0 (1)**"
     assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "70.0 (1)", "the survey prints no value for it"
 
 
 def test_every_published_value_is_in_its_table(build):
-    """The survey's rows are what ours are read against: 192 values, those of data sets that are not run here too."""
+    """The survey's rows are what ours are read against: 192 values, those of data sets that are not
+    run here too."""
     pages = build()
     with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
         values = list(csv.DictReader(file))
@@ -218,16 +235,21 @@ def test_classical_methods_are_in_italics_in_published_rows_and_ours(build):
 
 
 def test_text_from_records_cannot_become_markup(build):
-    """Records are copied between machines: an error text or a hyperparameter must not run in the reader's browser."""
+    """Records are copied between machines: an error text or a hyperparameter must not run in the
+    reader's browser."""
     speed = {"train_examples_per_second": 10.0}
     environment = {"device": EVIL}
     pages = build(
-        record(score=0.8, hyperparameters={"inner": EVIL}, command=EVIL, speed=speed, environment=environment, commit=EVIL),
+        record(
+            score=0.8, hyperparameters={"inner": EVIL}, command=EVIL, speed=speed, environment=environment, commit=EVIL
+        ),
         record(score=0.7, hyperparameters={"inner": "plain"}, speed=speed),
         record("bilstm", status="failed", error={"type": "E", "message": EVIL + " | `a` [b](javascript:c) </script>"}),
         record("dan", "fsdd", {EVIL: 0.5, "wer": 0.5}, speed=speed, environment=environment),
     )
-    written = {path.name: path.read_text(encoding="utf-8") for path in pages.out.iterdir() if path.suffix in (".html", ".md")}
+    written = {
+        path.name: path.read_text(encoding="utf-8") for path in pages.out.iterdir() if path.suffix in (".html", ".md")
+    }
     assert {"index.html", "tables.html", "tables.md", "task-sst2.html", "task-fsdd.html"} <= set(written)
     for name, text in written.items():
         assert "<img" not in text, name
@@ -239,7 +261,9 @@ def test_text_from_records_cannot_become_markup(build):
 
 def test_the_second_build_writes_the_same_bytes(build):
     """A page that changes without its records changing cannot be committed or compared."""
-    made = [record(score=0.8, seed=s, speed={"train_examples_per_second": 5.0}) for s in range(2)] + [record("bilstm", status="oom")]
+    made = [record(score=0.8, seed=s, speed={"train_examples_per_second": 5.0}) for s in range(2)] + [
+        record("bilstm", status="oom")
+    ]
     first = {path.name: path.read_bytes() for path in build(*made).out.iterdir()}
     again = {path.name: path.read_bytes() for path in build().out.iterdir()}
     assert first == again
@@ -280,10 +304,16 @@ def test_a_published_value_that_is_no_number_is_named_by_line(tmp_path, capsys):
 
 
 def test_two_settings_of_one_model_are_two_results_that_say_how_they_differ(build):
-    """Averaging over different hidden sizes, or showing the better one, would be a choice made on the test split."""
+    """Averaging over different hidden sizes, or showing the better one, would be a choice made on
+    the test split."""
     training = {"lr": 0.1}
-    pages = build(*(record(score=s, hyperparameters={"hidden": h, "training": training}) for s, h in ((0.8, 50), (0.7, 100))))
-    assert sorted(pages.cell("Table 1", "Deep averaging", "SST-2 accuracy").split("<br>")) == ["**80.0 (1)**", "70.0 (1)"]
+    pages = build(
+        *(record(score=s, hyperparameters={"hidden": h, "training": training}) for s, h in ((0.8, 50), (0.7, 100)))
+    )
+    assert sorted(pages.cell("Table 1", "Deep averaging", "SST-2 accuracy").split("<br>")) == [
+        "**80.0 (1)**",
+        "70.0 (1)",
+    ]
     page = pages.text("tables.html")
     assert "hidden=50" in page
     assert "hidden=100" in page
@@ -308,11 +338,28 @@ def test_deviations_from_the_paper_are_notes_of_the_method(build):
 def test_costs_are_shown_and_never_averaged_over_two_machines(build):
     """The mean of a laptop's and a GPU's speed is the speed of nothing."""
     slow, fast = ({"device": name} for name in ("slow box", "fast box"))
-    cost = {"memory": {"peak_rss_mib": 512.4}, "parameters": {"total": 1234567}, "flops_per_example": 2.5e6, "seconds": {"train": 61.0}}
+    cost = {
+        "memory": {"peak_rss_mib": 512.4},
+        "parameters": {"total": 1234567},
+        "flops_per_example": 2.5e6,
+        "seconds": {"train": 61.0},
+    }
     pages = build(
         record(score=0.8, environment=slow, speed={"train_examples_per_second": 100.0, "unstable": True}, **cost),
-        record(score=0.8, seed=1, environment=fast, speed={"train_examples_per_second": 9000.0, "latency_ms_p50": 1.25}, **cost),
-        record(score=0.8, seed=2, environment=fast, speed={"train_examples_per_second": 7000.0, "latency_ms_p50": 1.75}, **cost),
+        record(
+            score=0.8,
+            seed=1,
+            environment=fast,
+            speed={"train_examples_per_second": 9000.0, "latency_ms_p50": 1.25},
+            **cost,
+        ),
+        record(
+            score=0.8,
+            seed=2,
+            environment=fast,
+            speed={"train_examples_per_second": 7000.0, "latency_ms_p50": 1.75},
+            **cost,
+        ),
     )
     columns, row = pages.rows("SST-2: quality and cost")
     shown = {column: re.sub(r"<sup>.*?</sup>", "", cell) for column, cell in zip(columns, row, strict=True)}
@@ -330,10 +377,16 @@ def test_costs_are_shown_and_never_averaged_over_two_machines(build):
 
 
 def test_speeds_taken_beside_other_cells_are_marked_and_old_ones_say_so(build):
-    """A model that ran alone looks faster than the same model in a full machine; of older records nobody knows."""
+    """A model that ran alone looks faster than the same model in a full machine; of older records
+    nobody knows."""
 
     def fast(architecture: str, **speed: object) -> Record:
-        speed = {"train_examples_per_second": 100.0, "train_spread": 0.125, "latency_ms_p50": 2.0, "unstable": False} | speed
+        speed = {
+            "train_examples_per_second": 100.0,
+            "train_spread": 0.125,
+            "latency_ms_p50": 2.0,
+            "unstable": False,
+        } | speed
         return record(architecture, score=0.8, speed=speed, environment={"device": "box", "load_average": 2.63})
 
     old = fast("nse")
@@ -365,7 +418,8 @@ def test_architectures_and_tasks_that_are_not_registered_here_are_shown(build):
 
 
 def test_pages_ask_nothing_from_the_network(build):
-    """The page is read on trains and in archives; a font or script from a server would also tell who reads it."""
+    """The page is read on trains and in archives; a font or script from a server would also tell
+    who reads it."""
     pages = build(record(score=0.8, speed={"train_examples_per_second": 10.0}))
     for path in pages.out.glob("*.html"):
         text = path.read_text(encoding="utf-8")
@@ -378,7 +432,9 @@ def test_pages_ask_nothing_from_the_network(build):
     assert not re.search(r"url\(|@import", pages.text("archbench.css"))
     for loaded in re.findall(r'load\("([^"]+)"\)', pages.text("archbench.js")):
         assert (pages.out / loaded).stat().st_size > 100_000, loaded
-    assert not re.search(r"\bfetch\(|XMLHttpRequest|import\(|^import |^export ", pages.text("archbench.js"), re.MULTILINE)
+    assert not re.search(
+        r"\bfetch\(|XMLHttpRequest|import\(|^import |^export ", pages.text("archbench.js"), re.MULTILINE
+    )
 
 
 def luminance(colour: str) -> float:
@@ -398,7 +454,9 @@ def test_colours_have_enough_contrast_in_light_and_dark():
     """WCAG AA: 4.5 for text, 3 for what a plot is drawn with and for the edges of controls."""
     assert contrast("#fff", "#000000") == pytest.approx(21)
     css = (ROOT / "harness" / "leaderboard" / "static" / "archbench.css").read_text(encoding="utf-8")
-    schemes = [dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)]
+    schemes = [
+        dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)
+    ]
     assert len(schemes) == 2
     assert set(schemes[0]) == set(schemes[1]), "a colour that one scheme lacks would be the other's"
     for scheme in schemes:
@@ -416,14 +474,17 @@ def test_an_empty_results_folder_gives_the_published_tables(build):
 
 
 def test_building_imports_no_heavy_library(tmp_path):
-    """The page is built in a second, also where torch is not installed; plotly and itables are only copied from."""
+    """The page is built in a second, also where torch is not installed; plotly and itables are only
+    copied from."""
     Store(tmp_path).write(record(score=0.8, speed={"train_examples_per_second": 10.0}))
     code = (
-        "import sys, leaderboard; code = leaderboard.main(sys.argv[1:]);"
-        "heavy = {'torch', 'datasets', 'mlflow', 'evaluate', 'pandas', 'pytorch_lightning', 'plotly', 'itables'} & set(sys.modules);"
-        "sys.exit(str(heavy) if heavy else code)"
+        "import sys, leaderboard; code = leaderboard.main(sys.argv[1:]);heavy = {'torch', 'datasets', 'mlflow',"
+        " 'evaluate', 'pandas', 'pytorch_lightning', 'plotly', 'itables'} & set(sys.modules);sys.exit(str(heavy) if"
+        " heavy else code)"
     )
-    done = subprocess.run([sys.executable, "-c", code, "--results", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--results", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "leaderboard" / "task-sst2.html").is_file()
 

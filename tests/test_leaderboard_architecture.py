@@ -55,11 +55,14 @@ def outcomes(score: float, slices, confusion=None) -> Outcomes:
 
 def add_outcomes(store, made, slices, confusion=None) -> None:
     ids, _ = store.load_predictions(made)
-    store.save_outcomes(made, made.predictions, ids, Outcomes("accuracy", ids, np.ones(len(ids)), np.ones(len(ids)), slices, confusion))
+    store.save_outcomes(
+        made, made.predictions, ids, Outcomes("accuracy", ids, np.ones(len(ids)), np.ones(len(ids)), slices, confusion)
+    )
 
 
 def test_a_result_has_its_score_interval_place_and_every_seed(store):
-    """A mean without its seeds hides the bad one; a place without the number of rivals says nothing."""
+    """A mean without its seeds hides the bad one; a place without the number of rivals says
+    nothing."""
     judged(store, "1" * 60 + "0" * 40, seed=0)
     judged(store, "1" * 70 + "0" * 30, seed=1)
     judged(store, "1" * 99 + "0", architecture="bilstm")
@@ -109,15 +112,28 @@ def test_every_record_has_its_file_settings_and_command(store):
 
 
 def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):
-    """Paper, mechanism of the catalogue, class docstring (read without importing the file) and deviations."""
+    """Paper, mechanism of the catalogue, class docstring (read without importing the file) and
+    deviations."""
     file = tmp_path / "dan.py"
     file.write_text(SOURCE, encoding="utf-8")
     (tmp_path / "catalogue.csv").write_text(
-        "id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,feedforward,text,1,word dropout\n", encoding="utf-8"
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,feedforward,text,1,word"
+        " dropout\n",
+        encoding="utf-8",
     )
     store.write(record(score=0.5))
-    text = html_of(page_of(store, "dan", (architecture("dan", "Deep averaging", file=file, deviations=("no pretrained vectors",)),)))
-    for known in ("Somebody 2015", "<dd>dan.py</dd>", "word dropout", "Averages <code>torch.Tensor</code> rows.", "no pretrained vectors"):
+    text = html_of(
+        page_of(
+            store, "dan", (architecture("dan", "Deep averaging", file=file, deviations=("no pretrained vectors",)),)
+        )
+    )
+    for known in (
+        "Somebody 2015",
+        "<dd>dan.py</dd>",
+        "word dropout",
+        "Averages <code>torch.Tensor</code> rows.",
+        "no pretrained vectors",
+    ):
         assert known in text
     assert "<code>W x</code>" in text
     assert "Not this" not in text
@@ -133,7 +149,8 @@ def test_a_file_that_cannot_be_read_leaves_the_docstring_out(tmp_path):
 
 
 def test_only_architectures_with_records_have_a_page_also_unregistered_ones(store):
-    """Results of a plugin must not vanish on a machine without it; an empty page would be a dead end."""
+    """Results of a plugin must not vanish on a machine without it; an empty page would be a dead
+    end."""
     store.write(record("theirs", score=0.5))
     pages = list(architecture_pages(board_of(store, [architecture("dan", "Deep averaging")], TASKS)))
     assert [page.file for page in pages] == ["architecture-theirs.html"]
@@ -151,7 +168,9 @@ def test_published_values_stand_beside_ours_with_the_difference(store):
     row = cells(page_of(store, "dan", (architecture("dan", "D"),), value), "published", "SST-2 accuracy")
     assert (row["published"], row["method as printed"]) == ("83.2", "DAN [29]")
     ours = [text for column, text in row.items() if column.startswith("ours")]
-    assert ours == ["80.0 (1) / published 83.2, difference −3.2"], "the generated corpus is not what the survey's values are of"
+    assert ours == ["80.0 (1) / published 83.2, difference −3.2"], (
+        "the generated corpus is not what the survey's values are of"
+    )
     assert "from a figure" in html_of(page_of(store, "dan", (architecture("dan", "D"),), value))
 
 
@@ -173,7 +192,8 @@ def test_error_tables_show_parts_units_and_scores(store):
 
 
 def test_the_confusion_matrix_is_the_sum_over_seeds(store):
-    """Rows are the actual classes; a class that one seed alone predicted widens the table for both."""
+    """Rows are the actual classes; a class that one seed alone predicted widens the table for
+    both."""
     first, second = judged(store, "11", seed=0), judged(store, "11", seed=1)
     add_outcomes(store, first, {}, (["a", "b"], [[3, 1], [0, 4]]))
     add_outcomes(store, second, {}, (["a", "b", "c"], [[2, 0, 2], [1, 3, 0], [0, 0, 0]]))
@@ -200,13 +220,18 @@ def test_lengths_are_drawn_in_their_order_and_thin_parts_are_not(store):
 def test_texts_cannot_become_markup(store, tmp_path):
     """Plugins, records and labels of a corpus are other people's texts."""
     (tmp_path / "catalogue.csv").write_text(
-        f'id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,f,text,1,"{EVIL}"\n', encoding="utf-8"
+        f'id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,f,text,1,"{EVIL}"\n',
+        encoding="utf-8",
     )
     made = judged(store, "11", command=EVIL, hyperparameters={"inner": EVIL})
     judged(store, "11", hyperparameters={"inner": "plain"})
-    add_outcomes(store, made, {"length in words": [(EVIL, 30, 0.5), ("b", 30, 0.5)], EVIL: [("x", 1, 1.0)]}, ([EVIL], [[2]]))
+    add_outcomes(
+        store, made, {"length in words": [(EVIL, 30, 0.5), ("b", 30, 0.5)], EVIL: [("x", 1, 1.0)]}, ([EVIL], [[2]])
+    )
     entry = architecture("dan", EVIL, paper=EVIL, deviations=(EVIL,), hyperparameters={"a": EVIL}, source=EVIL)
-    page = page_of(store, "dan", (entry,), Published("1", "dan", EVIL, "sst2", "accuracy", "80.0", False, (EVIL,), "dan"))
+    page = page_of(
+        store, "dan", (entry,), Published("1", "dan", EVIL, "sst2", "accuracy", "80.0", False, (EVIL,), "dan")
+    )
     text = html_of(page)
     assert "<img" not in text
     assert text.count("&lt;img src=x") > 8

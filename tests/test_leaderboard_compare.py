@@ -1,4 +1,5 @@
-"""The data of the compare page: what the reader's browser computes from it is only as right as it is."""
+"""The data of the compare page: what the reader's browser computes from it is only as right as it
+is."""
 
 from __future__ import annotations
 
@@ -104,7 +105,10 @@ def test_two_settings_have_ids_that_a_link_can_hold(store):
     judged(store, "11", hyperparameters={"hidden": 100})
     (fields,) = data(store)
     assert f"dan~{made.key}" in [each["id"] for each in fields["results"]]
-    assert sorted(each["name"] for each in fields["results"]) == ["Deep averaging (hidden=100)", "Deep averaging (hidden=50)"]
+    assert sorted(each["name"] for each in fields["results"]) == [
+        "Deep averaging (hidden=100)",
+        "Deep averaging (hidden=50)",
+    ]
 
 
 def test_nothing_to_find_and_nothing_claimed_is_right():
@@ -129,7 +133,10 @@ def test_predictions_of_the_first_seed_are_short_texts(store):
     judged(store, "01", seed=1)
     made.predictions = store.save_predictions(made, ["unit-0", "unit-1"], ["yes", "w" * 100])
     store.save_outcomes(
-        made, made.predictions, ["unit-0", "unit-1"], Outcomes("accuracy", ["unit-0", "unit-1"], np.eye(2)[0], np.ones(2), {})
+        made,
+        made.predictions,
+        ["unit-0", "unit-1"],
+        Outcomes("accuracy", ["unit-0", "unit-1"], np.eye(2)[0], np.ones(2), {}),
     )
     store.write(made)
     (fields,) = data(store)

@@ -101,7 +101,8 @@ def gaps(store: Store, text: str):
 
 
 def test_gaps_show_every_configuration_with_its_caps(store):
-    """A score of 2,500 sentences beside a paper's, with no word about it, would be a lie by omission."""
+    """A score of 2,500 sentences beside a paper's, with no word about it, would be a lie by
+    omission."""
     limits = {"max_train": 2500, "max_epochs": 5}
     store.write(record("dan", score=0.80, hyperparameters={"limits": limits}))
     store.write(record("dan", score=0.82, hyperparameters={"limits": {"max_train": None, "max_epochs": None}}))

@@ -1,4 +1,5 @@
-"""The exports parse and hold the records' facts; the libraries beside the pages are scripts that load from disk."""
+"""The exports parse and hold the records' facts; the libraries beside the pages are scripts that
+load from disk."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def results(out: Path) -> dict[str, dict[str, Any]]:
 
 def test_csv_and_json_hold_the_same_facts(build):
     """Somebody's own plot of our numbers must show what our pages show."""
-    costs = {"environment": {"device": "box"}, "speed": {"train_examples_per_second": 100.0}, "parameters": {"total": 7}}
+    costs = {
+        "environment": {"device": "box"},
+        "speed": {"train_examples_per_second": 100.0},
+        "parameters": {"total": 7},
+    }
     out = build(
         record("nse", score=0.80, **costs),
         record("nse", score=0.82, seed=1, **costs),
@@ -81,9 +86,15 @@ def test_csv_and_json_hold_the_same_facts(build):
     }
     assert (nse["seeds"], nse["rank"], nse["shares_first_place"], nse["partial"]) == ([0, 1], 1, None, False)
     assert nse["not_ok"] == [{"seed": 2, "status": "oom", "reason": "E: full"}]
-    assert nse["costs"][0] | {"device": "box", "records": 2, "training examples/s": 100.0, "parameters": 7.0} == nse["costs"][0]
+    assert (
+        nse["costs"][0] | {"device": "box", "records": 2, "training examples/s": 100.0, "parameters": 7.0}
+        == nse["costs"][0]
+    )
     score, speed, size = [line for line in lines(out) if line["architecture"] == "nse"]
-    assert {name: score[name] for name in ("metric", "mean", "n", "low", "rank", "published", "difference", "status", "reason")} == {
+    assert {
+        name: score[name]
+        for name in ("metric", "mean", "n", "low", "rank", "published", "difference", "status", "reason")
+    } == {
         "metric": "accuracy",
         "mean": "81.0",
         "n": "2",
@@ -95,19 +106,37 @@ def test_csv_and_json_hold_the_same_facts(build):
         "reason": "E: full",
     }
     assert float(score["sd"]) == pytest.approx(1.41421356)
-    assert (speed["metric"], speed["mean"], speed["device"], speed["rank"]) == ("training examples/s", "100.0", "box", "")
+    assert (speed["metric"], speed["mean"], speed["device"], speed["rank"]) == (
+        "training examples/s",
+        "100.0",
+        "box",
+        "",
+    )
     assert (size["metric"], size["mean"]) == ("parameters", "7.0")
     [failed] = [line for line in lines(out) if line["architecture"] == "dan"]
-    assert (failed["metric"], failed["mean"], failed["status"], failed["reason"]) == ("", "", "failed", "E: broken, truly")
+    assert (failed["metric"], failed["mean"], failed["status"], failed["reason"]) == (
+        "",
+        "",
+        "failed",
+        "E: broken, truly",
+    )
 
 
 def test_speeds_say_what_ran_beside_them(build):
     """Null and "not recorded" are not 0: of an older record nobody knows."""
 
     def fast(architecture: str, seed: int = 0, **speed: object) -> Record:
-        return record(architecture, score=0.8, seed=seed, parameters={"total": 7}, speed={"train_examples_per_second": 100.0} | speed)
+        return record(
+            architecture,
+            score=0.8,
+            seed=seed,
+            parameters={"total": 7},
+            speed={"train_examples_per_second": 100.0} | speed,
+        )
 
-    out = build(fast("dan", beside=0), fast("nse", beside=2, unstable=True), fast("nse", seed=1, beside=1), fast("evil"))
+    out = build(
+        fast("dan", beside=0), fast("nse", beside=2, unstable=True), fast("nse", seed=1, beside=1), fast("evil")
+    )
     costs = {name: result["costs"][0] for name, result in results(out).items()}
     assert {name: (cost["beside"], cost["unstable"]) for name, cost in costs.items()} == {
         "dan": (0, False),
@@ -124,7 +153,11 @@ def test_intervals_and_ties_are_exported(build, tmp_path):
         judged(Store(tmp_path), "1" * right + "0" * (100 - right), architecture=name)
     out = build()
     found = results(out)
-    assert {name: result["shares_first_place"] for name, result in found.items()} == {"nse": True, "dan": True, "evil": False}
+    assert {name: result["shares_first_place"] for name, result in found.items()} == {
+        "nse": True,
+        "dan": True,
+        "evil": False,
+    }
     score = found["nse"]["scores"]["accuracy"]
     assert 0.8 < score["low"] < 0.9 < score["high"] < 0.97
     shown = {line["architecture"]: line for line in lines(out)}
@@ -135,13 +168,18 @@ def test_intervals_and_ties_are_exported(build, tmp_path):
 def test_published_values_are_exported_with_their_notes(build):
     published = json.loads((build() / "leaderboard.json").read_text(encoding="utf-8"))["published"]
     assert len(published) == 192
-    [base] = [value for value in published if (value["architecture"], value["dataset"], value["survey_table"]) == ("bert", "sst2", "1")]
+    [base] = [
+        value
+        for value in published
+        if (value["architecture"], value["dataset"], value["survey_table"]) == ("bert", "sst2", "1")
+    ]
     assert (base["printed"], base["counterpart"]) == ("93.50", "bert_base")
     assert base["notes"]
 
 
 def test_text_from_records_stays_text_in_every_export(build):
-    """A spreadsheet, a page that embeds the JSON, and LaTeX each have their own way to run what they are given."""
+    """A spreadsheet, a page that embeds the JSON, and LaTeX each have their own way to run what
+    they are given."""
     out = build(
         record("evil", score=0.5, hyperparameters={"a": EVIL}),
         record("evil", score=0.6, hyperparameters={"a": "plain"}),
@@ -150,7 +188,9 @@ def test_text_from_records_stays_text_in_every_export(build):
     assert "<" not in (out / "leaderboard.json").read_text(encoding="utf-8")
     assert results(out)["evil"]["name"] == EVIL, "escaped, and the same when read"
     assert {line["name"] for line in lines(out)} == {EVIL, "DAN"}
-    assert [line["reason"] for line in lines(out) if line["architecture"] == "dan"] == [f'E: "quoted", {EVIL} second line']
+    assert [line["reason"] for line in lines(out) if line["architecture"] == "dan"] == [
+        f'E: "quoted", {EVIL} second line'
+    ]
     text = (out / "tables.tex").read_text(encoding="utf-8")
     assert r"\input{" not in text
     assert r"\textless{}img src=x onerror=alert(1)\textgreater{}" in text
@@ -158,7 +198,8 @@ def test_text_from_records_stays_text_in_every_export(build):
 
 
 def balanced(text: str) -> bool:
-    """Whether braces and environments of a LaTeX text close in order; escaped braces do not count."""
+    """Whether braces and environments of a LaTeX text close in order; escaped braces do not
+    count."""
     plain = re.sub(r"\\[{}\\]|^%.*$", "", text, flags=re.MULTILINE)
     depth = 0
     for character in plain:
@@ -175,7 +216,11 @@ def balanced(text: str) -> bool:
 
 
 def test_latex_is_balanced_and_has_a_cell_for_every_column(build):
-    out = build(record("evil", score=0.5), record("nse", score=0.8), record("dan", status="oom", error={"type": EVIL, "message": "["}))
+    out = build(
+        record("evil", score=0.5),
+        record("nse", score=0.8),
+        record("dan", status="oom", error={"type": EVIL, "message": "["}),
+    )
     text = (out / "tables.tex").read_text(encoding="utf-8")
     assert balanced(text)
     for columns, table in re.findall(r"\\begin\{longtable\}\{([lr]+)\}(.*?)\\end\{longtable\}", text, re.DOTALL):
@@ -185,7 +230,14 @@ def test_latex_is_balanced_and_has_a_cell_for_every_column(build):
 
 
 def test_latex_of_a_table_is_as_written_by_hand():
-    rows = [Row("One & two", [[Part("1.0", "best", ("why",)), Part("published 2.0")], [Part("–")]], classical=True, notes=("why",))]
+    rows = [
+        Row(
+            "One & two",
+            [[Part("1.0", "best", ("why",)), Part("published 2.0")], [Part("–")]],
+            classical=True,
+            notes=("why",),
+        )
+    ]
     table = Table("t", "50 %", ["Method", "a_b ↓", "text"], [Block("", rows)], ["Lead."], text_columns=(2,))
     assert latex("T", [], [table]).splitlines()[2:] == [
         r"\subsection*{50 \%}",
@@ -217,9 +269,14 @@ def test_latex_specials_are_replaced_once():
 def test_pdflatex_accepts_the_tables(build, tmp_path):
     out = build(record("evil", score=0.5), record("nse", score=0.8))
     head = r"\documentclass[landscape]{article}\usepackage[T1]{fontenc}\usepackage{booktabs,longtable}\begin{document}"
-    (tmp_path / "all.tex").write_text(head + r"\input{" + str(out / "tables.tex") + r"}\end{document}", encoding="utf-8")
+    (tmp_path / "all.tex").write_text(
+        head + r"\input{" + str(out / "tables.tex") + r"}\end{document}", encoding="utf-8"
+    )
     done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"], cwd=tmp_path, capture_output=True, text=True
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:]
 
@@ -228,9 +285,13 @@ def test_pdflatex_accepts_the_tables(build, tmp_path):
 
 
 def test_an_es_module_becomes_a_script_that_sets_one_global():
-    """Browsers load no module from file://; a bundle that ends otherwise must fail here, not as a table that does not sort."""
+    """Browsers load no module from file://; a bundle that ends otherwise must fail here, not as a
+    table that does not sort."""
     module = "var Gl=1;var $d=Gl+1;export{Gl as one,$d as default,Gl as two};/* licence */\n"
-    assert bundles.as_script(module, "Two") == '(()=>{"use strict";var Gl=1;var $d=Gl+1;window.Two=$d;;/* licence */\n\n})();\n'
+    assert (
+        bundles.as_script(module, "Two")
+        == '(()=>{"use strict";var Gl=1;var $d=Gl+1;window.Two=$d;;/* licence */\n\n})();\n'
+    )
     for other in ("var a=1;", "var a=1;export{a as one};"):
         with pytest.raises(LeaderboardError, match="no default export"):
             bundles.as_script(other, "Two")

@@ -1,4 +1,5 @@
-"""Families over time and ranks across tasks: pictures that a reader takes for the field's history."""
+"""Families over time and ranks across tasks: pictures that a reader takes for the field's
+history."""
 
 from __future__ import annotations
 
@@ -22,14 +23,18 @@ NAMES = [
     architecture("bilstm", "biLSTM", year=2005),
     architecture("dan", "Deep averaging", family="feedforward", year=2015, paper="Iyyer 2015"),
 ]
-TASKS = [task(id, "classify", "accuracy") for id in ("sst2", "sst5", "ag_news", "imdb", "yelp2")] + [task("fsdd", "transcribe", "wer")]
+TASKS = [task(id, "classify", "accuracy") for id in ("sst2", "sst5", "ag_news", "imdb", "yelp2")] + [
+    task("fsdd", "transcribe", "wer")
+]
 
 
 @pytest.fixture
 def store(tmp_path) -> Store:
     (tmp_path / "records").mkdir()
     (tmp_path / "catalogue.csv").write_text(
-        "id,name,year,paper,source,family,kind,wave,defining_mechanism\nxlnet,XLNet,2019,Yang 2019,S,pretrained,plm,4,m\n", encoding="utf-8"
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism\nxlnet,XLNet,2019,Yang"
+        " 2019,S,pretrained,plm,4,m\n",
+        encoding="utf-8",
     )
     return Store(tmp_path)
 
@@ -56,7 +61,8 @@ def points(plot) -> dict[str, list[tuple[int, float]]]:
 
 
 def test_ours_and_published_stand_at_the_year_of_the_architecture(store):
-    """A published value takes its year from the registered architecture, or from the catalogue where it is not built here."""
+    """A published value takes its year from the registered architecture, or from the catalogue
+    where it is not built here."""
     three(store)
     (only,) = stories(store, published("dan", "83.2"), published("xlnet", "96.8"), published("nobody", "50.0"))
     assert only.title == "SST-2: tier local, protocol equal"
@@ -86,7 +92,10 @@ def test_a_family_has_one_colour_ours_filled_and_published_open(store):
 
 
 def test_for_error_rates_the_best_so_far_goes_down():
-    many = [Point(year, score, "n", "f", "", "ours", True) for year, score in ((2016, 5.0), (2014, 9.0), (2015, 10.0), (2016, 7.0))]
+    many = [
+        Point(year, score, "n", "f", "", "ours", True)
+        for year, score in ((2016, 5.0), (2014, 9.0), (2015, 10.0), (2016, 7.0))
+    ]
     assert best_so_far(many, lower=True) == [(2014, 9.0), (2015, 9.0), (2016, 5.0)]
     assert best_so_far(many, lower=False) == [(2014, 9.0), (2015, 10.0), (2016, 10.0)]
 
@@ -102,9 +111,18 @@ def test_a_result_on_less_data_is_a_point_but_not_the_best_so_far(store):
 
 def test_a_generated_corpus_is_not_drawn_beside_published_values(store):
     three(store, tier="mini")
-    titles = {each.title: points(each.plot) for each in stories(store, *(published(name, "80.0") for name in ("count", "bilstm", "dan")))}
-    assert list(titles) == ["SST-2: tier mini (generated corpus, not the published data), protocol equal", "SST-2: published values alone"]
-    assert not any("published" in trace for trace in titles["SST-2: tier mini (generated corpus, not the published data), protocol equal"])
+    titles = {
+        each.title: points(each.plot)
+        for each in stories(store, *(published(name, "80.0") for name in ("count", "bilstm", "dan")))
+    }
+    assert list(titles) == [
+        "SST-2: tier mini (generated corpus, not the published data), protocol equal",
+        "SST-2: published values alone",
+    ]
+    assert not any(
+        "published" in trace
+        for trace in titles["SST-2: tier mini (generated corpus, not the published data), protocol equal"]
+    )
 
 
 def test_two_results_or_one_year_make_no_picture(store):
@@ -143,7 +161,8 @@ def test_too_few_common_tasks_are_said_to_be_too_few(store):
 
 
 def test_bars_join_neighbours_within_the_critical_difference():
-    """Each bar is as long as it may be; one that lies in another, or holds one alone, is not drawn."""
+    """Each bar is as long as it may be; one that lies in another, or holds one alone, is not
+    drawn."""
     assert groups([1.0, 1.5, 2.5, 4.0], cd=1.5) == [(0, 2), (2, 3)]
     assert groups([1.0, 3.0, 5.0], cd=1.0) == []
     assert groups([1.0, 1.1, 1.2], cd=5.0) == [(0, 2)]

@@ -1,4 +1,5 @@
-"""A task's page, the front page and published notes, against records made by hand: who leads, by how much, and at what cost."""
+"""A task's page, the front page and published notes, against records made by hand: who leads, by
+how much, and at what cost."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def known(monkeypatch):
         architecture("nse", EVIL, family="memory"),
         architecture("bert", "BERT", family="pretrained"),
     ]
-    register_alone(monkeypatch, architectures, [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")])
+    register_alone(
+        monkeypatch, architectures, [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")]
+    )
 
 
 @pytest.fixture
@@ -68,7 +71,9 @@ def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(st
         ["2, shares first place"],
         ["3"],
     ]
-    assert table.lead == ["2 of 3 results tested share the first place, since chance may explain their distance: BILSTM; DAN."]
+    assert table.lead == [
+        "2 of 3 results tested share the first place, since chance may explain their distance: BILSTM; DAN."
+    ]
     low, high = map(float, cell(table, "BILSTM", "95 % interval")[0].split(" to "))
     assert 80 < low < 90 < high < 97
     summary = best_table(read(store.folder))
@@ -82,7 +87,9 @@ def test_a_lead_that_is_more_than_chance_is_called_so(store):
     judged(store, "1" * 40 + "0" * 60, architecture="bilstm")
     [table] = task_tables(read(store.folder), "sst2")
     assert cell(table, "DAN", "rank") == ["1"]
-    assert table.lead == ["The lead of DAN is more than chance: each of the other results tested here (1) differs from it significantly."]
+    assert table.lead == [
+        "The lead of DAN is more than chance: each of the other results tested here (1) differs from it significantly."
+    ]
     assert cell(best_table(read(store.folder)), "SST-2", "shares the first place") == ["none"]
 
 
@@ -121,7 +128,10 @@ def test_equal_scores_share_a_rank_and_partial_ones_have_none(store):
 def test_the_lowest_error_rate_has_the_first_rank(store):
     made = board(store, record("dan", "fsdd", {"wer": 0.3}), record("bilstm", "fsdd", {"wer": 0.2}))
     found = made.results(SECTION, "fsdd")
-    assert {found[i][0]: rank for i, rank in ranks([result for _, result in found], "wer").items()} == {"bilstm": 1, "dan": 2}
+    assert {found[i][0]: rank for i, rank in ranks([result for _, result in found], "wer").items()} == {
+        "bilstm": 1,
+        "dan": 2,
+    }
 
 
 # --- a table that sorts ---
@@ -129,7 +139,9 @@ def test_the_lowest_error_rate_has_the_first_rank(store):
 
 def test_every_section_is_a_table_of_its_own(store):
     """Sorting within one table must never mix the real corpus with the generated one."""
-    tables = task_tables(board(store, record(score=0.8), record(score=0.9, tier="mini"), record(score=0.7, protocol="paper")), "sst2")
+    tables = task_tables(
+        board(store, record(score=0.8), record(score=0.9, tier="mini"), record(score=0.7, protocol="paper")), "sst2"
+    )
     assert [table.title for table in tables] == [
         "SST-2: quality and cost, tier local, protocol paper",
         "SST-2: quality and cost, tier local, protocol equal",
@@ -140,7 +152,11 @@ def test_every_section_is_a_table_of_its_own(store):
 
 def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
     """As text, 9 comes after 10, and 1.5 M after 200 k."""
-    costs = {"parameters": {"total": 1500000}, "flops_per_example": 2.5e6, "speed": {"train_examples_per_second": 1234.5}}
+    costs = {
+        "parameters": {"total": 1500000},
+        "flops_per_example": 2.5e6,
+        "speed": {"train_examples_per_second": 1234.5},
+    }
     failed = record("bilstm", status="oom", error={"type": "E", "message": "no memory"})
     board(store, record("dan", score=0.8, **costs), record("bert", score=0.0), failed)
     leaderboard.main(["--results", str(store.folder)])
@@ -155,7 +171,9 @@ def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
     first = {name: order and order[1] for name, order in zip(columns[1:], orders[0], strict=True)}
     assert (first["accuracy"], first["parameters"], first["FLOPs/example"]) == ("80.0", "1500000.0", "2500000.0")
     assert first["training examples/s"] == "1234.5"
-    assert {name: order and order[1] for name, order in zip(columns[1:], orders[1], strict=True)}["accuracy"] == "0.0", "zero is a score"
+    assert {name: order and order[1] for name, order in zip(columns[1:], orders[1], strict=True)}[
+        "accuracy"
+    ] == "0.0", "zero is a score"
     assert {order[1] for order in orders[2] if order} == {""}
     assert re.findall(r"data-filter>(.*?)</th>", table) == ["family", "kind"]
 
@@ -165,21 +183,42 @@ def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
 
 def test_the_pareto_front_is_what_no_other_beats_in_both():
     """A dominated point on the line would be recommended to somebody who pays for it."""
-    points = [Point(cost, score, 0.0, str(cost), "") for cost, score in ((1, 90), (2, 80), (2, 85), (3, 90), (4, 70), (5, 60))]
-    assert [(p.cost, p.score) for p in front(points, more_is_better=True, lower_is_better=False)] == [(5, 60), (4, 70), (3, 90)]
+    points = [
+        Point(cost, score, 0.0, str(cost), "") for cost, score in ((1, 90), (2, 80), (2, 85), (3, 90), (4, 70), (5, 60))
+    ]
+    assert [(p.cost, p.score) for p in front(points, more_is_better=True, lower_is_better=False)] == [
+        (5, 60),
+        (4, 70),
+        (3, 90),
+    ]
     assert [(p.cost, p.score) for p in front(points, more_is_better=False, lower_is_better=False)] == [(1, 90)]
-    assert [(p.cost, p.score) for p in front(points, more_is_better=False, lower_is_better=True)] == [(1, 90), (2, 80), (4, 70), (5, 60)]
+    assert [(p.cost, p.score) for p in front(points, more_is_better=False, lower_is_better=True)] == [
+        (1, 90),
+        (2, 80),
+        (4, 70),
+        (5, 60),
+    ]
     assert front([], more_is_better=True, lower_is_better=True) == []
 
 
 def test_plots_hold_the_values_of_the_records(store):
     curve = [{"epoch": 1, "accuracy": 0.5, "train_loss": 1.25}, {"epoch": 2, "accuracy": 0.75, "train_loss": None}]
-    shared = {"speed": {"train_examples_per_second": 100.0}, "environment": {"device": "box"}, "training": {"curve": curve}}
+    shared = {
+        "speed": {"train_examples_per_second": 100.0},
+        "environment": {"device": "box"},
+        "training": {"curve": curve},
+    }
     made = board(
         store,
         record("dan", score=0.80, parameters={"total": 1000}, **shared),
         record("dan", score=0.82, seed=1, parameters={"total": 1000}, **shared),
-        record("bilstm", score=0.7, parameters={"total": 0}, speed={"train_examples_per_second": 10.0}, environment={"device": "box"}),
+        record(
+            "bilstm",
+            score=0.7,
+            parameters={"total": 0},
+            speed={"train_examples_per_second": 10.0},
+            environment={"device": "box"},
+        ),
         record("bert", status="oom"),
     )
     plots = {plot.title.partition(":")[0]: plot for plot in task_plots(made, "sst2")}
@@ -214,7 +253,13 @@ def test_names_in_plots_are_text_and_not_markup_or_templates(store):
     """Plotly reads tags in every text, and %{...} in hover templates."""
     curve = {"curve": [{"epoch": 1, "accuracy": 0.5, "train_loss": 1.0}]}
     speed = {"train_examples_per_second": 1.0}
-    made = board(store, *(record("nse", score=0.5, seed=s, training=curve, speed=speed, hyperparameters={"a": "%{x}"}) for s in range(2)))
+    made = board(
+        store,
+        *(
+            record("nse", score=0.5, seed=s, training=curve, speed=speed, hyperparameters={"a": "%{x}"})
+            for s in range(2)
+        ),
+    )
     for plot in task_plots(made, "sst2"):
         text = json.dumps([plot.data, plot.layout])
         assert "<img" not in text
@@ -258,7 +303,8 @@ def test_the_coverage_matrix_tells_every_way_to_end(store):
 
 
 def test_published_and_ours_are_summed_up_over_pairs_of_the_real_data(store):
-    """Survey: nse 89.70 on SST-2, dpcnn 84.46. The generated corpus would make us look better than the papers."""
+    """Survey: nse 89.70 on SST-2, dpcnn 84.46. The generated corpus would make us look better than
+    the papers."""
     made = board(
         store,
         record("nse", score=0.80),
@@ -278,7 +324,9 @@ def test_published_and_ours_are_summed_up_over_pairs_of_the_real_data(store):
 
 def notes(tmp_path, *lines: str) -> Path:
     file = tmp_path / "published_notes.csv"
-    file.write_text("\n".join(["survey_table,architecture,dataset,metric,note,counterpart", *lines]) + "\n", encoding="utf-8")
+    file.write_text(
+        "\n".join(["survey_table,architecture,dataset,metric,note,counterpart", *lines]) + "\n", encoding="utf-8"
+    )
     return file
 
 
@@ -288,7 +336,12 @@ PUBLISHED = ROOT / "results" / "published.csv"
 def test_notes_go_to_the_values_that_they_name(tmp_path):
     values = annotated(
         read_published(PUBLISHED),
-        notes(tmp_path, '3,spanbert,squad2,,"two figures, one note",', "1,bert,,,base,bert_base", "4,bert,wikiqa,map,no size,none"),
+        notes(
+            tmp_path,
+            '3,spanbert,squad2,,"two figures, one note",',
+            "1,bert,,,base,bert_base",
+            "4,bert,wikiqa,map,no size,none",
+        ),
     )
     noted = {(v.table, v.architecture, v.dataset, v.metric): (v.notes, v.counterpart) for v in values if v.notes}
     assert noted["3", "spanbert", "squad2", "f1"] == (("two figures, one note",), "spanbert")
@@ -301,7 +354,10 @@ def test_notes_go_to_the_values_that_they_name(tmp_path):
     ("line", "message"),
     [
         ("1,nobody,,,a note,", r"published_notes.csv:3: no published value is that of 1, nobody"),
-        ("2,bert,sst2,accuracy,in the wrong table,", r"published_notes.csv:3: no published value is that of 2, bert, sst2, accuracy"),
+        (
+            "2,bert,sst2,accuracy,in the wrong table,",
+            r"published_notes.csv:3: no published value is that of 2, bert, sst2, accuracy",
+        ),
         ("1,bert,,, ,", r"published_notes.csv:3: the note is empty"),
         ("1,bert,,,one, two,three", r"published_notes.csv:3: the line has not 6 fields"),
         ("1,bert", r"published_notes.csv:3: the line has not 6 fields"),
@@ -316,7 +372,9 @@ def test_a_note_that_fits_nothing_is_named_by_line(tmp_path, line, message):
 def test_the_columns_of_the_notes_are_checked(tmp_path):
     file = tmp_path / "published_notes.csv"
     file.write_text("architecture,note\n", encoding="utf-8")
-    with pytest.raises(LeaderboardError, match=r"published_notes.csv: the columns are \['architecture', 'note'\], expected"):
+    with pytest.raises(
+        LeaderboardError, match=r"published_notes.csv: the columns are \['architecture', 'note'\], expected"
+    ):
         annotated(read_published(PUBLISHED), file)
 
 
@@ -328,7 +386,9 @@ def test_the_notes_of_the_repository_fit_and_stand_at_the_printed_values(store, 
     assert re.search(r"71\.3<sup>\d+</sup> \| 73\.7<sup>\d+</sup>", spanbert)
     assert not re.search(r"94\.6<sup>", spanbert), "that value is in order"
     ours = text.partition("**Ours: tier local")[2].split("\n\n")[0]
-    assert "published 93.5" not in ours, "our small BERT without pre-training is not what the survey prints as BERT-base"
+    assert "published 93.5" not in ours, (
+        "our small BERT without pre-training is not what the survey prints as BERT-base"
+    )
 
 
 def test_the_published_value_of_bert_base_is_compared_with_bert_base(store):

@@ -1,4 +1,5 @@
-"""What a cell sees beside it and of its own processes, and runs that keep others away while they measure."""
+"""What a cell sees beside it and of its own processes, and runs that keep others away while they
+measure."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def name(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @contextmanager
 def elsewhere(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has run ``code`` by now and waits; killed at the end, as a user or the kernel would."""
+    """A process that has run ``code`` by now and waits; killed at the end, as a user or the kernel
+    would."""
     process = subprocess.Popen(
         [sys.executable, "-c", f"{code}\nprint('here', flush=True)\nimport time; time.sleep(60)", *arguments],
         stdout=subprocess.PIPE,
@@ -44,7 +46,10 @@ def elsewhere(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-KNOWN = "import sys\nfrom harness import machine\nmachine.NAME = sys.argv[1]\nheld = machine.known_as(sys.argv[2]); held.__enter__()"
+KNOWN = (
+    "import sys\nfrom harness import machine\nmachine.NAME = sys.argv[1]\nheld = machine.known_as(sys.argv[2]);"
+    " held.__enter__()"
+)
 
 
 def test_a_process_is_known_until_it_ends_however(name):
@@ -57,7 +62,8 @@ def test_a_process_is_known_until_it_ends_however(name):
 
 
 def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
-    """Two that came one after the other were one at a time; they are gone when the cell ends, and count all the same."""
+    """Two that came one after the other were one at a time; they are gone when the cell ends, and
+    count all the same."""
     monkeypatch.setattr(machine, "POLL", 0.02)
     with watched() as watch:
         assert watch.beside == 0
@@ -75,12 +81,16 @@ def test_where_the_system_does_not_tell_nothing_is_claimed(monkeypatch):
         assert watch.beside is None, "not 0, which says that the cell was alone"
     with run_of_cells(alone=False):
         pass
-    with pytest.raises(UsageError, match="--speed-alone: whether other runs are on this machine cannot be seen"), run_of_cells(alone=True):
+    with (
+        pytest.raises(UsageError, match="--speed-alone: whether other runs are on this machine cannot be seen"),
+        run_of_cells(alone=True),
+    ):
         pass
 
 
 def test_a_run_that_measures_alone_and_another_exclude_each_other(name):
-    """Whichever comes second is told so; runs that measure nothing alone may be as many as they like."""
+    """Whichever comes second is told so; runs that measure nothing alone may be as many as they
+    like."""
     refused = pytest.raises(UsageError, match="--speed-alone: there are 2 other archbench run")
     with run_of_cells(alone=False), run_of_cells(alone=False), refused, run_of_cells(alone=True):
         pass
@@ -99,7 +109,8 @@ def printed(code: str) -> list[float]:
 
 
 def test_memory_is_that_of_all_processes_of_a_cell_at_their_peak():
-    """A process for each device, or loaders of data, may hold most of what a cell needs; and they are gone when the record is written."""
+    """A process for each device, or loaders of data, may hold most of what a cell needs; and they
+    are gone when the record is written."""
     code = """
 import subprocess, sys, time
 from harness import machine
@@ -120,7 +131,8 @@ with machine.watched() as watch:
 
 
 def test_the_peak_of_the_cell_itself_needs_no_look_and_is_not_that_of_its_parent():
-    """A cell is forked from a server that has done other things: what that once held is no memory of the cell."""
+    """A cell is forked from a server that has done other things: what that once held is no memory
+    of the cell."""
     code = """
 import os
 from harness import machine

@@ -68,7 +68,8 @@ def test_warm_up_is_once_in_a_fit_and_not_in_each_epoch(tick):
 
 
 def test_rates_weigh_steps_by_their_time(tick):
-    """Examples over seconds, not the mean of the steps' rates: short last batches count for what they are."""
+    """Examples over seconds, not the mean of the steps' rates: short last batches count for what
+    they are."""
     clock = StepClock()
     run(clock, tick, [1.0] * WARM_UP_STEPS)
     run(clock, tick, [1.0] * 9, examples=10, units=30)
@@ -79,7 +80,13 @@ def test_rates_weigh_steps_by_their_time(tick):
 
 @pytest.mark.parametrize(
     ("seconds", "unstable"),
-    [([1.0] * 20, False), ([1.0, 1.1] * 10, False), ([1.0] * 10 + [3.0] * 10, True), ([1.0] * 2, True), ([1.0] * 3, False)],
+    [
+        ([1.0] * 20, False),
+        ([1.0, 1.1] * 10, False),
+        ([1.0] * 10 + [3.0] * 10, True),
+        ([1.0] * 2, True),
+        ([1.0] * 3, False),
+    ],
     ids=["even", "alternating", "twice as slow later", "two steps", "three steps"],
 )
 def test_a_speed_that_changed_during_the_run_is_called_unstable(tick, seconds, unstable):
@@ -90,7 +97,8 @@ def test_a_speed_that_changed_during_the_run_is_called_unstable(tick, seconds, u
 
 
 def test_the_spread_is_that_of_ten_parts(tick):
-    """Parts at 10, 20, ..., 20 examples/s: by hand, mean 19 and sd 3. Of two steps there is no telling."""
+    """Parts at 10, 20, ..., 20 examples/s: by hand, mean 19 and sd 3. Of two steps there is no
+    telling."""
     clock = StepClock()
     run(clock, tick, [1.0] * WARM_UP_STEPS)
     run(clock, tick, [1.0] * 2 + [0.5] * 18, examples=10, units=10)
@@ -101,8 +109,14 @@ def test_the_spread_is_that_of_ten_parts(tick):
 
 
 def test_a_fit_too_short_for_a_figure_has_none(tick):
-    """The record takes no rate for an answer, but `unstable` is yes or no: a cell of few steps must not fail on it."""
-    nothing = {"train_examples_per_second": None, "train_tokens_per_second": None, "train_spread": None, "unstable": True}
+    """The record takes no rate for an answer, but `unstable` is yes or no: a cell of few steps must
+    not fail on it."""
+    nothing = {
+        "train_examples_per_second": None,
+        "train_tokens_per_second": None,
+        "train_spread": None,
+        "unstable": True,
+    }
     clock = StepClock()
     assert clock.rates() == nothing
     run(clock, tick, [1.0] * WARM_UP_STEPS)
@@ -111,7 +125,8 @@ def test_a_fit_too_short_for_a_figure_has_none(tick):
 
 @pytest.fixture
 def slow(tick):
-    """An answer that takes 3 ms for every call and 1 ms for every row; ``slow.asked`` are the sizes of its calls."""
+    """An answer that takes 3 ms for every call and 1 ms for every row; ``slow.asked`` are the sizes
+    of its calls."""
 
     def answer(rows: np.ndarray) -> None:
         answer.asked.append(len(rows))
@@ -133,12 +148,15 @@ def test_latency_and_throughput_of_an_answer_that_takes_a_known_time(slow):
 def test_latency_is_a_median_and_a_tail(tick):
     """One slow answer in ten moves the tail and not the median."""
     calls = iter(range(10**6))
-    found = measure.inference(lambda rows: tick(0.1 if next(calls) % 10 == 5 else 0.001), np.ones(100), batch_size=100, seconds=100)
+    found = measure.inference(
+        lambda rows: tick(0.1 if next(calls) % 10 == 5 else 0.001), np.ones(100), batch_size=100, seconds=100
+    )
     assert (found["latency_ms_p50"], found["latency_ms_p95"]) == (pytest.approx(1.0), pytest.approx(100.0))
 
 
 class Sleeps(nn.Module):
-    """A model (by its encoder) whose pass takes a known time: it sleeps, and notes how long by a stopwatch of its own."""
+    """A model (by its encoder) whose pass takes a known time: it sleeps, and notes how long by a
+    stopwatch of its own."""
 
     def __init__(self, encoder: nn.Module, seconds: float):
         super().__init__()
@@ -156,13 +174,16 @@ class Sleeps(nn.Module):
 
 
 def test_a_fit_of_known_speed_is_measured_to_five_percent(tmp_path):
-    """On the real clock, through Lightning's loop, which adds 1 to 2 ms to a step. A busy machine adds more: the best of three counts."""
+    """On the real clock, through Lightning's loop, which adds 1 to 2 ms to a step. A busy machine
+    adds more: the best of three counts."""
     corpus = toy_corpus(toy_task(train=sentences(8 * 15)))
     for _ in range(3):
         model = toy_model(corpus)
         model.encoder = sleeping = Sleeps(model.encoder, 0.12)
         settings = SMOKE | {"optimizer": "sgd", "batch_size": 8, "epochs": 1}
-        training = Training(model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ["accuracy"], "accuracy", False)
+        training = Training(
+            model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ["accuracy"], "accuracy", False
+        )
         fit(training, tmp_path, 1, "auto", "32", 1, pilot=True)
         rates, known = training.clock.rates(), 10 * 8 / sum(sleeping.slept[WARM_UP_STEPS:15])
         assert len(training.clock.steps) == 10
@@ -188,7 +209,9 @@ def test_an_answer_of_known_latency_is_measured_to_five_percent():
     corpus = toy_corpus()
     model = toy_model(corpus)
     model.encoder = sleeping = Sleeps(model.encoder, 0.04)
-    found = measure.inference(measure.answering(model, corpus.dev, "cpu"), corpus.dev.lengths, batch_size=8, seconds=0.5)
+    found = measure.inference(
+        measure.answering(model, corpus.dev, "cpu"), corpus.dev.lengths, batch_size=8, seconds=0.5
+    )
     singles, batches = 1000 * np.array(sleeping.slept[1:-2]), sleeping.slept[-2:]
     assert found["latency_ms_p50"] == pytest.approx(np.percentile(singles, 50), rel=0.05)
     assert found["inference_examples_per_second"] == pytest.approx(16 / sum(batches), rel=0.05)
@@ -216,7 +239,9 @@ def test_a_model_answers_as_it_is_timed():
 
 def test_shared_parameters_count_once():
     """An output layer tied to the embeddings is not a second table."""
-    model = nn.ModuleDict({"table": nn.Embedding(10, 4), "output": nn.Linear(4, 10, bias=False), "bag": nn.EmbeddingBag(5, 2)})
+    model = nn.ModuleDict(
+        {"table": nn.Embedding(10, 4), "output": nn.Linear(4, 10, bias=False), "bag": nn.EmbeddingBag(5, 2)}
+    )
     assert measure.parameters(model) == {"total": 40 + 40 + 10, "embedding": 50}
     model["output"].weight = model["table"].weight
     model["again"] = model["table"]
@@ -250,7 +275,8 @@ def test_operations_of_a_linear_layer_are_two_per_weight():
 
 
 def test_operations_of_an_lstm_are_counted():
-    """The counter misses the fused layer on the CPU: a zero would make recurrent models look free."""
+    """The counter misses the fused layer on the CPU: a zero would make recurrent models look
+    free."""
     layer = nn.LSTM(7, 3, batch_first=True)
     found = measure.flops_per_example(Inner(layer), batch(5, 11, 7))
     assert found == pytest.approx(11 * 2 * 4 * 3 * (7 + 3), rel=0.05)
@@ -260,7 +286,10 @@ def test_operations_of_an_lstm_are_counted():
 def test_operations_of_a_whole_model_are_counted():
     corpus = toy_corpus(kind="seq")
     model = toy_model(corpus, "bilstm", hidden=6)
-    short, long = (measure.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n))) for n in (4, 5))
+    short, long = (
+        measure.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n)))
+        for n in (4, 5)
+    )
     assert 4 * 2 * 2 * 4 * 6 * (8 + 6) <= short < long
 
 
@@ -288,7 +317,9 @@ class AsksForValues(nn.Module):
 def test_a_model_that_looks_at_values_is_counted_where_there_are_some(how):
     """A copy without storage has none to look at."""
     model = Inner(nn.Sequential(AsksForValues(how), nn.LSTM(3, 2, batch_first=True)))
-    assert measure.flops_per_example(model, Batch({"text": torch.ones(4, 5, 3)}, None, np.arange(4), 0)) == 5 * 2 * 4 * 2 * (3 + 2)
+    assert measure.flops_per_example(
+        model, Batch({"text": torch.ones(4, 5, 3)}, None, np.arange(4), 0)
+    ) == 5 * 2 * 4 * 2 * (3 + 2)
 
 
 def test_a_model_that_cannot_be_counted_has_no_count_and_still_a_record():
@@ -299,11 +330,14 @@ def test_a_model_that_cannot_be_counted_has_no_count_and_still_a_record():
             raise RuntimeError("out of memory")
 
     assert measure.flops_per_example(Inner(Breaks()), batch(2, 3)) is None
-    assert measure.flops_per_example(Inner(nn.ReLU()), batch(2, 3)) is None, "nothing that is counted is not a cost of nothing"
+    assert measure.flops_per_example(Inner(nn.ReLU()), batch(2, 3)) is None, (
+        "nothing that is counted is not a cost of nothing"
+    )
 
 
 def test_operations_of_dan_are_those_worked_out_by_hand():
-    """Two per weight: 8 x 6 into the first layer, 6 x 6 into the second, 6 x 2 classes. Look-up and mean are free."""
+    """Two per weight: 8 x 6 into the first layer, 6 x 6 into the second, 6 x 2 classes. Look-up and
+    mean are free."""
     corpus = toy_corpus()
     model = toy_model(corpus, "dan", dims=8, hidden=6, layers=2)
     assert measure.flops_per_example(model, corpus.train.collate(np.arange(5))) == 2 * (8 * 6 + 6 * 6 + 6 * 2)
@@ -325,16 +359,20 @@ def test_operations_of_dan_are_those_worked_out_by_hand():
     ],
 )
 def test_both_ways_of_counting_agree(architecture, task):
-    """Layers that are fused on one device would count as nothing there, and the model would look cheaper than its like."""
+    """Layers that are fused on one device would count as nothing there, and the model would look
+    cheaper than its like."""
     model, chosen = mini_model(architecture, task)
     counted = measure._loss if architecture == "attn_seq2seq" else measure._forward
     on_cpu, without_storage = (measure._operations(model, chosen, device, counted) for device in ("cpu", "meta"))
     assert 0 < on_cpu == without_storage
 
 
-@pytest.mark.parametrize("architecture", ["seq2seq", "attn_seq2seq", "attn_seq2seq_dot", "attn_seq2seq_luong", "transformer_seq2seq"])
+@pytest.mark.parametrize(
+    "architecture", ["seq2seq", "attn_seq2seq", "attn_seq2seq_dot", "attn_seq2seq_luong", "transformer_seq2seq"]
+)
 def test_a_generator_counts_what_it_does_in_training(architecture):
-    """Its forward pass waits for what it is to write: before that, nothing was done, and nothing was counted."""
+    """Its forward pass waits for what it is to write: before that, nothing was done, and nothing
+    was counted."""
     model, chosen = mini_model(architecture, "an4")
     symbols = chosen.target[0].shape[1] + 1
     output = 2 * symbols * model.encoder.output.weight.numel() if hasattr(model.encoder, "output") else symbols

@@ -1,4 +1,5 @@
-"""What MLflow's own servers tell of the records: ``archbench ui``, a remote tracking server, PostgreSQL. All of them are real."""
+"""What MLflow's own servers tell of the records: ``archbench ui``, a remote tracking server,
+PostgreSQL. All of them are real."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ from harness.tracking import default_uri, sync, with_driver
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(ROOT),
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+}
 CELL = Cell("kim_cnn_rand", 1, "sst2", 1, "mini", "equal", {"maps": 100, "training": {"lr": 0.001}}, 0)
 COMMANDS = ("archbench run -a 'kim*' -t '*' --seeds 0,1,2", "archbench run -a bilstm -t sst2")
 RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "oom": "FAILED", "failed": "FAILED", "interrupted": "KILLED"}
@@ -38,9 +43,16 @@ def fill(store: Store) -> list[Record]:
     for task in ("sst2", "wikiqa"):
         for seed in range(3):
             cell = dataclasses.replace(CELL, task=task, seed=seed)
-            curve = [{"epoch": e, "train_loss": 1 / (e + seed), "accuracy": 0.5 + e / 10, "seconds": 2.0} for e in (1, 2)]
+            curve = [
+                {"epoch": e, "train_loss": 1 / (e + seed), "accuracy": 0.5 + e / 10, "seconds": 2.0} for e in (1, 2)
+            ]
             speed = {"train_examples_per_second": 100.0 + seed, "train_tokens_per_second": 900.0, "latency_ms_p50": 1.5}
-            fields = dict(scores={"test": {"accuracy": 0.8}}, speed=speed, memory={"peak_rss_mib": 321.5}, training={"curve": curve})
+            fields = dict(
+                scores={"test": {"accuracy": 0.8}},
+                speed=speed,
+                memory={"peak_rss_mib": 321.5},
+                training={"curve": curve},
+            )
             made.append(Record.skeleton(cell, "ok", command=COMMANDS[0], seconds={"total": 5.0}, **fields))
             made[-1].predictions = store.save_predictions(cell, ["a"], ["x"])
     error = {"type": "RuntimeError", "message": "no shape fits <b>here</b>", "log": None}
@@ -91,7 +103,9 @@ def compare(client: MlflowClient, records: list[Record]) -> None:
             assert run.data.metrics[f"{kind}_{name}"] == value
         for name in ("train_loss", "accuracy") if record.training else ():
             points = client.get_metric_history(run.info.run_id, name)
-            assert [(p.step, p.value) for p in points] == [(row["epoch"], row[name]) for row in record.training["curve"]]
+            assert [(p.step, p.value) for p in points] == [
+                (row["epoch"], row[name]) for row in record.training["curve"]
+            ]
     for parent in grids:
         below = [run for run in cells.values() if run.data.tags["mlflow.parentRunId"] == parent.info.run_id]
         assert parent.info.status == ("FAILED" if any(run.info.status == "FAILED" for run in below) else "FINISHED")
@@ -121,11 +135,19 @@ def answers(address: str, server: subprocess.Popen) -> str:
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen]:
-    """A tracking server as another machine would run it; started first, so that it comes up while others work."""
+    """A tracking server as another machine would run it; started first, so that it comes up while
+    others work."""
     folder, port = tmp_path_factory.mktemp("remote"), free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/runs.db", "--artifacts-destination", str(folder / "artifacts")]
-    server = subprocess.Popen(command, env=ENVIRONMENT, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command += [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/runs.db",
+        "--artifacts-destination",
+        str(folder / "artifacts"),
+    ]
+    server = subprocess.Popen(
+        command, env=ENVIRONMENT, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     server.address = f"http://127.0.0.1:{port}"
     yield server
     server.terminate()
@@ -144,11 +166,14 @@ def records(store: Store) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def said(records: list[Record], store: Store) -> Iterator[list[str]]:
-    """What ``archbench ui`` prints, until it says that it is ready; it ends without leaving its server behind."""
+    """What ``archbench ui`` prints, until it says that it is ready; it ends without leaving its
+    server behind."""
     sync(store, default_uri(store.folder))
     port = free_port()
     command = archbench("ui", "--results", str(store.folder), "--port", str(port))
-    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
         lines = []
         for line in server.stdout:
             lines.append(line.strip())
@@ -167,9 +192,13 @@ def ui(said: list[str]) -> str:
 
 
 def test_ui_prints_the_run_table_of_every_task_once_it_answers(said: list[str], ui: str):
-    """Whoever clicks the printed address must land in the runs, not on an error or an empty front page."""
+    """Whoever clicks the printed address must land in the runs, not on an error or an empty front
+    page."""
     by_name = {e.name: e.experiment_id for e in MlflowClient(ui).search_experiments()}
-    assert said == [*(f"{task}: {ui}/#/experiments/{by_name[task]}/runs" for task in ("sst2", "wikiqa")), "Ctrl-C ends it"]
+    assert said == [
+        *(f"{task}: {ui}/#/experiments/{by_name[task]}/runs" for task in ("sst2", "wikiqa")),
+        "Ctrl-C ends it",
+    ]
     assert ui.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(f"{ui}/", timeout=10) as page:
         assert b"<title>MLflow</title>" in page.read()
@@ -182,11 +211,15 @@ def test_ui_tells_what_the_records_say(ui: str, records: list[Record]):
 def test_the_record_behind_a_run_is_served(ui: str, records: list[Record]):
     """The link of a description leads to this file."""
     run = next(run for run in runs(MlflowClient(ui)).values() if run.data.tags.get("record_key") == records[0].key)
-    with urllib.request.urlopen(f"{ui}/get-artifact?run_uuid={run.info.run_id}&path={records[0].key}.json", timeout=10) as answer:
+    with urllib.request.urlopen(
+        f"{ui}/get-artifact?run_uuid={run.info.run_id}&path={records[0].key}.json", timeout=10
+    ) as answer:
         assert json.load(answer) == json.loads(records[0].to_json())
 
 
-def test_sync_to_a_remote_server_doubles_nothing_and_follows_the_records(remote: subprocess.Popen, records: list[Record], tmp_path: Path):
+def test_sync_to_a_remote_server_doubles_nothing_and_follows_the_records(
+    remote: subprocess.Popen, records: list[Record], tmp_path: Path
+):
     """A team's server: sync again, after a record is gone, and after one is written anew."""
     address = answers(remote.address, remote)
     store = Store(tmp_path)
@@ -212,10 +245,16 @@ def test_sync_to_a_remote_server_doubles_nothing_and_follows_the_records(remote:
 
 @pytest.fixture
 def postgresql() -> Iterator[str]:
-    """URI of a fresh PostgreSQL of Debian's packages; it refuses to run as root, so root lends it another user."""
+    """URI of a fresh PostgreSQL of Debian's packages; it refuses to run as root, so root lends it
+    another user."""
     pytest.importorskip("psycopg2", reason="pip install 'archbench[postgres]' to test the PostgreSQL store")
-    folders = [os.path.dirname(shutil.which("initdb") or ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
-    binaries = next((Path(f) for f in folders if f and (Path(f) / "initdb").exists() and (Path(f) / "pg_ctl").exists()), None)
+    folders = [
+        os.path.dirname(shutil.which("initdb") or ""),
+        *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True),
+    ]
+    binaries = next(
+        (Path(f) for f in folders if f and (Path(f) / "initdb").exists() and (Path(f) / "pg_ctl").exists()), None
+    )
     if binaries is None:
         pytest.skip("apt-get install postgresql to test the PostgreSQL store")
     folder, port, user = tempfile.mkdtemp(prefix="archbench-pg-"), free_port(), []
@@ -226,7 +265,9 @@ def postgresql() -> Iterator[str]:
         shutil.chown(folder, "nobody", "nogroup")
 
     def call(program: str, *arguments: str) -> None:
-        subprocess.run([*user, str(binaries / program), *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            [*user, str(binaries / program), *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60
+        )
 
     call("initdb", "-D", f"{folder}/data", "-U", "archbench", "--auth=trust", "--no-sync", "-E", "UTF8")
     options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
@@ -238,8 +279,11 @@ def postgresql() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def test_postgresql_holds_what_the_records_say(postgresql: str, records: list[Record], store: Store, monkeypatch, tmp_path: Path):
-    """MLflow keeps its artifacts beside the current directory when the store is a database elsewhere."""
+def test_postgresql_holds_what_the_records_say(
+    postgresql: str, records: list[Record], store: Store, monkeypatch, tmp_path: Path
+):
+    """MLflow keeps its artifacts beside the current directory when the store is a database
+    elsewhere."""
     monkeypatch.chdir(tmp_path)
     assert sync(store, postgresql) == (10, 0, 0)
     client = MlflowClient(with_driver(postgresql))

@@ -1,4 +1,5 @@
-"""Outcomes of test units: their sums are the score, and their parts are what a reader is told of the errors."""
+"""Outcomes of test units: their sums are the score, and their parts are what a reader is told of
+the errors."""
 
 from __future__ import annotations
 
@@ -38,15 +39,24 @@ def test_the_sums_over_units_are_the_score_of_the_main_metric(entry):
     found = outcomes(entry.type, entry.main_metric, predictions, rows, None)
     assert found.score == pytest.approx(score([entry.main_metric], predictions, rows)[entry.main_metric])
     assert 0.05 < found.score < 1.5, "a guess that is never or always right tests nothing"
-    groups = [row["group"] for row in rows if row["label"] == "1"] if entry.type == "rank" else [row["id"] for row in rows]
+    groups = (
+        [row["group"] for row in rows if row["label"] == "1"] if entry.type == "rank" else [row["id"] for row in rows]
+    )
     assert found.units == list(dict.fromkeys(groups)) or (entry.type == "rank" and set(found.units) == set(groups))
 
 
 @pytest.mark.parametrize("entry", TASKS)
 def test_parts_by_property_add_up(entry):
-    """Every unit is in one part of each property (spans have types of their own); a part that is lost hides its errors."""
+    """Every unit is in one part of each property (spans have types of their own); a part that is
+    lost hides its errors."""
     rows = registry.load(entry)(entry).load("test", "mini").to_list()
-    found = outcomes(entry.type, entry.main_metric, guesses(entry.type, rows, random.Random(1)), rows, known_words(entry.type, rows[:5]))
+    found = outcomes(
+        entry.type,
+        entry.main_metric,
+        guesses(entry.type, rows, random.Random(1)),
+        rows,
+        known_words(entry.type, rows[:5]),
+    )
     for name in found.slices.keys() - {"entity type"}:
         assert sum(n for _, n, _ in found.slices[name]) == len(found.units), name
     if found.confusion:
@@ -90,7 +100,9 @@ ROWS = [{"id": f"e{i}", "text": "x", "label": "ab"[i % 2]} for i in range(4)]
 def recorded(store: Store) -> tuple[Record, Cell]:
     cell = Cell("dan", 1, "sst2", 1, "mini", "smoke", {}, 0)
     saved = store.save_predictions(cell, [row["id"] for row in ROWS], ["a"] * 4)
-    store.save_outcomes(cell, saved, [row["id"] for row in ROWS], outcomes("classify", "accuracy", ["a"] * 4, ROWS, None))
+    store.save_outcomes(
+        cell, saved, [row["id"] for row in ROWS], outcomes("classify", "accuracy", ["a"] * 4, ROWS, None)
+    )
     return Record.skeleton(cell, "ok", predictions=saved), cell
 
 

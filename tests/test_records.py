@@ -1,4 +1,5 @@
-"""The records are the only thing that cannot be rebuilt: these tests guard their names, their identity and their files."""
+"""The records are the only thing that cannot be rebuilt: these tests guard their names, their
+identity and their files."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ CELL = Cell(
     task_version=2,
     tier="local",
     protocol="equal",
-    hyperparameters={"hidden": 300, "word_dropout": 0.3, "training": {"lr": 1e-5, "batch_size": 64}, "limits": {"max_train": None}},
+    hyperparameters={
+        "hidden": 300,
+        "word_dropout": 0.3,
+        "training": {"lr": 1e-5, "batch_size": 64},
+        "limits": {"max_train": None},
+    },
     seed=0,
 )
 
@@ -62,10 +68,9 @@ def full_record(cell: Cell = CELL) -> Record:
 
 def test_field_names_are_the_published_ones(store: Store):
     """Other programs read these names; one more or one less breaks them."""
-    design = """schema, key, status, architecture, architecture_version, task, task_version, tier, protocol, seed, hyperparameters, devices,
-    precision, scores, main_metric, counts, partial, speed, memory, parameters, flops_per_example, seconds, environment, data, commit,
-    dirty,
-    command, started, error, predictions"""
+    design = """schema, key, status, architecture, architecture_version, task, task_version, tier, protocol, seed,
+    hyperparameters, devices, precision, scores, main_metric, counts, partial, speed, memory, parameters,
+    flops_per_example, seconds, environment, data, commit, dirty, command, started, error, predictions"""
     written = json.loads(store.write(full_record()).read_text())
     assert set(written) == {*re.split(r",\s+", design), "training"}
     assert STATUSES == ("ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted")
@@ -97,7 +102,8 @@ def test_everything_that_decides_a_result_is_in_the_key(field: str, value: objec
 
 
 def test_neither_the_environment_nor_the_order_of_hyperparameters_is_in_the_key(monkeypatch: pytest.MonkeyPatch):
-    """Otherwise the records of two machines could not be merged, and a rerun would not find its record."""
+    """Otherwise the records of two machines could not be merged, and a rerun would not find its
+    record."""
     here = full_record()
     monkeypatch.setattr(records, "environment", lambda: {"python": "2.7"})
     monkeypatch.setattr(records, "commit", lambda: ("f" * 40, True))
@@ -131,7 +137,8 @@ def test_cells_are_values():
 
 
 def test_record_round_trip_is_canonical(store: Store):
-    """Canonical text keeps the differences in git small; a value that changes on the way would falsify results."""
+    """Canonical text keeps the differences in git small; a value that changes on the way would
+    falsify results."""
     record = full_record()
     path = store.write(record)
     assert path == store.folder / "records" / "sst2" / "dan" / f"{CELL.key}.json"
@@ -165,7 +172,9 @@ import sys, harness.records, harness.tracking, harness.rescore
 harness.records.environment(), harness.records.commit()
 print({"torch", "mlflow", "datasets", "pandas"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=records._ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=records._ROOT
+    )
     assert done.stdout.strip() == "set()"
 
 
@@ -178,7 +187,9 @@ def test_thread_count_is_recorded_from_the_environment(monkeypatch: pytest.Monke
 
 def test_undecodable_file_name_in_a_message_does_not_cost_the_record(store: Store):
     """Python shows such a name with lone surrogates, which no JSON reader takes back."""
-    record = Record.skeleton(CELL, "failed", command="archbench run --plugin \udcff.py", error={"type": "OSError", "message": "no \udcff"})
+    record = Record.skeleton(
+        CELL, "failed", command="archbench run --plugin \udcff.py", error={"type": "OSError", "message": "no \udcff"}
+    )
     assert store.read(store.write(record)).error == {"type": "OSError", "message": r"no \udcff"}
 
 
@@ -187,7 +198,8 @@ def test_undecodable_file_name_in_a_message_does_not_cost_the_record(store: Stor
 
 @pytest.mark.parametrize("value", [NAN, float("inf"), -float("inf")])
 def test_number_that_is_not_finite_is_never_written(store: Store, value: float):
-    """NaN is not JSON: a browser and most programs could not read the record. The error says which field it is."""
+    """NaN is not JSON: a browser and most programs could not read the record. The error says which
+    field it is."""
     with pytest.raises(ValidationError, match="scores.test.accuracy"):
         Record.skeleton(CELL, "ok", scores={"test": {"accuracy": value}})
     path = store.write(full_record())
@@ -207,7 +219,8 @@ def test_number_that_is_not_finite_is_never_written(store: Store, value: float):
 
 
 def test_value_that_json_cannot_hold_is_named():
-    """A path or tensor among the hyperparameters must be found by name, not by a bare 'not serializable'."""
+    """A path or tensor among the hyperparameters must be found by name, not by a bare 'not
+    serializable'."""
     with pytest.raises(RecordError, match="hyperparameters.file: a PosixPath"):
         _ = dataclasses.replace(CELL, hyperparameters={"file": Path("x")}).key
 
@@ -233,7 +246,8 @@ def edited(**changes: object) -> str:
     ],
 )
 def test_damaged_or_foreign_file_is_named_skipped_and_left(store: Store, text: str, complaint: str):
-    """A half-copied or hand-edited record must neither stop the table of all others, nor enter it, nor be lost."""
+    """A half-copied or hand-edited record must neither stop the table of all others, nor enter it,
+    nor be lost."""
     good = store.write(full_record(dataclasses.replace(CELL, seed=1)))
     bad = store.path(CELL)
     bad.write_text(text)
@@ -334,7 +348,11 @@ def test_predictions_of_another_run_are_refused(store: Store):
 
 @pytest.mark.parametrize(
     ("ids", "predictions", "complaint"),
-    [(["a", "a"], ["x", "y"], "1 of them different"), (["a"], ["x", "y"], "2 predictions for 1 ids"), (["a"], [NAN], "predictions.0: nan")],
+    [
+        (["a", "a"], ["x", "y"], "1 of them different"),
+        (["a"], ["x", "y"], "2 predictions for 1 ids"),
+        (["a"], [NAN], "predictions.0: nan"),
+    ],
 )
 def test_predictions_that_cannot_be_scored_are_refused(store: Store, ids: list[str], predictions: list, complaint: str):
     """Better no predictions than some that rescoring would pair with the wrong examples."""
@@ -347,11 +365,16 @@ def test_predictions_that_cannot_be_scored_are_refused(store: Store, ids: list[s
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "core.hooksPath=/dev/null"]
-    return subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
-def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A grid writes into results/: if that made the checkout dirty, every record after the first would look irreproducible."""
+def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A grid writes into results/: if that made the checkout dirty, every record after the first
+    would look irreproducible."""
     monkeypatch.setattr(records, "_ROOT", tmp_path)
     commit = records.commit.__wrapped__
     assert commit() == ("", False)
@@ -369,7 +392,8 @@ def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(tmp_pat
 
 
 def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Installed into the .venv of another project, the code has no commit; that project's would mislead."""
+    """Installed into the .venv of another project, the code has no commit; that project's would
+    mislead."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "theirs")
     (tmp_path / "site-packages").mkdir()
@@ -387,7 +411,8 @@ def test_a_record_holds_no_password_of_its_command(make_cell):
 
 
 def test_half_written_files_of_the_dead_are_swept_away(tmp_path, make_cell):
-    """A kill in the middle of a write must leave nothing that somebody takes for a result, and harm nobody who is writing now."""
+    """A kill in the middle of a write must leave nothing that somebody takes for a result, and harm
+    nobody who is writing now."""
     store = Store(tmp_path)
     kept = store.write(Record.skeleton(make_cell(), "ok"))
     child = subprocess.Popen([sys.executable, "-c", ""])
@@ -398,5 +423,9 @@ def test_half_written_files_of_the_dead_are_swept_away(tmp_path, make_cell):
     for file in files.values():
         file.write_text("{")
     store.sweep()
-    assert {name: file.exists() for name, file in files.items()} == {f"dead-{host}": False, "alive": True, "other": True}
+    assert {name: file.exists() for name, file in files.items()} == {
+        f"dead-{host}": False,
+        "alive": True,
+        "other": True,
+    }
     assert kept.exists()

@@ -1,4 +1,5 @@
-"""Discovery: what is listed, what is loaded, and what a user is told about a plugin that is wrong."""
+"""Discovery: what is listed, what is loaded, and what a user is told about a plugin that is
+wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Mine:
 
 @pytest.fixture(autouse=True)
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins without plugins and leaves none behind; what is built in and was imported meanwhile stays registered."""
+    """Every test begins without plugins and leaves none behind; what is built in and was imported
+    meanwhile stays registered."""
     monkeypatch.setattr(registry, "_plugins", [])
     monkeypatch.setattr(registry, "_broken", {"architectures": {}, "tasks": {}})
     yield
@@ -49,7 +51,8 @@ def plugin(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Makes files below the test's folder importable and names modules as entry points of another package."""
+    """Makes files below the test's folder importable and names modules as entry points of another
+    package."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(files: dict[str, str], *modules: str) -> Path:
@@ -57,7 +60,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
         points = [importlib.metadata.EntryPoint(module, module, "archbench.architectures") for module in modules]
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == "archbench.architectures" else [])
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points", lambda group: points if group == "archbench.architectures" else []
+        )
         registry._installed.cache_clear()
         return tmp_path
 
@@ -101,7 +106,13 @@ def test_an_option_that_is_not_declared_says_whose():
 def test_a_plugin_file_is_listed_and_loaded(plugin):
     file = plugin()
     entry = registry.entry("architectures", "mine")
-    assert (entry.file, entry.kind, entry.recipe, entry.version, entry.class_name) == (file, "text", Recipe(lr=0.25), 1, "Mine")
+    assert (entry.file, entry.kind, entry.recipe, entry.version, entry.class_name) == (
+        file,
+        "text",
+        Recipe(lr=0.25),
+        1,
+        "Mine",
+    )
     assert registry.load(entry).__name__ == "Mine"
     assert registry.registered("architectures", "mine") == dict(entry.options)
 
@@ -181,11 +192,15 @@ def test_arguments_that_a_listing_cannot_read_name_file_and_line(plugin, decorat
         ('@register("mine", name="Mine", paper="-", source="-", year=2026)', "kind"),
         ('@register("mine", name="Mine", kind="txt", paper="-", source="-", year=2026)', "txt"),
         ('@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, colour="red")', "colour"),
-        ('@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=Recipe(rate=1))', "rate"),
+        (
+            '@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=Recipe(rate=1))',
+            "rate",
+        ),
     ],
 )
 def test_arguments_that_are_missing_or_unknown_are_said_by_the_listing(plugin, decorator, wrong):
-    """`archbench list` must not crash on a decorator that Python would refuse, nor offer what cannot be loaded."""
+    """`archbench list` must not crash on a decorator that Python would refuse, nor offer what
+    cannot be loaded."""
     file = plugin(f"from harness.registry import Recipe, register\n\n{decorator}\nclass Mine:\n    pass\n")
     error = left_out(file)
     assert wrong in error and f"{file}:3" in error
@@ -275,19 +290,19 @@ def test_a_listing_imports_neither_torch_nor_any_plugin(tmp_path):
     plugin = tmp_path / "loud.py"
     plugin.write_text("raise SystemExit('imported')\n" + PLUGIN.format(id="loud"))
     code = (
-        "import sys\nfrom harness import registry\n"
-        f"registry.add_plugin({str(plugin)!r})\n"
-        "found = registry.entries('architectures')\nassert 'loud' in found and len(found) > 10 and registry.entries('tasks')\n"
-        "assert registry.match('architectures', 'loud')\n"
-        "print(*({'torch', 'numpy', 'pandas', 'datasets'} | {m for m in sys.modules if m.startswith(('tasks.', 'architectures.'))}) "
-        "& set(sys.modules))\n"
+        f"import sys\nfrom harness import registry\nregistry.add_plugin({str(plugin)!r})\nfound ="
+        " registry.entries('architectures')\nassert 'loud' in found and len(found) > 10 and"
+        " registry.entries('tasks')\nassert registry.match('architectures', 'loud')\nprint(*({'torch', 'numpy',"
+        " 'pandas', 'datasets'} | {m for m in sys.modules if m.startswith(('tasks.', 'architectures.'))}) &"
+        " set(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
 def test_every_built_in_file_registers_something():
-    """A file without a decorator, or with one that the listing does not see, would silently be missing from the grid."""
+    """A file without a decorator, or with one that the listing does not see, would silently be
+    missing from the grid."""
     for sort in ("architectures", "tasks"):
         listed = {entry.file for entry in registry.entries(sort).values()}
         assert registry.broken(sort) == {}

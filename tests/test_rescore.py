@@ -1,4 +1,5 @@
-"""Rescoring: a corrected metric reaches the records without training, and only where data and predictions are the ones used."""
+"""Rescoring: a corrected metric reaches the records without training, and only where data and
+predictions are the ones used."""
 
 from __future__ import annotations
 
@@ -47,16 +48,21 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "results")
 
 
-def trained(store: Store, scores: dict[str, float], predictions: dict[str, str] = PREDICTED, seed: int = 0, status: str = "ok") -> Path:
+def trained(
+    store: Store, scores: dict[str, float], predictions: dict[str, str] = PREDICTED, seed: int = 0, status: str = "ok"
+) -> Path:
     """Write the record of a cell that was scored when the metrics still gave ``scores``."""
     cell = Cell("dan", 1, "colours", 1, "local", "equal", {}, seed)
-    record = Record.skeleton(cell, status, scores={"dev": {"accuracy": 0.25}, "test": scores}, data={"test": fingerprint(ROWS)})
+    record = Record.skeleton(
+        cell, status, scores={"dev": {"accuracy": 0.25}, "test": scores}, data={"test": fingerprint(ROWS)}
+    )
     record.predictions = store.save_predictions(cell, list(predictions), list(predictions.values()))
     return store.write(record)
 
 
 def test_scores_are_corrected_by_example_id(store: Store, data: Path):
-    """After a metric is fixed or added, the record holds what the fixed metric says; other scores stay, and so do sound records."""
+    """After a metric is fixed or added, the record holds what the fixed metric says; other scores
+    stay, and so do sound records."""
     wrong = trained(store, {"accuracy": 0.5, "macro_f1": RIGHT["macro_f1"], "other": 0.125})
     old = trained(store, {"accuracy": 0.75}, seed=1)
     sound = trained(store, RIGHT, seed=2)
@@ -73,7 +79,8 @@ def test_scores_are_corrected_by_example_id(store: Store, data: Path):
 
 
 def test_only_the_chosen_and_the_ok_records_are_rescored(store: Store, data: Path):
-    """A failed cell has no score to correct, and a user may fix one architecture's records alone."""
+    """A failed cell has no score to correct, and a user may fix one architecture's records
+    alone."""
     first, second = trained(store, {"accuracy": 0.0}), trained(store, {"accuracy": 0.0}, seed=1)
     failed = trained(store, {}, seed=2, status="failed")
     assert [path for path, _ in rescore(store, data, only=lambda record: record.seed == 1)] == [second]
@@ -96,7 +103,8 @@ def test_other_data_are_refused(store: Store, data: Path):
 
 
 def test_other_predictions_are_refused_and_the_rest_rescored(store: Store, data: Path):
-    """A predictions file that was exchanged is not what the model said; it must not stop the sound records."""
+    """A predictions file that was exchanged is not what the model said; it must not stop the sound
+    records."""
     exchanged, sound = trained(store, {"accuracy": 0.0}), trained(store, {"accuracy": 0.0}, seed=1)
     store.save_predictions(store.read(exchanged), list(PREDICTED), ["blue"] * 4)
     with pytest.warns(UserWarning, match=f"{exchanged} not rescored: .*SHA-256"):
@@ -112,9 +120,15 @@ def test_incomplete_predictions_are_refused(store: Store, data: Path):
 
 @pytest.mark.parametrize("folder", [None, "nowhere"])
 def test_missing_data_are_reported(store: Store, data: Path, folder: str | None):
-    """Rescoring without the corpus says which task could not be read, and how many records wait for it."""
+    """Rescoring without the corpus says which task could not be read, and how many records wait for
+    it."""
     path = trained(store, {"accuracy": 0.0})
-    left_alone(store, data / folder if folder else None, path, r"colours \(local\): 1 records not rescored: .*(--data-dir|nowhere)")
+    left_alone(
+        store,
+        data / folder if folder else None,
+        path,
+        r"colours \(local\): 1 records not rescored: .*(--data-dir|nowhere)",
+    )
 
 
 def test_record_of_an_unknown_task_is_reported(store: Store, data: Path, monkeypatch: pytest.MonkeyPatch):
@@ -133,7 +147,8 @@ def test_nothing_is_warned_about_when_all_is_well(store: Store, data: Path):
 
 
 def test_outcomes_are_made_again_and_know_the_training_words(store: Store, data: Path):
-    """Records made before there were outcomes get them; words are unknown only by the training set that the record names."""
+    """Records made before there were outcomes get them; words are unknown only by the training set
+    that the record names."""
     (data / "train.json").write_text(json.dumps([{"id": "n", "text": "a", "label": "red"}]))
     path = trained(store, RIGHT)
     record = store.read(path)

@@ -1,4 +1,5 @@
-"""Shards, order and estimates: a grid on several machines is the grid, and the longest cell does not come last."""
+"""Shards, order and estimates: a grid on several machines is the grid, and the longest cell does
+not come last."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_a_shard_that_is_none_is_refused_with_what_is_right(text):
 
 
 def test_a_cell_takes_what_the_closest_earlier_ones_took():
-    """Other seeds first; then the architecture on the task; then the median of the task; then of everything."""
+    """Other seeds first; then the architecture on the task; then the median of the task; then of
+    everything."""
     estimate = Estimate(
         [
             took(10.0),
@@ -60,7 +62,11 @@ def test_a_cell_takes_what_the_closest_earlier_ones_took():
 
 def test_the_longest_comes_first_and_what_is_unknown_keeps_its_order():
     estimate = Estimate([took(10.0, "a"), took(30.0, "b"), took(20.0, "c")])
-    assert [cell.architecture for cell in estimate.longest_first([record(name).cell for name in "abc"])] == ["b", "c", "a"]
+    assert [cell.architecture for cell in estimate.longest_first([record(name).cell for name in "abc"])] == [
+        "b",
+        "c",
+        "a",
+    ]
     unknown = [record(name).cell for name in "xyz"]
     assert Estimate([]).longest_first(unknown) == unknown
 

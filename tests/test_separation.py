@@ -1,6 +1,8 @@
-"""The mini corpora tell architectures apart: what cannot read a thing fails where a small model that can succeeds.
+"""The mini corpora tell architectures apart: what cannot read a thing fails where a small model
+that can succeeds.
 
-Scores are on the mini test split with the sizes below, seed 0, one thread; figures in the docstrings were measured so.
+Scores are on the mini test split with the sizes below, seed 0, one thread; figures in the
+docstrings were measured so.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def without_model(id: str) -> float:
 
 @pytest.fixture
 def trained(tmp_path: Path):
-    """Trains an architecture on a mini task and returns its test score with the weights of its best dev epoch."""
+    """Trains an architecture on a mini task and returns its test score with the weights of its best
+    dev epoch."""
 
     def train(id: str, architecture: str, epochs: int, lr: float = 0.01, dims: int = 24, **sizes: Any) -> float:
         task, entry = task_of(id), registry.entry("architectures", architecture)
@@ -72,28 +75,32 @@ def trained(tmp_path: Path):
 
 
 def test_sentiment_needs_order(trained):
-    """Accuracy: majority .500, bag .552, BiLSTM .989. Negation and contrast give the same words another label by their order."""
+    """Accuracy: majority .500, bag .552, BiLSTM .989. Negation and contrast give the same words
+    another label by their order."""
     assert without_model("sst2") == 0.5
     assert trained("sst2", "avg_vectors", 8, lr=0.003) < 0.62
     assert trained("sst2", "bilstm", 12, lr=0.005, hidden=16) > 0.85
 
 
 def test_entities_need_words_from_afar(trained):
-    """Span F1: commonest tag of each word .192, window of five .170, BiLSTM .515. The noun that types a name is further away."""
+    """Span F1: commonest tag of each word .192, window of five .170, BiLSTM .515. The noun that
+    types a name is further away."""
     assert without_model("conll2003_ner") < 0.25
     assert trained("conll2003_ner", "window_mlp", 10, hidden=32) < 0.27
     assert trained("conll2003_ner", "bilstm", 20, hidden=32) > 0.4
 
 
 def test_inference_needs_roles(trained):
-    """Accuracy: majority .333, bag .626, BiLSTM .778. A bag may tell "neutral" from the rest, which is two thirds at best."""
+    """Accuracy: majority .333, bag .626, BiLSTM .778. A bag may tell "neutral" from the rest, which
+    is two thirds at best."""
     assert without_model("snli") == pytest.approx(1 / 3, abs=0.01)
     assert trained("snli", "avg_vectors", 12) < 0.67
     assert trained("snli", "bilstm", 20, dims=32, hidden=48, dropout=0.0) > 0.7
 
 
 def test_reading_needs_the_question(trained):
-    """F1: commonest training answer .025, start-end searcher .556. Answers are copied: most are new in test."""
+    """F1: commonest training answer .025, start-end searcher .556. Answers are copied: most are new
+    in test."""
     task = task_of("squad1")
     rows = rows_of(task, "test")
     [(common, _)] = Counter(row["answers"]["text"][0] for row in rows_of(task, "train")).most_common(1)
@@ -103,7 +110,8 @@ def test_reading_needs_the_question(trained):
 
 
 def test_answers_are_paraphrases(trained):
-    """MAP: chance .429, words shared with the question .411, trained twin averages .986. Synonyms are learnt, not counted."""
+    """MAP: chance .429, words shared with the question .411, trained twin averages .986. Synonyms
+    are learnt, not counted."""
     task = task_of("wikiqa")
     rows = rows_of(task, "test")
     overlap = [float(len(words(row["first"]) & words(row["second"]))) for row in rows]
@@ -113,7 +121,8 @@ def test_answers_are_paraphrases(trained):
 
 
 def test_stories_need_a_memory_with_an_order(trained):
-    """Accuracy: commonest answer .100, bag .339, memory network .639. Which of a person's moves is the newest is told by order alone."""
+    """Accuracy: commonest answer .100, bag .339, memory network .639. Which of a person's moves is
+    the newest is told by order alone."""
     assert without_model("babi") < 0.2
     assert trained("babi", "avg_vectors", 12, lr=0.005) < 0.42
     assert trained("babi", "memn2n", 20, size=32) > 0.5
@@ -131,7 +140,8 @@ def test_topics_need_words_alone(trained):
 
 @pytest.mark.parametrize(("id", "most"), [("fsdd", 0.3), ("fsdd_unseen", 0.5)])
 def test_speech_is_heard_from_voices_known_and_unknown(trained, id, most):
-    """Word error rate: empty transcript 1.000; BiLSTM with CTC .083 on known speakers, .250 on speakers that training never heard."""
+    """Word error rate: empty transcript 1.000; BiLSTM with CTC .083 on known speakers, .250 on
+    speakers that training never heard."""
     task = task_of(id)
     speakers = [{row["speaker"] for row in rows_of(task, split)} for split in ("train", "test")]
     assert speakers[0].isdisjoint(speakers[1]) == (id == "fsdd_unseen")

@@ -1,4 +1,5 @@
-"""Tables with sparse gradients: the rows that were read move as they would otherwise, the others stay, and clipping knows both kinds."""
+"""Tables with sparse gradients: the rows that were read move as they would otherwise, the others
+stay, and clipping knows both kinds."""
 
 from __future__ import annotations
 
@@ -76,7 +77,9 @@ def test_lazy_adam_is_adam_for_rows_that_every_step_reads_and_for_dense_paramete
     lazy, whole = (stepped(sparse, adam, [EVERY_ROW] * 4) for sparse in (True, False))
     torch.testing.assert_close(lazy, whole)
     plain = stepped(False, lambda parameters: torch.optim.Adam(parameters, lr=0.1, fused=True), [EVERY_ROW] * 4)
-    assert all(torch.equal(plain[name], whole[name]) for name in plain), "other architectures keep their results to the last digit"
+    assert all(torch.equal(plain[name], whole[name]) for name in plain), (
+        "other architectures keep their results to the last digit"
+    )
 
 
 def test_lazy_adam_leaves_rows_alone_that_a_step_does_not_read_as_torchs_sparse_adam_does():
@@ -111,7 +114,12 @@ def test_the_norm_of_a_sparse_gradient_is_that_of_the_whole_one(most):
 
 @pytest.mark.parametrize(
     ("change", "rows"),
-    [({}, True), ({"optimizer": "sgd"}, True), ({"optimizer": "sgd", "momentum": 0.9}, False), ({"weight_decay": 0.1}, False)]
+    [
+        ({}, True),
+        ({"optimizer": "sgd"}, True),
+        ({"optimizer": "sgd", "momentum": 0.9}, False),
+        ({"weight_decay": 0.1}, False),
+    ]
     + [({"optimizer": name}, False) for name in ("adamw", "adamax", "adadelta", "rmsprop")],
 )
 def test_any_optimiser_trains_a_model_that_declares_a_sparse_table(change, rows, tmp_path):

@@ -1,4 +1,5 @@
-"""The report of speed: what is called met, how growth is taken, and that no architecture is left out of it."""
+"""The report of speed: what is called met, how growth is taken, and that no architecture is left
+out of it."""
 
 from __future__ import annotations
 
@@ -41,20 +42,29 @@ def test_growth_is_the_exponent_of_the_length():
     points = [{"length": n, "linear": 3 * n, "square": n**2} for n in (16, 1024, 512)]
     assert growth(points, "linear") == pytest.approx(1)
     assert growth(points, "square") == pytest.approx(2)
-    assert growth([*points, {"length": 2048, "linear": 1, "square": 1}], "square") < 0, "between the two greatest lengths"
+    assert growth([*points, {"length": 2048, "linear": 1, "square": 1}], "square") < 0, (
+        "between the two greatest lengths"
+    )
 
 
 def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
-    blank = dict.fromkeys(("examples_per_second", "unstable", "latency_ms", "inference_per_second", "memory_mib", "parameters", "flops"))
+    blank = dict.fromkeys(
+        ("examples_per_second", "unstable", "latency_ms", "inference_per_second", "memory_mib", "parameters", "flops")
+    )
     rows = [{"task": "sst2", "architecture": "vast", "status": "timeout"} | blank]
-    rows.append({"task": "sst2", "architecture": "small", "status": "ok"} | blank | {"examples_per_second": 12345.6, "unstable": True})
+    rows.append(
+        {"task": "sst2", "architecture": "small", "status": "ok"}
+        | blank
+        | {"examples_per_second": 12345.6, "unstable": True}
+    )
     shown = model_table(rows).splitlines()
     assert "| vast | timeout |" in shown[2]
     assert "| small | 12,346~ |" in shown[3]
 
 
 def test_a_bert_that_is_measured_without_its_weights_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
-    """Else bert_base would be measured with fewer parameters, or with texts of unknown words only."""
+    """Else bert_base would be measured with fewer parameters, or with texts of unknown words
+    only."""
     pytest.importorskip("transformers")
     untrained_bert(tmp_path, layers=1, hidden=8, heads=2, task="sst2")
     view = BERT.reads("text", {"pretrained": str(tmp_path)})
@@ -68,13 +78,19 @@ def test_every_architecture_is_in_the_committed_report(models):
 
 
 def test_an_architecture_much_slower_than_its_kind_says_why(models):
-    """Whoever chooses one for a long run should read it in its docstring, not find out in the night."""
+    """Whoever chooses one for a long run should read it in its docstring, not find out in the
+    night."""
     known = registry.entries("architectures")
     rates: dict[tuple[str, str], dict[str, float]] = {}
     for model in models:
         if model["examples_per_second"]:
             kind = known[model["architecture"]].kind
             rates.setdefault((kind, model["task"]), {})[model["architecture"]] = model["examples_per_second"]
-    slow = {name for of_kind in rates.values() for name, rate in of_kind.items() if rate < statistics.median(of_kind.values()) / 5}
+    slow = {
+        name
+        for of_kind in rates.values()
+        for name, rate in of_kind.items()
+        if rate < statistics.median(of_kind.values()) / 5
+    }
     assert slow, "char_cnn at least"
     assert not [name for name in slow if "slow" not in (registry.load(known[name]).__doc__ or "").lower()]

@@ -1,4 +1,5 @@
-"""What is to be predicted, as numbers and back: a slip here trains every model of a task on wrong answers."""
+"""What is to be predicted, as numbers and back: a slip here trains every model of a task on wrong
+answers."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ def test_an_answer_with_white_space_behind_it_at_the_end_of_the_passage_is_kept(
 @pytest.mark.parametrize(("answer", "start"), [("d", 6), ("c d", 4), ("a b c d", 0)])
 def test_an_answer_beyond_the_cut_is_ignored(answer, start):
     """The model cannot point at it, nor may it learn to point at the last word it sees."""
-    assert SpanTarget().encode([question("a b c d", answer, start)], Words(max_length=3))["span"].tolist() == [[IGNORED, IGNORED]]
+    assert SpanTarget().encode([question("a b c d", answer, start)], Words(max_length=3))["span"].tolist() == [
+        [IGNORED, IGNORED]
+    ]
 
 
 def test_the_last_word_before_the_cut_is_an_answer_like_any_other():
@@ -105,7 +108,8 @@ def test_a_label_that_training_never_showed_names_row_and_label():
 
 
 def test_an_answer_that_training_never_showed_is_the_empty_one():
-    """A test answer outside the training answers is a question every model gets wrong, not an error."""
+    """A test answer outside the training answers is a question every model gets wrong, not an
+    error."""
     target = AnswerTarget()
     target.fit([{"answer": "milk"}, {"answer": "east"}, {"answer": "milk"}])
     assert target.labels == ["east", "milk", ""]
@@ -127,7 +131,10 @@ def test_a_relevance_that_is_no_number_names_the_row():
 
 def test_tags_are_cut_with_their_words_and_padded_with_ignored():
     target = TagTarget()
-    rows = [{"id": "1", "text": ["a", "b", "c"], "tags": ["O", "B-X", "I-X"]}, {"id": "2", "text": ["d"], "tags": ["O"]}]
+    rows = [
+        {"id": "1", "text": ["a", "b", "c"], "tags": ["O", "B-X", "I-X"]},
+        {"id": "2", "text": ["d"], "tags": ["O"]},
+    ]
     target.fit(rows)
     assert target.labels == ["B-X", "I-X", "O"]
     assert target.collate(target.encode(rows, Words(max_length=2)), np.array([0, 1])).tolist() == [[2, 0], [2, IGNORED]]
@@ -151,7 +158,9 @@ def test_characters_come_back_as_they_were_written(reserved, texts):
     rows = [{"id": str(i), "transcript": text.strip()} for i, text in enumerate(texts)]
     target.fit(rows)
     columns = target.encode(rows, Words())
-    assert [target.join(columns["symbols"][i].tolist()) for i in range(len(rows))] == [row["transcript"] for row in rows]
+    assert [target.join(columns["symbols"][i].tolist()) for i in range(len(rows))] == [
+        row["transcript"] for row in rows
+    ]
     assert columns["symbols"].values.min(initial=reserved) >= reserved, "a reserved number means blank, start or end"
     assert columns["symbols"].values.max(initial=0) < len(target)
 

@@ -1,4 +1,5 @@
-"""MLflow is a view of the records: what its UI shows, that nothing is doubled, and that its absence costs no record."""
+"""MLflow is a view of the records: what its UI shows, that nothing is doubled, and that its absence
+costs no record."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ from harness.records import Cell, Record, Store
 from harness.registry import Recipe
 from harness.tracking import Tracker, TrackingError, default_uri, sync
 
-CELL = Cell("dan", 1, "sst2", 1, "mini", "equal", {"hidden": 300, "training": {"lr": 0.001, "optimizer": "adam"}, "vectors": {}}, 0)
+CELL = Cell(
+    "dan",
+    1,
+    "sst2",
+    1,
+    "mini",
+    "equal",
+    {"hidden": 300, "training": {"lr": 0.001, "optimizer": "adam"}, "vectors": {}},
+    0,
+)
 CURVE = [{"epoch": e, "train_loss": 1 / e, "accuracy": 0.5 + e / 10, "seconds": 2.0} for e in (1, 2, 3)]
 PLUGIN = """
 from harness.registry import register
@@ -29,7 +39,8 @@ class Dan: ...
 
 @pytest.fixture(scope="module")
 def tracker(tmp_path_factory: pytest.TempPathFactory) -> Tracker:
-    """One database for all tests, as making one takes a second; each test has a task (an experiment) of its own."""
+    """One database for all tests, as making one takes a second; each test has a task (an
+    experiment) of its own."""
     return Tracker(default_uri(tmp_path_factory.mktemp("results")))
 
 
@@ -75,7 +86,8 @@ def everything(client: MlflowClient, task: str) -> list[Run]:
 
 
 def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, store: Store, tmp_path: Path):
-    """Whoever opens the UI must find scores, curve, speed, settings and files without opening the JSON."""
+    """Whoever opens the UI must find scores, curve, speed, settings and files without opening the
+    JSON."""
     record = ok_record(dataclasses.replace(CELL, task="whole"))
     record.predictions = store.save_predictions(record, ["a"], ["x"])
     log = tmp_path / "cell.log"
@@ -87,11 +99,20 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
     assert run.info.status == "FINISHED"
     assert run.info.end_time - run.info.start_time == 8000
     assert run.data.params == {"hidden": "300", "training.lr": "0.001", "training.optimizer": "adam"}
-    expected = {"dev_accuracy": 0.75, "test_accuracy": 0.5, "speed_train_examples_per_second": 100.0, "memory_peak_rss_mib": 321.0}
+    expected = {
+        "dev_accuracy": 0.75,
+        "test_accuracy": 0.5,
+        "speed_train_examples_per_second": 100.0,
+        "memory_peak_rss_mib": 321.0,
+    }
     expected |= {"seconds_train": 6.0, "seconds_total": 8.0, "parameters_total": 10.0, "best_epoch": 2.0}
     assert run.data.metrics == expected | {"train_loss": 1 / 3, "accuracy": 0.8, "seconds": 2.0}
     curve = client.get_metric_history(run.info.run_id, "train_loss")
-    assert [(m.step, m.value, m.timestamp - run.info.start_time) for m in curve] == [(1, 1.0, 2000), (2, 0.5, 4000), (3, 1 / 3, 6000)]
+    assert [(m.step, m.value, m.timestamp - run.info.start_time) for m in curve] == [
+        (1, 1.0, 2000),
+        (2, 0.5, 4000),
+        (3, 1 / 3, 6000),
+    ]
     tags = run.data.tags
     assert tags["record_key"] == record.key
     assert (tags["tier"], tags["status"], tags["protocol"], tags["unstable"]) == ("mini", "ok", "equal", "True")
@@ -100,7 +121,9 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
     folder = Path(tracker.uri.removeprefix("sqlite:///")).parent
     (shown,) = folder.rglob(f"{record.key}.json")
     assert shown.read_text(encoding="utf-8") == record.to_json()
-    assert len(list(folder.rglob("cell.log"))) == 1, "artifacts belong beside the database, wherever the command was started"
+    assert len(list(folder.rglob("cell.log"))) == 1, (
+        "artifacts belong beside the database, wherever the command was started"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,10 +137,14 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
         ("skipped", "FINISHED"),
     ],
 )
-def test_cell_that_failed_is_a_failed_run_with_its_error(tracker: Tracker, client: MlflowClient, status: str, run_status: str):
+def test_cell_that_failed_is_a_failed_run_with_its_error(
+    tracker: Tracker, client: MlflowClient, status: str, run_status: str
+):
     """A failure that looks finished would be read as a result."""
     message = "no shape fits " * 1000  # longer than a tag may be
-    record = Record.skeleton(dataclasses.replace(CELL, task=status), status, error={"type": "ValueError", "message": message})
+    record = Record.skeleton(
+        dataclasses.replace(CELL, task=status), status, error={"type": "ValueError", "message": message}
+    )
     tracker.log(record)
     (run,) = runs(client, status)
     assert run.info.status == run_status
@@ -125,8 +152,11 @@ def test_cell_that_failed_is_a_failed_run_with_its_error(tracker: Tracker, clien
     assert run.data.tags["status"] == status
 
 
-def test_family_and_kind_come_from_the_registry(tracker: Tracker, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The UI groups by family; a record of an architecture that is not installed here is logged all the same."""
+def test_family_and_kind_come_from_the_registry(
+    tracker: Tracker, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The UI groups by family; a record of an architecture that is not installed here is logged all
+    the same."""
     from harness import registry
 
     file = tmp_path / "averaging" / "my_dan.py"
@@ -170,7 +200,8 @@ def test_sync_twice_doubles_nothing_and_replaces_what_changed(tracker: Tracker, 
 
 
 def test_run_that_broke_off_and_run_logged_twice_are_repaired(tracker: Tracker, client: MlflowClient, store: Store):
-    """A server that goes away half-way leaves a run without scores, two machines may log one record: sync leaves one whole run."""
+    """A server that goes away half-way leaves a run without scores, two machines may log one
+    record: sync leaves one whole run."""
     record = ok_record(dataclasses.replace(CELL, task="broken"))
     store.write(record)
     tracker.log(record)
@@ -187,11 +218,19 @@ def test_run_that_broke_off_and_run_logged_twice_are_repaired(tracker: Tracker, 
 
 
 def test_cells_of_one_command_hang_below_one_run_of_their_task(tracker: Tracker, client: MlflowClient, store: Store):
-    """The UI folds a grid together; a grid whose run hides a failed cell, or that outlives its cells, would tell something else."""
+    """The UI folds a grid together; a grid whose run hides a failed cell, or that outlives its
+    cells, would tell something else."""
     first, second = "archbench run -t '*'", "archbench run -t '*' --retry-failed"
     made = [ok_record(dataclasses.replace(CELL, task="grid_a", seed=seed), command=first) for seed in (0, 1)]
     made += [ok_record(dataclasses.replace(CELL, task="grid_b"), command=first)]
-    made += [Record.skeleton(dataclasses.replace(CELL, task="grid_a", seed=2), "failed", command=first, error={"type": "E", "message": ""})]
+    made += [
+        Record.skeleton(
+            dataclasses.replace(CELL, task="grid_a", seed=2),
+            "failed",
+            command=first,
+            error={"type": "E", "message": ""},
+        )
+    ]
     for record in made:
         store.write(record)
         tracker.log(record)
@@ -240,20 +279,29 @@ def test_record_without_a_command_has_no_grid(tracker: Tracker, client: MlflowCl
 def test_description_names_the_record_the_command_and_the_deviations(
     tracker: Tracker, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """From a curve to the file behind it in one click; texts of others are shown, not interpreted."""
+    """From a curve to the file behind it in one click; texts of others are shown, not
+    interpreted."""
     from harness import registry
 
     file = tmp_path / "averaging" / "odd_dan.py"
     file.parent.mkdir()
-    file.write_text(PLUGIN.replace('"dan"', '"odd_dan"').replace("year=2015", "year=2015, deviations=('no *dropout*, <b>none</b>',)"))
+    file.write_text(
+        PLUGIN.replace('"dan"', '"odd_dan"').replace(
+            "year=2015", "year=2015, deviations=('no *dropout*, <b>none</b>',)"
+        )
+    )
     monkeypatch.setattr(registry, "_plugins", [file])
     cell = dataclasses.replace(CELL, task="described", architecture="odd_dan")
-    record = Record.skeleton(cell, "failed", command="archbench run -a '<b>'\n*x*", error={"type": "E", "message": "a\n[b](c)"})
+    record = Record.skeleton(
+        cell, "failed", command="archbench run -a '<b>'\n*x*", error={"type": "E", "message": "a\n[b](c)"}
+    )
     Tracker(tracker.uri).log(record)
     (run,) = runs(client, "described")
     assert run.data.tags["mlflow.note.content"].split("\n\n") == [
-        f"[Record](#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}/artifacts/{record.key}.json), in the results folder: "
-        f"`records/described/odd_dan/{record.key}.json`",
+        (
+            f"[Record](#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}/artifacts/{record.key}.json), in"
+            f" the results folder: `records/described/odd_dan/{record.key}.json`"
+        ),
         "Command:",
         "    archbench run -a '<b>'\n    *x*",
         "Deviations from the paper:",
@@ -264,7 +312,8 @@ def test_description_names_the_record_the_command_and_the_deviations(
 
 
 def test_run_goes_with_its_record_and_nothing_else_does(client: MlflowClient, tracker: Tracker, tmp_path: Path):
-    """A run that outlives its record shows a result that nobody stands for; removing a user's own run would be worse."""
+    """A run that outlives its record shows a result that nobody stands for; removing a user's own
+    run would be worse."""
     ours, theirs = (Store(tmp_path / name) for name in ("ours", "theirs"))
     paths = [ours.write(ok_record(dataclasses.replace(CELL, task="gone", seed=seed))) for seed in range(3)]
     theirs.write(ok_record(dataclasses.replace(CELL, task="gone", seed=9)))
@@ -289,11 +338,14 @@ def test_run_goes_with_its_record_and_nothing_else_does(client: MlflowClient, tr
     paths[2].unlink()
     with pytest.warns(UserWarning, match="2 runs removed"):
         assert tracker.sync(ours) == (0, 0, 0)
-    assert [run.data.tags["seed"] for run in runs(client, "gone")] == ["9"], "another folder's record is not ours to miss"
+    assert [run.data.tags["seed"] for run in runs(client, "gone")] == ["9"], (
+        "another folder's record is not ours to miss"
+    )
 
 
 def test_database_in_the_results_folder_mirrors_that_folder_alone(tmp_path: Path):
-    """There every run whose record is gone may go, also one that was logged before the folder was moved."""
+    """There every run whose record is gone may go, also one that was logged before the folder was
+    moved."""
     store = Store(tmp_path / "before")
     path = store.write(record := ok_record(CELL))
     Tracker(default_uri(store.folder)).log(record)
@@ -326,7 +378,8 @@ def test_experiment_deleted_in_the_ui_does_not_stop_the_mirror(tracker: Tracker,
 
 
 def test_dead_server_fails_within_seconds(monkeypatch: pytest.MonkeyPatch):
-    """MLflow's own patience is minutes per cell; the message must name the server and the way to repair."""
+    """MLflow's own patience is minutes per cell; the message must name the server and the way to
+    repair."""
     for name in (
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
         "MLFLOW_HTTP_REQUEST_TIMEOUT",
@@ -346,14 +399,17 @@ def test_dead_postgresql_fails_within_seconds_and_keeps_its_password():
     """MLflow would try ten times, for minutes; the message goes to logs that others read."""
     pytest.importorskip("psycopg2", reason="pip install 'archbench[postgres]'")
     began = time.monotonic()
-    with pytest.raises(TrackingError, match=r"MLflow at postgresql://me:\*\*\*@127\.0\.0\.1:9/runs .*archbench sync") as raised:
+    with pytest.raises(
+        TrackingError, match=r"MLflow at postgresql://me:\*\*\*@127\.0\.0\.1:9/runs .*archbench sync"
+    ) as raised:
         Tracker("postgresql://me:secret@127.0.0.1:9/runs")
     assert time.monotonic() - began < 10
     assert "secret" not in str(raised.value)
 
 
 def test_database_that_cannot_be_used_is_named_at_once(tmp_path: Path):
-    """MLflow would try again for minutes; a folder URI would fail with a message about something else."""
+    """MLflow would try again for minutes; a folder URI would fail with a message about something
+    else."""
     (tmp_path / "file.db").write_text("no database " * 100)
     (tmp_path / "file").write_text("")
     began = time.monotonic()
@@ -370,7 +426,8 @@ def test_database_that_cannot_be_used_is_named_at_once(tmp_path: Path):
 
 
 def test_two_processes_may_open_a_fresh_database(tmp_path: Path):
-    """Two grids started at once on a new results folder crash in MLflow's migration unless one waits for the other."""
+    """Two grids started at once on a new results folder crash in MLflow's migration unless one
+    waits for the other."""
     program = "import sys; from harness.tracking import Tracker; Tracker(sys.argv[1])"
     command = [sys.executable, "-c", program, default_uri(tmp_path)]
     root = Path(__file__).parent.parent

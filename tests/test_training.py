@@ -1,4 +1,5 @@
-"""Fits: optimisers and schedules by the book, the best dev epoch kept, and a cut fit that goes on as if nothing had happened."""
+"""Fits: optimisers and schedules by the book, the best dev epoch kept, and a cut fit that goes on
+as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def corpus() -> Corpus:
 
 
 class Watched(Training):
-    """Keeps the weights after every epoch and the rows of every batch; raises after the epoch ``cut``."""
+    """Keeps the weights after every epoch and the rows of every batch; raises after the epoch
+    ``cut``."""
 
     cut: int | None = None
     now = 0  # the epoch that is being scored
@@ -62,10 +64,23 @@ class Watched(Training):
         self.weights.append(copy.deepcopy(self.model.state_dict()))
 
 
-def make(corpus: Corpus, settings: dict[str, Any] | None = None, seed: int = 0, lr: float = 0.01, **model: Any) -> Watched:
+def make(
+    corpus: Corpus, settings: dict[str, Any] | None = None, seed: int = 0, lr: float = 0.01, **model: Any
+) -> Watched:
     """One fit of a small BiLSTM (with dropout) on the toy corpus."""
     built = toy_model(corpus, "bilstm", seed=seed, **{"hidden": 4, "dropout": 0.3} | model)
-    return Watched(built, built.loss, corpus.train, corpus.dev, SETTINGS | (settings or {}), lr, seed, ("accuracy",), "accuracy", False)
+    return Watched(
+        built,
+        built.loss,
+        corpus.train,
+        corpus.dev,
+        SETTINGS | (settings or {}),
+        lr,
+        seed,
+        ("accuracy",),
+        "accuracy",
+        False,
+    )
 
 
 def go(one: Training, folder: Path, epochs: int = 4, precision: str = "32") -> dict[str, Any]:
@@ -76,7 +91,9 @@ def same(a: dict, b: dict) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy") -> None:
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy"
+) -> None:
     """Dev scores (and losses) by epoch, whatever the model does."""
     monkeypatch.setattr(training, "score", lambda *_: {metric: scores[Watched.now]})
     monkeypatch.setattr(training, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
@@ -99,7 +116,9 @@ def test_a_linear_rate_reaches_zero_at_the_last_step():
 
 
 def test_a_linear_rate_with_warm_up_rises_first():
-    assert factors([0, 1, 4, 20], lr_schedule="linear", warmup_steps=5) == pytest.approx([0.2, 0.4 * 39 / 40, 36 / 40, 0.5])
+    assert factors([0, 1, 4, 20], lr_schedule="linear", warmup_steps=5) == pytest.approx(
+        [0.2, 0.4 * 39 / 40, 36 / 40, 0.5]
+    )
 
 
 def test_the_transformers_rate_peaks_at_the_end_of_the_warm_up():
@@ -109,7 +128,9 @@ def test_the_transformers_rate_peaks_at_the_end_of_the_warm_up():
 
 
 def test_a_rate_that_decays_by_epoch_changes_between_epochs_alone():
-    assert factors([0, 9, 10, 19, 30], lr_schedule="inverse_epoch", decay=0.05) == pytest.approx([1, 1, 1 / 1.05, 1 / 1.05, 1 / 1.15])
+    assert factors([0, 9, 10, 19, 30], lr_schedule="inverse_epoch", decay=0.05) == pytest.approx(
+        [1, 1, 1 / 1.05, 1 / 1.05, 1 / 1.15]
+    )
 
 
 def test_an_unknown_schedule_or_optimiser_says_what_there_is():
@@ -165,7 +186,11 @@ def test_the_schedule_is_applied_at_every_step_of_a_fit(corpus, tmp_path, schedu
 
     settings = SETTINGS | {"lr_schedule": schedule, "warmup_steps": 4, "decay": 0.5, "epochs": 2}
     model = toy_model(corpus, "bilstm", hidden=2)
-    go(Spying(model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ("accuracy",), "accuracy", False), tmp_path, 2)
+    go(
+        Spying(model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ("accuracy",), "accuracy", False),
+        tmp_path,
+        2,
+    )
     wanted = factors(list(range(len(used))), per_epoch=6, **settings)
     assert len(used) == 12 and used == pytest.approx([0.1 * factor for factor in wanted])
 
@@ -174,7 +199,8 @@ def test_the_schedule_is_applied_at_every_step_of_a_fit(corpus, tmp_path, schedu
 
 
 def test_the_best_dev_epoch_is_kept_and_patience_ends_the_fit(corpus, tmp_path, monkeypatch):
-    """Scores of epochs 4 and 5 do not beat epoch 3: patience 2 is over, and epoch 3's weights are the model."""
+    """Scores of epochs 4 and 5 do not beat epoch 3: patience 2 is over, and epoch 3's weights are
+    the model."""
     scripted(monkeypatch, [0.3, 0.2, 0.6, 0.5, 0.6, 0.9])
     one = make(corpus, {"patience": 2, "epochs": 6})
     assert go(one, tmp_path, 6) == {"best_epoch": 3, "epochs": 5}
@@ -184,7 +210,8 @@ def test_the_best_dev_epoch_is_kept_and_patience_ends_the_fit(corpus, tmp_path, 
 
 
 def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkeypatch):
-    """A transcriber's error rate stays at 1 for epochs while its loss falls: it is not to be stopped."""
+    """A transcriber's error rate stays at 1 for epochs while its loss falls: it is not to be
+    stopped."""
     scripted(monkeypatch, [0.5] * 4, [3.0, 2.0, 1.0, 1.5])
     one = make(corpus, {"patience": 1})
     assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4}
@@ -220,7 +247,9 @@ def test_the_curve_says_what_was_trained(corpus, tmp_path):
     """Losses are means over examples, not over batches; the last batch is smaller."""
     one = make(corpus, {"batch_size": 20}, lr=0.0, dropout=0.0)
     go(one, tmp_path, 1)
-    losses = [one.model.loss(corpus.train.collate(torch.tensor(rows).numpy())).item() * len(rows) for rows in one.rows[0]]
+    losses = [
+        one.model.loss(corpus.train.collate(torch.tensor(rows).numpy())).item() * len(rows) for rows in one.rows[0]
+    ]
     [row] = one.curve
     assert sorted(map(len, one.rows[0])) == [8, 20, 20]
     assert row["train_loss"] == pytest.approx(sum(losses) / 48, rel=1e-5)
@@ -260,7 +289,8 @@ def test_the_same_seed_gives_the_same_weights(corpus, tmp_path):
 
 @pytest.mark.parametrize("precision", [precision for precision in PRECISIONS if precision != "32"])
 def test_every_precision_trains(corpus, tmp_path, precision, whole):
-    """With gradients clipped and a fused optimiser, which Lightning's own clipping refuses to combine."""
+    """With gradients clipped and a fused optimiser, which Lightning's own clipping refuses to
+    combine."""
     one = make(corpus)
     go(one, tmp_path, 2, precision)
     assert one.curve[1]["train_loss"] < one.curve[0]["train_loss"]
@@ -268,7 +298,8 @@ def test_every_precision_trains(corpus, tmp_path, precision, whole):
 
 
 def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_path, monkeypatch, whole):
-    """Six batches an epoch, in chunks of four and two: a schedule or clock by chunk, or a last chunk left out, would show."""
+    """Six batches an epoch, in chunks of four and two: a schedule or clock by chunk, or a last
+    chunk left out, would show."""
     monkeypatch.setattr(training, "CHUNK", 4)
     one = make(corpus)
     go(one, tmp_path)
@@ -293,9 +324,11 @@ def whole(corpus, tmp_path_factory) -> Watched:
 
 @pytest.mark.parametrize(("cut", "share", "repeated"), [(1, math.inf, 0), (3, math.inf, 0), (3, 1e-9, 2)])
 def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whole, monkeypatch, cut, share, repeated):
-    """Weights and curve are bit-identical, dropout included; otherwise a pre-empted machine changes the results.
+    """Weights and curve are bit-identical, dropout included; otherwise a pre-empted machine changes
+    the results.
 
-    Also where the newest checkpoint is older than the best one, as writing one after every epoch would have cost too much.
+    Also where the newest checkpoint is older than the best one, as writing one after every epoch
+    would have cost too much.
     """
     monkeypatch.setattr(training, "SAVING_SHARE", share)
     broken = make(corpus)
@@ -304,14 +337,17 @@ def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whol
         go(broken, tmp_path)
     again = make(corpus)
     kept = go(again, tmp_path)
-    assert kept["epochs"] == 4 and len(again.rows) == 4 - cut + repeated, "epochs before the checkpoint are not run again"
+    assert kept["epochs"] == 4 and len(again.rows) == 4 - cut + repeated, (
+        "epochs before the checkpoint are not run again"
+    )
     assert again.rows == whole.rows[cut - repeated :]
     assert curve(again) == curve(whole)
     assert same(again.model.state_dict(), whole.model.state_dict())
 
 
 def test_a_fit_without_chance_resumes_bit_identically_too(corpus, tmp_path):
-    """Without dropout only optimiser, schedule and order of batches have to go on where they were."""
+    """Without dropout only optimiser, schedule and order of batches have to go on where they
+    were."""
     settings = {"lr_schedule": "linear", "optimizer": "adam"}
     whole = make(corpus, settings, dropout=0.0)
     go(whole, tmp_path / "whole")

@@ -29,10 +29,16 @@ def write(folder: Path, text: str, name: str = "vectors.txt") -> Path:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [(GLOVE, "glove.txt"), ("3 3\n" + GLOVE, "word2vec.txt"), (GLOVE, "glove.txt.gz"), (GLOVE.replace("\n", " \n"), "trailing_space.txt")],
+    [
+        (GLOVE, "glove.txt"),
+        ("3 3\n" + GLOVE, "word2vec.txt"),
+        (GLOVE, "glove.txt.gz"),
+        (GLOVE.replace("\n", " \n"), "trailing_space.txt"),
+    ],
 )
 def test_known_words_get_the_files_vectors(tmp_path, vocabulary, text, name):
-    """Row 0 is padding, row 1 unknown, then the vocabulary in its own order, whatever the file's."""
+    """Row 0 is padding, row 1 unknown, then the vocabulary in its own order, whatever the
+    file's."""
     table, known = read_vectors(write(tmp_path, text, name), vocabulary)
     assert (tuple(table.shape), known, table.dtype) == ((5, 3), 2, torch.float32)
     assert torch.equal(table[2], torch.tensor([-1, 0.2, 3.5])) and torch.equal(table[4], torch.tensor([0.1, 0.2, 0.3]))
@@ -40,7 +46,8 @@ def test_known_words_get_the_files_vectors(tmp_path, vocabulary, text, name):
 
 
 def test_unknown_words_are_uniform_as_kim_has_them(tmp_path):
-    """Vectors of another scale than the known ones would tell the model which words the file lacks."""
+    """Vectors of another scale than the known ones would tell the model which words the file
+    lacks."""
     table, known = read_vectors(write(tmp_path, "the 1 2 3 4\n"), Vocabulary([f"w{i}" for i in range(500)], [1] * 500))
     unknown = table[1:]
     assert known == 0

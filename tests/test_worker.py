@@ -1,4 +1,5 @@
-"""One cell from start to record: the record says what happened, and says it again when the cell is run again."""
+"""One cell from start to record: the record says what happened, and says it again when the cell is
+run again."""
 
 from __future__ import annotations
 
@@ -113,10 +114,14 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def plan(architecture: str, task: str, *overrides: str, protocol: str = "smoke", max_train: int | None = 100, **more: Any) -> Cell:
+def plan(
+    architecture: str, task: str, *overrides: str, protocol: str = "smoke", max_train: int | None = 100, **more: Any
+) -> Cell:
     """The cell that ``archbench run`` would make."""
     entries = [registry.entry("architectures", architecture)], [registry.entry("tasks", task)]
-    [planned] = grid.plan(*entries, tier="mini", protocol=protocol, seeds=[0], overrides=overrides, max_train=max_train, **more)
+    [planned] = grid.plan(
+        *entries, tier="mini", protocol=protocol, seeds=[0], overrides=overrides, max_train=max_train, **more
+    )
     assert planned.reason is None
     return planned.cell
 
@@ -127,15 +132,30 @@ SMALL = "bilstm.hidden=8"
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Settings:
     results = tmp_path_factory.mktemp("results")
-    known = dict(data_dir=None, plugins=(), threads=1, timeout=None, memory_limit_mib=None, command="archbench run", work=results / "work")
+    known = dict(
+        data_dir=None,
+        plugins=(),
+        threads=1,
+        timeout=None,
+        memory_limit_mib=None,
+        command="archbench run",
+        work=results / "work",
+    )
     return Settings(results=results, **known)
 
 
 @pytest.fixture(scope="module")
 def tried(shared) -> tuple[Cell, Record, list[float]]:
-    """A cell under protocol ``equal`` with three learning rates, and the rates of its fits in their order."""
+    """A cell under protocol ``equal`` with three learning rates, and the rates of its fits in their
+    order."""
     cell = plan(
-        "bilstm", "sst2", SMALL, "bilstm.training.learning_rates=[1e-7, 0.02, 1e-6]", protocol="equal", max_train=None, max_epochs=2
+        "bilstm",
+        "sst2",
+        SMALL,
+        "bilstm.training.learning_rates=[1e-7, 0.02, 1e-6]",
+        protocol="equal",
+        max_train=None,
+        max_epochs=2,
     )
     rates: list[float] = []
     original = Assembly.training_of
@@ -175,9 +195,16 @@ def test_a_record_is_filled_with_what_was_measured(tried):
     rows = {split: registry.load(task)(task).load(split, "mini") for split in ("train", "dev", "test")}
     assert record.counts == {split: len(found) for split, found in rows.items()}
     assert set(record.data) == set(rows) and all(len(digest) == 64 for digest in record.data.values())
-    assert set(record.scores) == {"dev", "test"} and all(set(found) == set(task.metrics) for found in record.scores.values())
+    assert set(record.scores) == {"dev", "test"} and all(
+        set(found) == set(task.metrics) for found in record.scores.values()
+    )
     assert record.main_metric == "accuracy"
-    assert set(record.speed) >= {"train_examples_per_second", "train_tokens_per_second", "inference_examples_per_second", "latency_ms_p50"}
+    assert set(record.speed) >= {
+        "train_examples_per_second",
+        "train_tokens_per_second",
+        "inference_examples_per_second",
+        "latency_ms_p50",
+    }
     assert record.speed["train_tokens_per_second"] > record.speed["train_examples_per_second"] > 0
     assert record.speed["train_spread"] >= 0 and record.speed["beside"] >= 0
     assert 0 < record.speed["latency_ms_p50"] <= record.speed["latency_ms_p95"]
@@ -185,7 +212,12 @@ def test_a_record_is_filled_with_what_was_measured(tried):
     assert record.flops_per_example > 1000 and record.memory["peak_rss_mib"] > 50
     parts = [record.seconds[name] for name in ("train", "dev", "other")]
     assert all(part > 0 for part in parts) and sum(parts) == pytest.approx(record.seconds["total"], rel=1e-3)
-    assert record.started and record.commit and record.environment["versions"]["torch"] and record.command == "archbench run"
+    assert (
+        record.started
+        and record.commit
+        and record.environment["versions"]["torch"]
+        and record.command == "archbench run"
+    )
     assert record.hyperparameters == cell.hyperparameters and record.hyperparameters["hidden"] == 8
 
 
@@ -199,7 +231,8 @@ def test_the_dev_scores_are_those_of_the_kept_epoch(tried):
 
 
 def test_every_rate_is_tried_and_the_best_pilot_trains_the_cell(tried):
-    """The order in which rates are listed decides nothing; each fit after the pilots is a fresh model."""
+    """The order in which rates are listed decides nothing; each fit after the pilots is a fresh
+    model."""
     _, record, rates = tried
     assert rates == [1e-7, 0.02, 1e-6, 0.02]
     scores = record.training["learning_rates"]
@@ -235,8 +268,11 @@ def test_a_finished_cell_leaves_no_checkpoint(tried, shared):
         ("hmm", "conll2003_pos", []),
     ],
 )
-def test_the_same_cell_twice_gives_the_same_scores_and_predictions(make_settings, tmp_path, architecture, task, overrides):
-    """In every task type: a second machine confirms a row to the last digit, and predictions re-score to it."""
+def test_the_same_cell_twice_gives_the_same_scores_and_predictions(
+    make_settings, tmp_path, architecture, task, overrides
+):
+    """In every task type: a second machine confirms a row to the last digit, and predictions
+    re-score to it."""
     cell = plan(architecture, task, *overrides, max_train=40)
     twice = []
     for name in ("first", "second"):
@@ -252,7 +288,10 @@ def test_the_same_cell_twice_gives_the_same_scores_and_predictions(make_settings
 
 def test_another_seed_is_another_model(make_settings):
     cell = plan("bilstm", "sst2", SMALL, max_train=60)
-    losses = {run_cell(dataclasses.replace(cell, seed=seed), make_settings()).training["curve"][0]["dev_loss"] for seed in (0, 1)}
+    losses = {
+        run_cell(dataclasses.replace(cell, seed=seed), make_settings()).training["curve"][0]["dev_loss"]
+        for seed in (0, 1)
+    }
     assert len(losses) == 2
 
 
@@ -265,7 +304,9 @@ def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monke
     original = registry.entry
     monkeypatch.setattr(registry, "entry", lambda sort, id: whole if id == "sst2" else original(sort, id))
     assert run_cell(cell, make_settings()).partial is False
-    assert run_cell(plan("avg_vectors", "sst2", max_train=None, max_epochs=1), make_settings()).partial is True, "its passes are capped"
+    assert run_cell(plan("avg_vectors", "sst2", max_train=None, max_epochs=1), make_settings()).partial is True, (
+        "its passes are capped"
+    )
 
 
 def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
@@ -334,7 +375,12 @@ def test_a_cell_that_does_not_end_well_says_how(make_settings, plugin, capfd, ho
 
 def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypatch):
     cell = plan(
-        "bilstm", "sst2", SMALL, "bilstm.training.learning_rates=[1e38, 0.01]", "bilstm.training.optimizer=sgd", "bilstm.training.clip=None"
+        "bilstm",
+        "sst2",
+        SMALL,
+        "bilstm.training.learning_rates=[1e38, 0.01]",
+        "bilstm.training.optimizer=sgd",
+        "bilstm.training.clip=None",
     )
     record = run_cell(cell, make_settings())
     assert record.status == "ok", record.error
@@ -349,7 +395,8 @@ def test_data_that_is_missing_is_a_failed_cell_that_names_the_file(make_settings
 
 
 def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make_settings, plugin, monkeypatch):
-    """Whoever corrects a model and retries wants the corrected model trained, not the end of the wrong one's training."""
+    """Whoever corrects a model and retries wants the corrected model trained, not the end of the
+    wrong one's training."""
     settings = make_settings(plugins=(plugin,))
     cell = plan("trouble", "sst2")
     with pytest.MonkeyPatch.context() as patch:
@@ -357,7 +404,9 @@ def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make
         assert run_cell(cell, settings).status == "failed"
     fitted: list[int] = []
     original = worker.Training.on_train_epoch_start
-    monkeypatch.setattr(worker.Training, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self))
+    monkeypatch.setattr(
+        worker.Training, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self)
+    )
     assert run_cell(cell, settings).status == "ok"
     assert fitted == [0]
 

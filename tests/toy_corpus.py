@@ -1,4 +1,5 @@
-"""A task of a few hand-made rows, its corpus and its models, for tests that look at one part of the harness."""
+"""A task of a few hand-made rows, its corpus and its models, for tests that look at one part of the
+harness."""
 
 from __future__ import annotations
 
@@ -33,9 +34,12 @@ def sentences(count: int, start: int = 0) -> list[Row]:
 
 
 class ToyTask(Task):
-    """Serves the rows it was given and counts how often a split was asked for; rows that are an exception are raised."""
+    """Serves the rows it was given and counts how often a split was asked for; rows that are an
+    exception are raised."""
 
-    def __init__(self, splits: dict[Split, list[Row] | Exception], type: str = "classify", main_metric: str = "accuracy"):
+    def __init__(
+        self, splits: dict[Split, list[Row] | Exception], type: str = "classify", main_metric: str = "accuracy"
+    ):
         options = {"type": type, "metrics": (main_metric,), "main_metric": main_metric, "sizes": {"train": 1000}}
         super().__init__(Entry("toy", "tasks", Path(__file__), "ToyTask", MappingProxyType(options)))
         self.splits, self.asked = splits, []
@@ -54,14 +58,21 @@ def toy_task(**splits: Any) -> ToyTask:
 
 
 def toy_corpus(task: Task | None = None, view: View | None = None, kind: str = "text", **settings: Any) -> Corpus:
-    """The corpus of a task (the toy one by default); ``settings`` are ``max_train`` and ``cache``."""
+    """The corpus of a task (the toy one by default); ``settings`` are ``max_train`` and
+    ``cache``."""
     task = task or toy_task()
     known: dict[str, Any] = {"max_train": None, "cache": None}
-    return Corpus(task, "mini", None, view or Words(min_count=1), ADAPTERS[kind, task.entry.type][1](), kind, **known | settings)
+    return Corpus(
+        task, "mini", None, view or Words(min_count=1), ADAPTERS[kind, task.entry.type][1](), kind, **known | settings
+    )
 
 
-def toy_model(corpus: Corpus, architecture: str = "avg_vectors", seed: int = 0, dims: int = 8, **settings: Any) -> Model:
+def toy_model(
+    corpus: Corpus, architecture: str = "avg_vectors", seed: int = 0, dims: int = 8, **settings: Any
+) -> Model:
     """A model of an architecture for a corpus, the same for the same seed."""
     entry = registry.entry("architectures", architecture)
     torch.manual_seed(seed)
-    return build(registry.load(entry), entry.kind, corpus.task.entry.type, settings, corpus.view, corpus.target, dims, None)
+    return build(
+        registry.load(entry), entry.kind, corpus.task.entry.type, settings, corpus.view, corpus.target, dims, None
+    )

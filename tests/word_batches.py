@@ -1,4 +1,5 @@
-"""Batches of random words whose padding holds large numbers, for tests of what a model makes of the real ones."""
+"""Batches of random words whose padding holds large numbers, for tests of what a model makes of the
+real ones."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ PADDING = 50.0
 def random_texts(lengths: Sequence[int], seed: int, width: int, words: int = 1) -> WordBatch:
     """Texts of these lengths, each position with a standard normal vector of its own.
 
-    All words are unknown (id 1), and spelt in ``words`` different ways, 1 to ``words`` (0 at padding); the vectors do not depend on that.
+    All words are unknown (id 1), and spelt in ``words`` different ways, 1 to ``words`` (0 at
+    padding); the vectors do not depend on that.
     """
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.tensor(lengths)
@@ -33,8 +35,11 @@ def random_vectors(lengths: Sequence[int], seed: int, width: int) -> tuple[Tenso
     return texts.vectors, texts.mask
 
 
-def random_documents(lengths: Sequence[Sequence[int]], seed: int, width: int) -> tuple[SentenceBatch, list[list[Tensor]]]:
-    """Documents as one batch, and the vectors (words, width) of their sentences one by one; ``lengths`` holds words per sentence."""
+def random_documents(
+    lengths: Sequence[Sequence[int]], seed: int, width: int
+) -> tuple[SentenceBatch, list[list[Tensor]]]:
+    """Documents as one batch, and the vectors (words, width) of their sentences one by one;
+    ``lengths`` holds words per sentence."""
     generator = torch.Generator().manual_seed(seed)
     sentences = [[torch.randn(words, width, generator=generator) for words in document] for document in lengths]
     mask = torch.zeros(len(lengths), max(map(len, lengths)), max(map(max, lengths)), dtype=torch.bool)

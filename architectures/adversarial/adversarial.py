@@ -20,10 +20,12 @@ SMALL = 1e-6
 
 
 class NormalizedTable(nn.Module):
-    """A word table whose vectors have mean 0 and variance 1 over the training text: (v - E) / sqrt(Var), number by number.
+    """A word table whose vectors have mean 0 and variance 1 over the training text: (v - E) /
+    sqrt(Var), number by number.
 
-    Rows weigh by ``counts`` (words,); one that training does not count (the unknown word) weighs as if seen once, padding nothing.
-    Padding stays zero. Without this a model escapes moves of a given size by growing its vectors.
+    Rows weigh by ``counts`` (words,); one that training does not count (the unknown word) weighs as
+    if seen once, padding nothing. Padding stays zero. Without this a model escapes moves of a given
+    size by growing its vectors.
     """
 
     def __init__(self, table: WordTable, counts: Tensor):
@@ -49,7 +51,8 @@ class NormalizedTable(nn.Module):
 
 
 def direction(text: Any, gradient: Tensor) -> Tensor:
-    """The gradient at a batch's vectors with L2 norm 1 over the whole sequence of each text; zero at padding and where it is zero."""
+    """The gradient at a batch's vectors with L2 norm 1 over the whole sequence of each text; zero
+    at padding and where it is zero."""
     gradient = gradient * (text.ids != PAD)[..., None]
     squares = gradient.flatten(1).square().sum(1)
     if isinstance(text, TreeBatch):  # the leaves of all texts stand in one row
@@ -74,11 +77,12 @@ def direction(text: Any, gradient: Tensor) -> Tensor:
     ),
 )
 class AdversarialTraining(Regime):
-    """The loss of each batch, plus ``weight`` times the loss with all word vectors moved to where it grows fastest.
+    """The loss of each batch, plus ``weight`` times the loss with all word vectors moved to where
+    it grows fastest.
 
-    A text's vectors s move by r = epsilon * g / |g|, g the gradient of the loss at s and |g| its norm over the whole text; r counts as a
-    constant. Each text of a pair moves by its own r. The vectors are normalised (:class:`NormalizedTable`). ``wraps`` is any encoder of
-    words.
+    A text's vectors s move by r = epsilon * g / |g|, g the gradient of the loss at s and |g| its
+    norm over the whole text; r counts as a constant. Each text of a pair moves by its own r. The
+    vectors are normalised (:class:`NormalizedTable`). ``wraps`` is any encoder of words.
     """
 
     def __init__(self, wraps: str = "lstm", epsilon: float = 5.0, weight: float = 1.0):

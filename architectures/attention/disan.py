@@ -15,17 +15,20 @@ from harness.kinds import SequenceEncoder
 from harness.registry import Recipe, register
 
 QUERIES = 4
-"""Positions that attend at a time: their weights, a number for each key and feature, are all that is held at once."""
+"""Positions that attend at a time: their weights, a number for each key and feature, are all that
+is held at once."""
 
 LONG = 64
-"""Positions of a text above which the weights are computed again in the backward pass and not kept."""
+"""Positions of a text above which the weights are computed again in the backward pass and not
+kept."""
 
 
 def attended(queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, scale: float) -> Tensor:
-    """Means (B, Q, d) of the values (B, K, d) under softmax_i(c tanh((query_j + key_i) / c)), which is taken for each feature alone.
+    """Means (B, Q, d) of the values (B, K, d) under softmax_i(c tanh((query_j + key_i) / c)), which
+    is taken for each feature alone.
 
-    A query j that ``allowed`` (B, Q, K) lets see nothing gets zeros. The scores lie between -c and c: no maximum need be subtracted, and
-    the weights of one key or more sum to e^-c at least.
+    A query j that ``allowed`` (B, Q, K) lets see nothing gets zeros. The scores lie between -c and
+    c: no maximum need be subtracted, and the weights of one key or more sum to e^-c at least.
     """
     scores = scale * torch.tanh(queries[:, :, None] / scale + keys[:, None] / scale)
     weights = scores.exp() * allowed[..., None]
@@ -33,10 +36,12 @@ def attended(queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, sca
 
 
 class DirectionalAttention(nn.Module):
-    """Each token joined with the attended tokens on one side of it, by a gate: (B, T, width) -> (B, T, hidden).
+    """Each token joined with the attended tokens on one side of it, by a gate: (B, T, width) -> (B,
+    T, hidden).
 
-    h = elu(W x + b) maps the tokens; s_j attends over the h_i with i < j (``forwards``) or i > j, never over itself; the gate
-    F = sigmoid(W_s s + W_h h + b) gives u = F * h + (1 - F) * s. The first (last) token sees nothing, its s is zero.
+    h = elu(W x + b) maps the tokens; s_j attends over the h_i with i < j (``forwards``) or i > j,
+    never over itself; the gate F = sigmoid(W_s s + W_h h + b) gives u = F * h + (1 - F) * s. The
+    first (last) token sees nothing, its s is zero.
     """
 
     def __init__(self, width: int, hidden: int, forwards: bool, scale: float, dropout: float):
@@ -59,11 +64,14 @@ class DirectionalAttention(nn.Module):
         length = tokens.shape[1]
         dropped = self.dropout(tokens)
         queries, keys, allowed = self.query(dropped), self.key(dropped), self.allowed(mask)
-        attend = partial(checkpoint, attended, use_reentrant=False, preserve_rng_state=False) if length > LONG else attended
+        attend = (
+            partial(checkpoint, attended, use_reentrant=False, preserve_rng_state=False) if length > LONG else attended
+        )
         blocks = []
         for start in range(0, length, QUERIES):
             rows = slice(start, start + QUERIES)
-            # Keys on the side that none of these queries looks at are left out, which halves the work.
+            # Keys on the side that none of these queries looks at are left out, which halves the
+            # work.
             seen = slice(0, start + QUERIES) if self.forwards else slice(start, length)
             blocks.append(attend(queries[:, rows], keys[:, seen], tokens[:, seen], allowed[:, rows, seen], self.scale))
         return torch.cat(blocks, dim=1)
@@ -76,11 +84,14 @@ class DirectionalAttention(nn.Module):
 
 
 class Source2Token(nn.Module):
-    """Mean of the states under softmax_t(W2 elu(W1 u_t + b1) + b2), which is taken for each feature alone: (B, T, size) -> (B, size)."""
+    """Mean of the states under softmax_t(W2 elu(W1 u_t + b1) + b2), which is taken for each feature
+    alone: (B, T, size) -> (B, size)."""
 
     def __init__(self, size: int, dropout: float):
         super().__init__()
-        self.scores = nn.Sequential(nn.Dropout(dropout), nn.Linear(size, size), nn.ELU(), nn.Dropout(dropout), nn.Linear(size, size))
+        self.scores = nn.Sequential(
+            nn.Dropout(dropout), nn.Linear(size, size), nn.ELU(), nn.Dropout(dropout), nn.Linear(size, size)
+        )
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         return (masked_softmax(self.scores(states), mask[..., None], dim=1) * states).sum(1)
@@ -98,15 +109,21 @@ class Source2Token(nn.Module):
     deviations=(
         "Without --vectors the word vectors start at random, not from GloVe.",
         "Matching joins [u, v, |u-v|, u*v]; the paper takes the plain difference.",
-        "Where no vector of the text is asked for (tagging, reading, speech) the states stand without source2token attention.",
+        (
+            "Where no vector of the text is asked for (tagging, reading, speech) the states stand without source2token"
+            " attention."
+        ),
     ),
 )
 class DiSAN(SequenceEncoder):
-    """Attention with a weight for each feature, over the words before and over the words behind each word, and neither RNN nor CNN.
+    """Attention with a weight for each feature, over the words before and over the words behind
+    each word, and neither RNN nor CNN.
 
-    States (B, T, 2 * hidden) are those of the two directions, joined; a text's vector is their source2token attention. The weights of
-    all pairs of words in every feature, T * T * hidden numbers per text and direction, make it slow: time grows with the square of
-    the length times ``hidden``, where other attention pays the square alone. Memory does not, as few queries attend at a time.
+    States (B, T, 2 * hidden) are those of the two directions, joined; a text's vector is their
+    source2token attention. The weights of all pairs of words in every feature, T * T * hidden
+    numbers per text and direction, make it slow: time grows with the square of the length times
+    ``hidden``, where other attention pays the square alone. Memory does not, as few queries attend
+    at a time.
     """
 
     # Tasks that label or find words need no vector of the text.

@@ -13,7 +13,8 @@ from harness.views.sentences import SentenceBatch, Sentences
 
 
 class ContextAttention(nn.Module):
-    """sum_t a_t h_t with a = softmax_t(tanh(W h_t + b) . u) for a learned context vector u: (N, T, size) -> (N, size)."""
+    """sum_t a_t h_t with a = softmax_t(tanh(W h_t + b) . u) for a learned context vector u: (N, T,
+    size) -> (N, size)."""
 
     def __init__(self, size: int, context: int):
         super().__init__()
@@ -29,7 +30,8 @@ class ContextAttention(nn.Module):
 
 
 class Level(nn.Module):
-    """Bidirectional GRU and attention of its own: vectors (N, T, width) of words or sentences to one vector (N, ``size``)."""
+    """Bidirectional GRU and attention of its own: vectors (N, T, width) of words or sentences to
+    one vector (N, ``size``)."""
 
     def __init__(self, width: int, hidden: int, context: int):
         super().__init__()
@@ -57,11 +59,17 @@ class Level(nn.Module):
     ),
 )
 class HierarchicalAttention(TextEncoder):
-    """Words make sentence vectors and these the document's, at each level by a bidirectional GRU and attention with its own context."""
+    """Words make sentence vectors and these the document's, at each level by a bidirectional GRU
+    and attention with its own context."""
 
     view = Sentences()
-    # In a text of one sentence nothing precedes it and its weight is 1: where all texts are such (snli) these learn nothing.
-    unused = ("sentences.recurrence.forwards.0.weight_hh", "sentences.recurrence.backwards.0.weight_hh", "sentences.attention")
+    # In a text of one sentence nothing precedes it and its weight is 1: where all texts are such
+    # (snli) these learn nothing.
+    unused = (
+        "sentences.recurrence.forwards.0.weight_hh",
+        "sentences.recurrence.backwards.0.weight_hh",
+        "sentences.attention",
+    )
 
     def __init__(self, width: int, hidden: int = 50, context: int = 100):
         super().__init__()

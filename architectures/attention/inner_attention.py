@@ -27,9 +27,11 @@ from harness.views.words import WordBatch
     ),
 )
 class InnerAttention(TextEncoder):
-    """A text attends over its own BiLSTM states Y, asked by their mean: words (B, T) to a vector (B, 2 * hidden).
+    """A text attends over its own BiLSTM states Y, asked by their mean: words (B, T) to a vector
+    (B, 2 * hidden).
 
-    M = tanh(W_y Y + W_h mean(Y)), weights = softmax(w . M), r = the weighted mean of Y. Dropout acts on the word vectors and on r.
+    M = tanh(W_y Y + W_h mean(Y)), weights = softmax(w . M), r = the weighted mean of Y. Dropout
+    acts on the word vectors and on r.
     """
 
     def __init__(self, width: int, hidden: int = 300, dropout: float = 0.25):

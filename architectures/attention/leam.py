@@ -27,14 +27,24 @@ from harness.views.words import WordBatch
     ),
 )
 class LabelEmbeddingAttention(TextEncoder):
-    """Words near a label in the space that both share weigh more in the mean of the word vectors: words (B, T) to scores (B, classes).
+    """Words near a label in the space that both share weigh more in the mean of the word vectors:
+    words (B, T) to scores (B, classes).
 
-    G = cosine of each label and word, u = relu(filter over a window of G + b) for each label, weights = softmax over the words of the
-    maximum of u over the labels; two layers score the weighted mean. As a regulariser the same layers must give each label's vector its
-    own class. ``window`` is 2r + 1 words; zeros stand for those beyond the text.
+    G = cosine of each label and word, u = relu(filter over a window of G + b) for each label,
+    weights = softmax over the words of the maximum of u over the labels; two layers score the
+    weighted mean. As a regulariser the same layers must give each label's vector its own class.
+    ``window`` is 2r + 1 words; zeros stand for those beyond the text.
     """
 
-    def __init__(self, width: int, classes: int, hidden: int = 300, window: int = 55, dropout: float = 0.5, regulariser: float = 1.0):
+    def __init__(
+        self,
+        width: int,
+        classes: int,
+        hidden: int = 300,
+        window: int = 55,
+        dropout: float = 0.5,
+        regulariser: float = 1.0,
+    ):
         super().__init__()
         if window % 2 == 0:
             raise ValueError(f"leam: window={window} has no word in its middle; it must be odd")
@@ -60,6 +70,7 @@ class LabelEmbeddingAttention(TextEncoder):
         return self.classifier((self.weights(words)[:, None] @ words.vectors).squeeze(1))
 
     def auxiliary_loss(self) -> Tensor:
-        """``regulariser`` times the mean cross-entropy of the labels' vectors and their own classes."""
+        """``regulariser`` times the mean cross-entropy of the labels' vectors and their own
+        classes."""
         own = torch.arange(len(self.labels), device=self.labels.device)
         return self.regulariser * F.cross_entropy(self.classifier(self.labels), own)

@@ -27,12 +27,14 @@ from harness.views.words import WordBatch
     ),
 )
 class SelfAttentive(TextEncoder):
-    """``rows`` attentions over BiLSTM states H give as many vectors of a text, pressed to look at different words.
+    """``rows`` attentions over BiLSTM states H give as many vectors of a text, pressed to look at
+    different words.
 
-    A = softmax(W_s2 tanh(W_s1 H^T)) over the words, M = A H (B, rows, 2 * hidden), flattened and mapped by a ReLU layer to a vector
-    (B, output). The penalty ``coefficient`` * ||A A^T - I||_F^2, a mean over the batch, joins the loss. That of a pair is its two
-    texts' together. Dropout acts on M and on the vector. Slow, because the layer on the flattened M has 36 million weights at the paper's
-    sizes, which take most of a step's time.
+    A = softmax(W_s2 tanh(W_s1 H^T)) over the words, M = A H (B, rows, 2 * hidden), flattened and
+    mapped by a ReLU layer to a vector (B, output). The penalty ``coefficient`` * ||A A^T - I||_F^2,
+    a mean over the batch, joins the loss. That of a pair is its two texts' together. Dropout acts
+    on M and on the vector. Slow, because the layer on the flattened M has 36 million weights at the
+    paper's sizes, which take most of a step's time.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class SelfAttentive(TextEncoder):
         return self.dropout(torch.relu(self.output(self.dropout(matrix))))
 
     def auxiliary_loss(self) -> Tensor | float:
-        """``coefficient`` times the penalties of the passes since it was last asked for: one for a text, two for a pair."""
+        """``coefficient`` times the penalties of the passes since it was last asked for: one for a
+        text, two for a pair."""
         penalties, self._penalties = self._penalties, []
         return self.coefficient * sum(penalties)

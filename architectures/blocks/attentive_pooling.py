@@ -9,10 +9,12 @@ from architectures.blocks.attention import masked_softmax
 
 
 class AttentivePooling(nn.Module):
-    """Each text's mean under how well each of its words meets its best partner in the other text (dos Santos et al. 2016, section 3).
+    """Each text's mean under how well each of its words meets its best partner in the other text
+    (dos Santos et al. 2016, section 3).
 
-    G = tanh(Q^T U A) compares every word of one text with every word of the other; the maximum of each row, over the real words of the
-    other text, scores the words of the first, and the maximum of each column those of the second; softmaxes of the scores weight the means.
+    G = tanh(Q^T U A) compares every word of one text with every word of the other; the maximum of
+    each row, over the real words of the other text, scores the words of the first, and the maximum
+    of each column those of the second; softmaxes of the scores weight the means.
     """
 
     def __init__(self, size: int):

@@ -1,8 +1,10 @@
-"""Writing the most probable token sequence with a model that scores the next token: greedily, or by a beam (Sutskever et al. 2014).
+"""Writing the most probable token sequence with a model that scores the next token: greedily, or by
+a beam (Sutskever et al. 2014).
 
-A model is ``step(tokens (N,), state) -> (log probabilities of the next token (N,V), state)``. The state is a tensor, or tuples, lists,
-dicts and named tuples of tensors; dimension 0 of every tensor is N (an LSTM's (layers, N, hidden) must be transposed), and whatever
-else stands in it is handed on as it is.
+A model is ``step(tokens (N,), state) -> (log probabilities of the next token (N,V), state)``. The
+state is a tensor, or tuples, lists, dicts and named tuples of tensors; dimension 0 of every tensor
+is N (an LSTM's (layers, N, hidden) must be transposed), and whatever else stands in it is handed on
+as it is.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 def greedy(step: Step, state: Any, start: int, end: int, max_length: int) -> list[list[int]]:
     """The most probable token at every step, for each source, without ``start`` and ``end``.
 
-    ``state`` has one row per source. Stops when every source has ended, or after ``max_length`` tokens, ``end`` counted. Raises
-    ValueError for a state without tensors, or whose tensors differ in dimension 0.
+    ``state`` has one row per source. Stops when every source has ended, or after ``max_length``
+    tokens, ``end`` counted. Raises ValueError for a state without tensors, or whose tensors differ
+    in dimension 0.
     """
     sources, device = _rows(state)
     tokens = torch.full((sources,), start, device=device)
@@ -45,13 +48,16 @@ def beam_search(
 ) -> list[list[int]]:
     """The best finished sequence that a beam finds, for each source, without ``start`` and ``end``.
 
-    ``state`` has one row per source; ``step`` sees ``beam`` rows for each, one source's beside one another, re-ordered as hypotheses live
-    and die. The score is the sum of log p divided by length ** ``length_penalty`` (length in tokens, ``end`` counted). A hypothesis whose
-    ``end`` is among the ``beam`` best continuations is finished and put aside; the best ``beam`` of the others go on, until none
-    can beat its source's finished one, or for ``max_length`` tokens, ``end`` counted: a source without a finished hypothesis
-    then gets its best unfinished one. With ``beam=1`` and no length penalty this is :func:`greedy`.
+    ``state`` has one row per source; ``step`` sees ``beam`` rows for each, one source's beside one
+    another, re-ordered as hypotheses live and die. The score is the sum of log p divided by length
+    ** ``length_penalty`` (length in tokens, ``end`` counted). A hypothesis whose ``end`` is among
+    the ``beam`` best continuations is finished and put aside; the best ``beam`` of the others go
+    on, until none can beat its source's finished one, or for ``max_length`` tokens, ``end``
+    counted: a source without a finished hypothesis then gets its best unfinished one. With
+    ``beam=1`` and no length penalty this is :func:`greedy`.
 
-    Raises ValueError for a beam below 1, a negative ``length_penalty`` (it would break the stopping rule), and as :func:`greedy` does.
+    Raises ValueError for a beam below 1, a negative ``length_penalty`` (it would break the stopping
+    rule), and as :func:`greedy` does.
     """
     if beam < 1:
         raise ValueError(f"beam is {beam}: it must keep at least one hypothesis")

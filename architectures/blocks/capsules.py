@@ -1,4 +1,5 @@
-"""Capsules: vectors whose length is the probability that what they stand for is there (Zhao et al. 2018, after Sabour et al. 2017)."""
+"""Capsules: vectors whose length is the probability that what they stand for is there (Zhao et al.
+2018, after Sabour et al. 2017)."""
 
 from __future__ import annotations
 
@@ -13,28 +14,34 @@ USUAL_POSITIONS = 20
 
 
 def squash(vectors: Tensor) -> Tensor:
-    """|s| / (0.5 + |s|^2) * s: the direction of each vector (..., size) with a length |s|^2 / (0.5 + |s|^2) below one."""
+    """|s| / (0.5 + |s|^2) * s: the direction of each vector (..., size) with a length |s|^2 / (0.5
+    + |s|^2) below one."""
     length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     return length / (0.5 + length**2) * vectors
 
 
 def leaky_softmax(logits: Tensor) -> Tensor:
-    """Softmax over the parents (..., J) and one more with logit zero, whose share is lost: the rest sums to less than one."""
+    """Softmax over the parents (..., J) and one more with logit zero, whose share is lost: the rest
+    sums to less than one."""
     return torch.softmax(F.pad(logits, (1, 0)), dim=-1)[..., 1:]
 
 
 class Routing(nn.Module):
-    """Capsules (..., I, size) to parent capsules (..., ``parents``, size) by ``iterations`` of routing by agreement.
+    """Capsules (..., I, size) to parent capsules (..., ``parents``, size) by ``iterations`` of
+    routing by agreement.
 
-    Child i votes u_{j|i} = W_j u_i + b_j for parent j; all children share W_j. From b_ij = 0, each round gives
-    c_ij = |u_i| leaky_softmax_j(b_ij), v_j = squash(sum_i c_ij u_{j|i}), and b_ij grows by v_j . u_{j|i} (algorithm 1). The factor |u_i|,
-    the probability that the child is there, amends the coefficients: a child of zeros adds nothing.
+    Child i votes u_{j|i} = W_j u_i + b_j for parent j; all children share W_j. From b_ij = 0, each
+    round gives c_ij = |u_i| leaky_softmax_j(b_ij), v_j = squash(sum_i c_ij u_{j|i}), and b_ij grows
+    by v_j . u_{j|i} (algorithm 1). The factor |u_i|, the probability that the child is there,
+    amends the coefficients: a child of zeros adds nothing.
 
-    As W_j is shared, the sum of votes is W_j (sum_i c_ij u_i) + b_j sum_i c_ij, and the agreement (W_j^T v_j) . u_i + v_j . b_j: the votes
-    themselves, by far the largest array, are never made. Memory grows with I times ``parents``.
+    As W_j is shared, the sum of votes is W_j (sum_i c_ij u_i) + b_j sum_i c_ij, and the agreement
+    (W_j^T v_j) . u_i + v_j . b_j: the votes themselves, by far the largest array, are never made.
+    Memory grows with I times ``parents``.
 
-    Each child's share starts at 1 / (parents + 1), and squashing shortens. The matrices start so much the larger that the sum of
-    ``children`` votes (as many as are usual) is as long as one child: else capsules vanish from layer to layer.
+    Each child's share starts at 1 / (parents + 1), and squashing shortens. The matrices start so
+    much the larger that the sum of ``children`` votes (as many as are usual) is as long as one
+    child: else capsules vanish from layer to layer.
     """
 
     def __init__(self, size: int, parents: int, children: int, iterations: int = 3):
@@ -60,13 +67,15 @@ class Routing(nn.Module):
 
 
 def keep_scale(layer: nn.Linear | nn.Conv1d) -> None:
-    """Start a layer that is followed or preceded by ReLU so that it keeps the scale of its input (He et al. 2015), without bias."""
+    """Start a layer that is followed or preceded by ReLU so that it keeps the scale of its input
+    (He et al. 2015), without bias."""
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
 
 
 class PrimaryCapsules(nn.Module):
-    """Feature maps (B, T, maps) to ``capsules`` capsules at each position: (B, T, capsules, size)."""
+    """Feature maps (B, T, maps) to ``capsules`` capsules at each position: (B, T, capsules,
+    size)."""
 
     def __init__(self, maps: int, capsules: int, size: int):
         super().__init__()
@@ -79,9 +88,11 @@ class PrimaryCapsules(nn.Module):
 
 
 class ConvolutionalCapsules(nn.Module):
-    """Capsules (B, T, C, size) to parents (B, T - window + 1, ``capsules``, size), each routed from the children in its window.
+    """Capsules (B, T, C, size) to parents (B, T - window + 1, ``capsules``, size), each routed from
+    the children in its window.
 
-    Fewer positions than a window are lengthened by capsules of zeros, which are not there, to one window.
+    Fewer positions than a window are lengthened by capsules of zeros, which are not there, to one
+    window.
     """
 
     def __init__(self, size: int, children: int, capsules: int, window: int, iterations: int = 3):
@@ -96,20 +107,32 @@ class ConvolutionalCapsules(nn.Module):
 
 
 def windows_inside(lengths: Tensor, window: int) -> Tensor:
-    """How many windows lie inside each text, (B,): at least one, so that a text shorter than a window has one."""
+    """How many windows lie inside each text, (B,): at least one, so that a text shorter than a
+    window has one."""
     return (lengths - window).clamp(min=0) + 1
 
 
 class CapsuleColumn(nn.Module):
-    """Word vectors (B, T, width) to class capsules (B, classes + 1, ``size``); the last one is the orphan, which collects background.
+    """Word vectors (B, T, width) to class capsules (B, classes + 1, ``size``); the last one is the
+    orphan, which collects background.
 
-    An n-gram convolution with ReLU, primary capsules, convolutional capsules, and class capsules routed from all of these. Windows that
-    reach beyond the text give capsules of zeros, so that the orphan and the classes hear from the text alone, whatever its length. With
-    the paper's sizes, a training step on 32 texts of 400 words takes 0.8 GiB.
+    An n-gram convolution with ReLU, primary capsules, convolutional capsules, and class capsules
+    routed from all of these. Windows that reach beyond the text give capsules of zeros, so that the
+    orphan and the classes hear from the text alone, whatever its length. With the paper's sizes, a
+    training step on 32 texts of 400 words takes 0.8 GiB.
     """
 
     def __init__(
-        self, width: int, classes: int, ngram: int, maps: int, primary: int, capsules: int, size: int, window: int, iterations: int
+        self,
+        width: int,
+        classes: int,
+        ngram: int,
+        maps: int,
+        primary: int,
+        capsules: int,
+        size: int,
+        window: int,
+        iterations: int,
     ):
         super().__init__()
         self.ngrams = nn.Conv1d(width, maps, ngram)
@@ -134,11 +157,14 @@ def present(capsules: Tensor, counts: Tensor) -> Tensor:
     return capsules * inside[..., None, None]
 
 
-def separate_margin_loss(lengths: Tensor, labels: Tensor, above: float = 0.9, below: float = 0.1, absent: float = 0.5) -> Tensor:
-    """Mean over texts of max(0, above - |v|)^2 for the label's capsule plus ``absent`` * max(0, |v| - below)^2 for each other one.
+def separate_margin_loss(
+    lengths: Tensor, labels: Tensor, above: float = 0.9, below: float = 0.1, absent: float = 0.5
+) -> Tensor:
+    """Mean over texts of max(0, above - |v|)^2 for the label's capsule plus ``absent`` * max(0, |v|
+    - below)^2 for each other one.
 
-    ``lengths`` |v| (B, classes), ``labels`` (B,). Sabour et al. 2017, equation 4; the released code of Zhao et al.
-    has ``absent`` 0.25.
+    ``lengths`` |v| (B, classes), ``labels`` (B,). Sabour et al. 2017, equation 4; the released code
+    of Zhao et al. has ``absent`` 0.25.
     """
     here = F.one_hot(labels, lengths.shape[1])
     losses = here * torch.relu(above - lengths) ** 2 + absent * (1 - here) * torch.relu(lengths - below) ** 2

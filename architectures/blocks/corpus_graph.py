@@ -1,4 +1,5 @@
-"""One graph of all words and texts of a corpus (Yao et al. 2019), for systems that answer its texts (transductive)."""
+"""One graph of all words and texts of a corpus (Yao et al. 2019), for systems that answer its texts
+(transductive)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ WINDOWS_AT_ONCE = 200_000
 
 
 def count_pairs(texts: Ragged, words: int, window: int) -> tuple[sparse.csr_array, int]:
-    """In how many windows two words occur together (words, words), one word on the diagonal; and the number of windows.
+    """In how many windows two words occur together (words, words), one word on the diagonal; and
+    the number of windows.
 
     A window is a run of ``window`` words of one text; a shorter text is one window.
     """
@@ -41,7 +43,8 @@ def count_pairs(texts: Ragged, words: int, window: int) -> tuple[sparse.csr_arra
 
 
 def positive_pmi(counts: sparse.csr_array, windows: int) -> sparse.coo_array:
-    """log(p(i, j) / (p(i) p(j))) of two different words (words, words) where it is above 0, p being shares of the windows."""
+    """log(p(i, j) / (p(i) p(j))) of two different words (words, words) where it is above 0, p being
+    shares of the windows."""
     pairs, single = counts.tocoo(), counts.diagonal().astype(float)
     row, column = pairs.coords
     pmi = np.log(pairs.data * float(windows) / (single[row] * single[column]))
@@ -60,9 +63,12 @@ def tf_idf(texts: Ragged, words: int) -> sparse.csr_array:
 
 
 def corpus_graph(texts: Ragged, words: int, window: int) -> sparse.csr_array:
-    """Adjacency of texts, then words, as nodes: TF-IDF between a text and a word, positive PMI between words, 1 from a node to itself."""
+    """Adjacency of texts, then words, as nodes: TF-IDF between a text and a word, positive PMI
+    between words, 1 from a node to itself."""
     between = tf_idf(texts, words)
-    edges = sparse.block_array([[None, between], [between.T, positive_pmi(*count_pairs(texts, words, window))]], format="csr")
+    edges = sparse.block_array(
+        [[None, between], [between.T, positive_pmi(*count_pairs(texts, words, window))]], format="csr"
+    )
     return edges + sparse.eye_array(edges.shape[0], format="csr")
 
 
@@ -73,25 +79,33 @@ def normalised(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 class TextGraph(NamedTuple):
-    """Texts and words as nodes: ``adjacency`` is their :func:`normalised` :func:`corpus_graph`, and ``nodes`` numbers the texts."""
+    """Texts and words as nodes: ``adjacency`` is their :func:`normalised` :func:`corpus_graph`, and
+    ``nodes`` numbers the texts."""
 
     adjacency: sparse.csr_array
     nodes: dict[tuple[str, str], int]
 
     @classmethod
     def of(cls, rows: Iterable[Row], window: int, min_count: int) -> TextGraph:
-        """The graph of the rows' lower-cased texts; words seen less than ``min_count`` times are left out."""
+        """The graph of the rows' lower-cased texts; words seen less than ``min_count`` times are
+        left out."""
         texts = {_identity(row): [word.lower() for word in words_of(row["text"])] for row in rows}
-        frequent = (word for word, count in Counter(w for text in texts.values() for w in text).items() if count >= min_count)
+        frequent = (
+            word for word, count in Counter(w for text in texts.values() for w in text).items() if count >= min_count
+        )
         numbers = {word: number for number, word in enumerate(frequent)}
         ids = Ragged.of([numbers[word] for word in text if word in numbers] for text in texts.values())
-        return cls(normalised(corpus_graph(ids, len(numbers), window)), {identity: node for node, identity in enumerate(texts)})
+        return cls(
+            normalised(corpus_graph(ids, len(numbers), window)), {identity: node for node, identity in enumerate(texts)}
+        )
 
     def places(self, rows: Sequence[Row]) -> np.ndarray:
         """Node of each row's text (N,); ValueError for a row whose text is not in the graph."""
         missing = [row["id"] for row in rows if _identity(row) not in self.nodes]
         if missing:
-            raise ValueError(f"a transductive system answers texts that were in its graph, and row {missing[0]} was not")
+            raise ValueError(
+                f"a transductive system answers texts that were in its graph, and row {missing[0]} was not"
+            )
         return np.array([self.nodes[_identity(row)] for row in rows], dtype=np.int64)
 
 

@@ -11,7 +11,8 @@ from torch.autograd.function import once_differentiable
 
 
 class Constraints(NamedTuple):
-    """What a label sequence must not contain: ``transitions[i, j]`` (L,L) label j after i, ``start`` (L), ``end`` (L); all bool."""
+    """What a label sequence must not contain: ``transitions[i, j]`` (L,L) label j after i,
+    ``start`` (L), ``end`` (L); all bool."""
 
     transitions: Tensor
     start: Tensor
@@ -19,10 +20,12 @@ class Constraints(NamedTuple):
 
 
 def transition_constraints(labels: Sequence[str], scheme: Literal["BIO", "BIOES"] = "BIOES") -> Constraints:
-    """What the chunk scheme forbids between ``labels`` ("O", "B-PER", ...), at the start and at the end of a sentence.
+    """What the chunk scheme forbids between ``labels`` ("O", "B-PER", ...), at the start and at the
+    end of a sentence.
 
-    BIO (IOB2): I-X follows B-X or I-X only. BIOES: besides, B-X and I-X are followed by I-X or E-X, E-X closes a chunk, S-X is a
-    chunk of one word. Raises ValueError for another scheme, or a label that the scheme does not know.
+    BIO (IOB2): I-X follows B-X or I-X only. BIOES: besides, B-X and I-X are followed by I-X or E-X,
+    E-X closes a chunk, S-X is a chunk of one word. Raises ValueError for another scheme, or a label
+    that the scheme does not know.
     """
     if scheme not in ("BIO", "BIOES"):
         raise ValueError(f"scheme {scheme!r} is neither 'BIO' nor 'BIOES'")
@@ -49,12 +52,14 @@ def transition_constraints(labels: Sequence[str], scheme: Literal["BIO", "BIOES"
 
 
 class LinearChainCRF(nn.Module):
-    """P(y | x) = exp(score(x, y)) / Z, score = start[y_1] + sum_t emission_t[y_t] + sum_t transitions[y_{t-1}, y_t] + end[y_T].
+    """P(y | x) = exp(score(x, y)) / Z, score = start[y_1] + sum_t emission_t[y_t] + sum_t
+    transitions[y_{t-1}, y_t] + end[y_T].
 
-    Lafferty et al. 2001; Huang et al. 2015 (bilstm_crf). Emissions are (B,T,L) scores, masks (B,T) bool with every row true from the
-    left for at least one position; what stands in padding does not matter. ``forbidden`` is a (L,L) bool matrix (from, to), or
-    :func:`transition_constraints`; methods with ``constrained=True`` give forbidden steps the score -inf, so that no sequence with one
-    counts. Decoding does so by default, training by choice.
+    Lafferty et al. 2001; Huang et al. 2015 (bilstm_crf). Emissions are (B,T,L) scores, masks (B,T)
+    bool with every row true from the left for at least one position; what stands in padding does
+    not matter. ``forbidden`` is a (L,L) bool matrix (from, to), or :func:`transition_constraints`;
+    methods with ``constrained=True`` give forbidden steps the score -inf, so that no sequence with
+    one counts. Decoding does so by default, training by choice.
     """
 
     def __init__(self, labels: int, forbidden: Tensor | Constraints | None = None):
@@ -84,11 +89,13 @@ class LinearChainCRF(nn.Module):
         )
 
     def _emissions(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Emissions in the parameters' precision (sums over a sentence need it when the encoder ran in half), 0 in padding."""
+        """Emissions in the parameters' precision (sums over a sentence need it when the encoder ran
+        in half), 0 in padding."""
         return emissions.to(self.transitions.dtype).masked_fill(~mask.unsqueeze(2), 0)
 
     def log_partition(self, emissions: Tensor, mask: Tensor, constrained: bool = False) -> Tensor:
-        """log Z of every sentence (B), by the forward algorithm: -inf where the constraints allow no sequence."""
+        """log Z of every sentence (B), by the forward algorithm: -inf where the constraints allow
+        no sequence."""
         transitions, start, end = self._parameters_for(constrained)
         emissions, last = self._emissions(emissions, mask).transpose(0, 1), mask.sum(1) - 1
         with torch.autocast(emissions.device.type, enabled=False):
@@ -109,23 +116,29 @@ class LinearChainCRF(nn.Module):
     def loss(self, emissions: Tensor, tags: Tensor, mask: Tensor, constrained: bool = False) -> Tensor:
         """Mean over the sentences of log Z - score(tags).
 
-        Raises ValueError when ``constrained`` and ``tags`` hold a forbidden sequence: its loss would be infinite.
+        Raises ValueError when ``constrained`` and ``tags`` hold a forbidden sequence: its loss
+        would be infinite.
         """
         gold = self.score(emissions, tags, mask, constrained)
         if constrained and (impossible := torch.isneginf(gold.detach())).any():
             row = int(impossible.nonzero()[0])
             found = tags[row][mask[row]].tolist()
-            raise ValueError(f"the constraints forbid the gold labels {found} of row {row}: correct them, or train with constrained=False")
+            raise ValueError(
+                f"the constraints forbid the gold labels {found} of row {row}: correct them, or train with"
+                " constrained=False"
+            )
         return (self.log_partition(emissions, mask, constrained) - gold).mean()
 
     @torch.no_grad()
     def viterbi(self, emissions: Tensor, mask: Tensor, constrained: bool = True) -> Tensor:
-        """Best label sequences (B,T), 0 in padding; among equal scores the first label, the last position deciding first.
+        """Best label sequences (B,T), 0 in padding; among equal scores the first label, the last
+        position deciding first.
 
         Raises ValueError when the constraints allow no sequence as long as one of the sentences.
         """
         transitions, start, end = self._parameters_for(constrained)
-        # Labels first and sentences last: the maximum over the label before is then one over whole rows, several times as fast.
+        # Labels first and sentences last: the maximum over the label before is then one over whole
+        # rows, several times as fast.
         first, *rest = self._emissions(emissions, mask).permute(1, 2, 0).contiguous().unbind()
         moves, scores = transitions.unsqueeze(2), [start.unsqueeze(1) + first]
         for emission in rest:
@@ -137,14 +150,16 @@ class LinearChainCRF(nn.Module):
         if torch.isneginf(best).any():
             raise ValueError(f"the constraints allow no label sequence of length {int(last[best.argmin()]) + 1}")
         into, tags = transitions.T.contiguous(), [final]
-        # The maximum alone is much cheaper than with its place for all labels; the place is wanted for one label per position.
+        # The maximum alone is much cheaper than with its place for all labels; the place is wanted
+        # for one label per position.
         for score, inside in zip(forward[:-1].unbind()[::-1], mask[:, 1:].unbind(1)[::-1], strict=True):
             before = (score + into.index_select(0, tags[-1])).argmax(1)
             tags.append(torch.where(inside, before, final))
         return torch.stack(tags[::-1], 1).masked_fill(~mask, 0)
 
     def marginals(self, emissions: Tensor, mask: Tensor, constrained: bool = True) -> Tensor:
-        """P(y_t = label | x) (B,T,L), 0 in padding: the gradient of log Z with respect to the emissions; no gradient flows back."""
+        """P(y_t = label | x) (B,T,L), 0 in padding: the gradient of log Z with respect to the
+        emissions; no gradient flows back."""
         with torch.inference_mode(False), torch.enable_grad():
             emissions = emissions.detach().clone().requires_grad_()
             log_partition = self.log_partition(emissions, mask, constrained)
@@ -152,9 +167,11 @@ class LinearChainCRF(nn.Module):
 
 
 class _Chart(NamedTuple):
-    """The forward algorithm without logarithms: ``states`` (T,B,L) are exp of the forward scores, scaled so that a row's best is 1.
+    """The forward algorithm without logarithms: ``states`` (T,B,L) are exp of the forward scores,
+    scaled so that a row's best is 1.
 
-    ``states[t] = (states[t - 1] @ weights) * steps[t]``; ``ends`` (B,L) times the last states sums to 1; ``log_partition`` (B).
+    ``states[t] = (states[t - 1] @ weights) * steps[t]``; ``ends`` (B,L) times the last states sums
+    to 1; ``log_partition`` (B).
     """
 
     states: Tensor
@@ -165,11 +182,15 @@ class _Chart(NamedTuple):
 
 
 @torch.no_grad()
-def _forward_by_matmul(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor) -> _Chart | None:
-    """The chart of emissions (T,B,L), rescaled at each step (Rabiner 1989, V.A); None where that would not be exact.
+def _forward_by_matmul(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor
+) -> _Chart | None:
+    """The chart of emissions (T,B,L), rescaled at each step (Rabiner 1989, V.A); None where that
+    would not be exact.
 
-    A weight or potential of 0 is harmless, but where all that leads to a label is forbidden or vanishes beside the best score (a sum
-    below tiny / eps, from which underflow may have taken a visible part; no weight is above 1), log Z and its gradient are wrong.
+    A weight or potential of 0 is harmless, but where all that leads to a label is forbidden or
+    vanishes beside the best score (a sum below tiny / eps, from which underflow may have taken a
+    visible part; no weight is above 1), log Z and its gradient are wrong.
     """
     towards, most = transitions.amax(0), end.amax()
     weights = (transitions - towards).exp()
@@ -196,10 +217,13 @@ def _forward_by_matmul(emissions: Tensor, transitions: Tensor, start: Tensor, en
 
 
 class _LogPartition(torch.autograd.Function):
-    """log Z with its gradient by the backward algorithm: how probable each label is, and how often each transition is expected."""
+    """log Z with its gradient by the backward algorithm: how probable each label is, and how often
+    each transition is expected."""
 
     @staticmethod
-    def forward(ctx, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor, chart: _Chart) -> Tensor:
+    def forward(
+        ctx, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor, chart: _Chart
+    ) -> Tensor:
         ctx.save_for_backward(last, *chart[:-1])
         return chart.log_partition
 
@@ -220,7 +244,8 @@ class _LogPartition(torch.autograd.Function):
 
 
 def _forward_by_logsumexp(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, last: Tensor) -> Tensor:
-    """log Z (B) of emissions (T,B,L), term by term: exact for any scores, -inf among them, and slower."""
+    """log Z (B) of emissions (T,B,L), term by term: exact for any scores, -inf among them, and
+    slower."""
     forward = [start + emissions[0]]
     for emission in emissions[1:]:
         forward.append(_logsumexp(forward[-1].unsqueeze(1) + transitions.T) + emission)
@@ -228,7 +253,8 @@ def _forward_by_logsumexp(emissions: Tensor, transitions: Tensor, start: Tensor,
 
 
 def _logsumexp(scores: Tensor) -> Tensor:
-    """log sum exp over the last dimension, whose gradient stays finite (0) where all scores are -inf."""
+    """log sum exp over the last dimension, whose gradient stays finite (0) where all scores are
+    -inf."""
     shift = scores.detach().amax(-1, keepdim=True)
     shift = shift.masked_fill(shift.isneginf(), 0)
     total = (scores - shift).exp().sum(-1)

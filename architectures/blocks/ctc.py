@@ -1,7 +1,8 @@
-"""Reading label sequences out of frame scores trained with connectionist temporal classification (Graves et al. 2006).
+"""Reading label sequences out of frame scores trained with connectionist temporal classification
+(Graves et al. 2006).
 
-A path gives every frame a label or the blank (index 0). Its label sequence is what remains when repeats are merged first and blanks
-dropped then, so that a blank between equal labels keeps both.
+A path gives every frame a label or the blank (index 0). Its label sequence is what remains when
+repeats are merged first and blanks dropped then, so that a blank between equal labels keeps both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ NOTHING = -1
 
 
 def best_path(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
-    """Label sequences of the most probable paths: ``log_probs`` (B,T,L) are scores of the frames, ``lengths`` (B) count them."""
+    """Label sequences of the most probable paths: ``log_probs`` (B,T,L) are scores of the frames,
+    ``lengths`` (B) count them."""
     path = log_probs.argmax(2)
     kept = path != BLANK
     kept[:, 1:] &= path[:, 1:] != path[:, :-1]
@@ -25,13 +27,17 @@ def best_path(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
     return [labels.tolist() for labels in path[kept].split(kept.sum(1).tolist())]
 
 
-def prefix_beam_search(log_probs: Tensor, lengths: Tensor, beam: int = 16, prune: float | None = None) -> list[list[int]]:
-    """Most probable label sequences, each summed over its paths, by a beam over prefixes (Graves 2012, 7.5; Hannun et al. 2014).
+def prefix_beam_search(
+    log_probs: Tensor, lengths: Tensor, beam: int = 16, prune: float | None = None
+) -> list[list[int]]:
+    """Most probable label sequences, each summed over its paths, by a beam over prefixes (Graves
+    2012, 7.5; Hannun et al. 2014).
 
-    ``log_probs`` (B,T,L) are log probabilities, ``lengths`` (B) the frames of each row. With ``prune`` no prefix is extended by a
-    label whose log probability in the frame is below it (-8, say: faster, seldom another answer). Among equal scores prefixes of the
-    beam go before new ones, and those of better rank before others. NaN counts as probability 0; a row where all is impossible is
-    empty. Raises ValueError for a beam below 1.
+    ``log_probs`` (B,T,L) are log probabilities, ``lengths`` (B) the frames of each row. With
+    ``prune`` no prefix is extended by a label whose log probability in the frame is below it (-8,
+    say: faster, seldom another answer). Among equal scores prefixes of the beam go before new ones,
+    and those of better rank before others. NaN counts as probability 0; a row where all is
+    impossible is empty. Raises ValueError for a beam below 1.
     """
     if beam < 1:
         raise ValueError(f"beam is {beam}: it must keep at least one prefix")
@@ -50,7 +56,8 @@ def prefix_beam_search(log_probs: Tensor, lengths: Tensor, beam: int = 16, prune
 
 
 class _Prefixes:
-    """Every prefix seen, as a node of a forest with one root per row: it has one number however often it leaves the beam and returns."""
+    """Every prefix seen, as a node of a forest with one root per row: it has one number however
+    often it leaves the beam and returns."""
 
     def __init__(self, rows: int):
         self.steps = [(NOTHING, BLANK)] * rows
@@ -67,7 +74,8 @@ class _Prefixes:
         return numbers
 
     def labels(self, node: int) -> list[int]:
-        """The labels of a prefix, first to last; none for NOTHING, to which a row of impossible frames comes."""
+        """The labels of a prefix, first to last; none for NOTHING, to which a row of impossible
+        frames comes."""
         labels = []
         while node != NOTHING:
             node, label = self.steps[node]
@@ -76,10 +84,12 @@ class _Prefixes:
 
 
 class _Beam(NamedTuple):
-    """Prefixes under consideration, best first, all fields (rows, beam); unused places have node NOTHING and scores -inf.
+    """Prefixes under consideration, best first, all fields (rows, beam); unused places have node
+    NOTHING and scores -inf.
 
-    A prefix has two scores, for its paths that end in a blank and for those that end in its last label: the label once more leaves
-    the prefix as it is unless a blank stood between, so the first score alone extends a prefix by its own last label.
+    A prefix has two scores, for its paths that end in a blank and for those that end in its last
+    label: the label once more leaves the prefix as it is unless a blank stood between, so the first
+    score alone extends a prefix by its own last label.
     """
 
     node: np.ndarray
@@ -112,7 +122,8 @@ def _advance(beam: _Beam, emitted: np.ndarray, prune: float | None, prefixes: _P
     again = beam.by_blank + np.take_along_axis(extending, beam.last, 1)
     np.put_along_axis(extended, column[beam.last][:, :, None], again[:, :, None], 2)
 
-    # An extension that is in the beam as a prefix adds to it there. (What matches as NOTHING adds the blank's column: nothing.)
+    # An extension that is in the beam as a prefix adds to it there. (What matches as NOTHING adds
+    # the blank's column: nothing.)
     row, child, origin = np.nonzero(beam.parent[:, :, None] == beam.node[:, None, :])
     meeting = row, origin, column[beam.last[row, child]]
     stay_by_label[row, child] = np.logaddexp(stay_by_label[row, child], extended[meeting])
@@ -126,7 +137,8 @@ def _advance(beam: _Beam, emitted: np.ndarray, prune: float | None, prefixes: _P
     origin, label = np.divmod(chosen - width, len(used))
     origin = np.where(is_new, origin, chosen)
     node, parent, last, by_blank, by_label = (
-        np.take_along_axis(field, origin, 1) for field in (beam.node, beam.parent, beam.last, stay_by_blank, stay_by_label)
+        np.take_along_axis(field, origin, 1)
+        for field in (beam.node, beam.parent, beam.last, stay_by_blank, stay_by_label)
     )
     parent, last = np.where(is_new, node, parent), np.where(is_new, used[label], last)
     born = is_new & is_used

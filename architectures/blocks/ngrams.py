@@ -15,5 +15,8 @@ def lower_words(text: Text) -> list[str]:
 
 
 def ngram_counter(longest: int, **settings: Any) -> CountVectorizer:
-    """Counts the runs of 1 to ``longest`` words of a text; one that no fitted text had is ignored."""
-    return CountVectorizer(tokenizer=lower_words, lowercase=False, token_pattern=None, ngram_range=(1, longest), **settings)
+    """Counts the runs of 1 to ``longest`` words of a text; one that no fitted text had is
+    ignored."""
+    return CountVectorizer(
+        tokenizer=lower_words, lowercase=False, token_pattern=None, ngram_range=(1, longest), **settings
+    )

@@ -1,4 +1,5 @@
-"""Which words two texts share: compared by their letters, so that an unknown word meets itself and no other."""
+"""Which words two texts share: compared by their letters, so that an unknown word meets itself and
+no other."""
 
 from __future__ import annotations
 

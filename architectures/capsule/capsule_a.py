@@ -21,18 +21,22 @@ from harness.views.words import WordBatch
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=25, epochs=20, vector_dims=300),
     tiny={"maps": 16, "primary": 6, "capsules": 6, "size": 8},
     deviations=(
-        "Child capsules share a transformation matrix per parent (one of the paper's two forms, and the released code's), so that class"
-        " capsules hear from any number of positions; the paper flattens texts of one length, padding included.",
+        (
+            "Child capsules share a transformation matrix per parent (one of the paper's two forms, and the released"
+            " code's), so that class capsules hear from any number of positions; the paper flattens texts of one"
+            " length, padding included."
+        ),
         "The numbers of filters and capsules are the released code's, without its stride of two.",
         "The scale at which transformation matrices start is ours: capsules must not vanish from layer to layer.",
         "Without --vectors the word vectors start at random, not from word2vec.",
     ),
 )
 class CapsuleA(TextEncoder):
-    """The lengths (B, classes) of class capsules, routed by agreement from capsules that stand for windows of the text.
+    """The lengths (B, classes) of class capsules, routed by agreement from capsules that stand for
+    windows of the text.
 
-    See :class:`~architectures.blocks.capsules.CapsuleColumn`. The orphan capsule has no target and no score; trained by the separate
-    margin loss.
+    See :class:`~architectures.blocks.capsules.CapsuleColumn`. The orphan capsule has no target and
+    no score; trained by the separate margin loss.
     """
 
     def __init__(

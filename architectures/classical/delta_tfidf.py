@@ -18,9 +18,11 @@ from harness.task import Row
 
 
 def delta_idf(counts: sparse.csr_array, positive: np.ndarray, smoothing: float) -> np.ndarray:
-    """log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t) of each term (V,), from its counts in the texts that are ``positive`` (N,) or not.
+    """log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t) of each term (V,), from its counts in the texts
+    that are ``positive`` (N,) or not.
 
-    \\|P\\| and \\|N\\| count the texts of the two classes, P_t and N_t those of them that have the term, plus ``smoothing``.
+    \\|P\\| and \\|N\\| count the texts of the two classes, P_t and N_t those of them that have the
+    term, plus ``smoothing``.
     """
     idfs = []
     for texts in (positive, ~positive):
@@ -48,9 +50,11 @@ def classes_of(task: Entry) -> int:
     ),
 )
 class DeltaTfIdf(Estimator):
-    """A linear SVM on count(t, d) * (log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t)): a term's TF-IDF among positive minus among negative texts.
+    """A linear SVM on count(t, d) * (log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t)): a term's TF-IDF
+    among positive minus among negative texts.
 
-    A term as common in both classes weighs nothing, whatever its frequency; terms of negative texts have positive features.
+    A term as common in both classes weighs nothing, whatever its frequency; terms of negative texts
+    have positive features.
     """
 
     def __init__(self, seed: int = 0, ngrams: int = 2, smoothing: float = 0.5, C: float = 1.0):
@@ -63,7 +67,9 @@ class DeltaTfIdf(Estimator):
             return reason
         try:
             found = classes_of(task)
-        except NotImplementedError:  # a task without mini rows shows its classes in training only, where fit refuses too many
+        except (
+            NotImplementedError
+        ):  # a task without mini rows shows its classes in training only, where fit refuses too many
             return None
         return None if found == 2 else f"weighs words by the difference of two classes, and {task.id} has {found}"
 
@@ -71,7 +77,9 @@ class DeltaTfIdf(Estimator):
         labels = np.array([row["label"] for row in train])
         self.classes = np.unique(labels)
         if len(self.classes) != 2:
-            raise ValueError(f"delta_tfidf needs texts of two classes to train on, and found {', '.join(self.classes.tolist())}")
+            raise ValueError(
+                f"delta_tfidf needs texts of two classes to train on, and found {', '.join(self.classes.tolist())}"
+            )
         self.counter = ngram_counter(self.ngrams)
         counts = sparse.csr_array(self.counter.fit_transform([row["text"] for row in train]))
         positive = labels == self.classes[1]

@@ -15,7 +15,8 @@ from harness.task import Row
 def viterbi(start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray, end: np.ndarray) -> list[int]:
     """Most probable states of a sequence; among equals the first, the last position deciding first.
 
-    Log scores: ``start`` (L), ``transitions`` (L, L) from row to column, ``emissions`` (T, L), ``end`` (L).
+    Log scores: ``start`` (L), ``transitions`` (L, L) from row to column, ``emissions`` (T, L),
+    ``end`` (L).
     """
     if not len(emissions):
         return []
@@ -40,17 +41,27 @@ def viterbi(start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray, e
     deviations=("Trained by counting tagged words, not by expectation maximisation on untagged ones.",),
 )
 class HiddenMarkovTagger(Estimator):
-    """argmax over tags of the product of P(tag | tag before) and P(word | tag), start and end of the sentence counted as tags.
+    """argmax over tags of the product of P(tag | tag before) and P(word | tag), start and end of
+    the sentence counted as tags.
 
-    Transitions are counts with ``transition_smoothing`` added. Emissions are P(tag | word) / P(tag), which is P(word | tag) up to a factor
-    that is the same for all tags. P(tag | word) mixes the word's own counts with what its endings say: ``smoothing`` times the
-    distribution of the next shorter ending is added to the counts of each, up from the empty ending. So a word that training
-    never showed is judged by its longest known ending. Endings are counted over rare words, apart for capitalised ones.
+    Transitions are counts with ``transition_smoothing`` added. Emissions are P(tag | word) /
+    P(tag), which is P(word | tag) up to a factor that is the same for all tags. P(tag | word) mixes
+    the word's own counts with what its endings say: ``smoothing`` times the distribution of the
+    next shorter ending is added to the counts of each, up from the empty ending. So a word that
+    training never showed is judged by its longest known ending. Endings are counted over rare
+    words, apart for capitalised ones.
     """
 
     task_types = ("tag",)
 
-    def __init__(self, seed: int = 0, smoothing: float = 0.5, transition_smoothing: float = 0.1, longest_ending: int = 5, rare: int = 10):
+    def __init__(
+        self,
+        seed: int = 0,
+        smoothing: float = 0.5,
+        transition_smoothing: float = 0.1,
+        longest_ending: int = 5,
+        rare: int = 10,
+    ):
         super().__init__(seed)
         self.smoothing, self.transition_smoothing = smoothing, transition_smoothing
         self.longest_ending, self.rare = longest_ending, rare
@@ -87,7 +98,8 @@ class HiddenMarkovTagger(Estimator):
         self.words, self.endings = dict(self.words), dict(self.endings)
 
     def _endings_of(self, word: str) -> list[tuple[bool, str]]:
-        """Endings of a word from the empty one up, each with whether the word begins with a capital."""
+        """Endings of a word from the empty one up, each with whether the word begins with a
+        capital."""
         return [(word[:1].isupper(), word[len(word) - n :]) for n in range(min(self.longest_ending, len(word)) + 1)]
 
     def emission(self, word: str) -> np.ndarray:

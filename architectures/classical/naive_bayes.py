@@ -23,8 +23,9 @@ from harness.task import Row
 class NaiveBayes(Estimator):
     """argmax over classes of log p(c) + sum over n-grams f of n_f log((N_cf + a) / (N_c + a |V|)).
 
-    n_f counts f in the text, N_cf in the training texts of class c, N_c sums N_cf over the vocabulary V of all n-grams of training; a is
-    ``smoothing``. An n-gram that training never showed is ignored. p(c) is the share of c in training.
+    n_f counts f in the text, N_cf in the training texts of class c, N_c sums N_cf over the
+    vocabulary V of all n-grams of training; a is ``smoothing``. An n-gram that training never
+    showed is ignored. p(c) is the share of c in training.
     """
 
     def __init__(self, seed: int = 0, ngrams: int = 2, smoothing: float = 1.0):

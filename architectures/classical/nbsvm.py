@@ -15,7 +15,8 @@ from harness.task import Row
 
 
 def log_count_ratio(features: sparse.csr_array, positive: np.ndarray, smoothing: float) -> np.ndarray:
-    """r = log((p / |p|) / (q / |q|)) of each feature (V,), p and q its smoothed counts in the texts that are ``positive`` (N,) or not."""
+    """r = log((p / |p|) / (q / |q|)) of each feature (V,), p and q its smoothed counts in the texts
+    that are ``positive`` (N,) or not."""
     logs = []
     for texts in (positive, ~positive):
         counts = smoothing + features[texts].sum(axis=0)
@@ -32,11 +33,13 @@ def log_count_ratio(features: sparse.csr_array, positive: np.ndarray, smoothing:
     year=2012,
 )
 class NaiveBayesSVM(Estimator):
-    """A linear SVM (squared hinge) on which n-grams a text has, each scaled by its log-count ratio; one class against the rest.
+    """A linear SVM (squared hinge) on which n-grams a text has, each scaled by its log-count ratio;
+    one class against the rest.
 
-    A class's ratio r is :func:`log_count_ratio`; its SVM, with weights w, reads r * f of the binary features f. Its score of a text is
-    the SVM's with w' = (1 - ``beta``) * mean(\\|w\\|) + ``beta`` * w instead of w, the mean being over the vocabulary: ``beta`` 1 is the
-    SVM, 0 is naive Bayes up to a factor and the bias.
+    A class's ratio r is :func:`log_count_ratio`; its SVM, with weights w, reads r * f of the binary
+    features f. Its score of a text is the SVM's with w' = (1 - ``beta``) * mean(\\|w\\|) + ``beta``
+    * w instead of w, the mean being over the vocabulary: ``beta`` 1 is the SVM, 0 is naive Bayes up
+    to a factor and the bias.
     """
 
     def __init__(self, seed: int = 0, ngrams: int = 2, smoothing: float = 1.0, C: float = 1.0, beta: float = 0.25):
@@ -48,7 +51,8 @@ class NaiveBayesSVM(Estimator):
         self.classes = np.unique(labels)
         if len(self.classes) < 2:
             raise ValueError(
-                f"nbsvm separates classes, and all {len(train)} training texts are {', '.join(map(repr, self.classes.tolist()))}"
+                f"nbsvm separates classes, and all {len(train)} training texts are"
+                f" {', '.join(map(repr, self.classes.tolist()))}"
             )
         self.counter = ngram_counter(self.ngrams, binary=True, dtype=np.float64)
         features = sparse.csr_array(self.counter.fit_transform([row["text"] for row in train]))
@@ -67,7 +71,8 @@ class NaiveBayesSVM(Estimator):
         return ratio * mixed, float(machine.intercept_[0])
 
     def scores(self, rows: Sequence[Row]) -> np.ndarray:
-        """Score of each class for each row (N, classes); of two classes the second one's alone (N, 1)."""
+        """Score of each class for each row (N, classes); of two classes the second one's alone (N,
+        1)."""
         return self.counter.transform([row["text"] for row in rows]) @ self.weights + self.biases
 
     def predict(self, rows: Sequence[Row]) -> list[str]:

@@ -18,7 +18,8 @@ POOL = 3
 
 
 def remaining(length: int) -> int:
-    """Positions that are left of ``length`` characters after all convolutions and poolings: 34 of 1014."""
+    """Positions that are left of ``length`` characters after all convolutions and poolings: 34 of
+    1014."""
     for number, window in enumerate(WINDOWS, start=1):
         length -= window - 1
         if number in POOLED:
@@ -34,7 +35,14 @@ def remaining(length: int) -> int:
     source="M2.3[50] T1 T2",
     year=2015,
     recipe=Recipe(
-        optimizer="sgd", lr=0.01, momentum=0.9, batch_size=128, epochs=30, patience=30, lr_schedule="inverse_epoch", decay=0.3333
+        optimizer="sgd",
+        lr=0.01,
+        momentum=0.9,
+        batch_size=128,
+        epochs=30,
+        patience=30,
+        lr_schedule="inverse_epoch",
+        decay=0.3333,
     ),
     tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
     deviations=(
@@ -42,14 +50,21 @@ def remaining(length: int) -> int:
         "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
         "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
     ),
-    variants={"char_cnn_large": {"name": "Character CNN, large", "hyperparameters": {"maps": 1024, "hidden": 2048, "spread": 0.02}}},
+    variants={
+        "char_cnn_large": {
+            "name": "Character CNN, large",
+            "hyperparameters": {"maps": 1024, "hidden": 2048, "spread": 0.02},
+        }
+    },
 )
 class CharacterCNN(TextEncoder):
-    """One-hot characters, read backwards, through six convolutions (7, 7, 3, 3, 3, 3) and two dense layers; ReLU after each.
+    """One-hot characters, read backwards, through six convolutions (7, 7, 3, 3, 3, 3) and two dense
+    layers; ReLU after each.
 
-    Max pooling of 3 follows layers 1, 2 and 6. What is left (34 positions of 1014) is flattened, not pooled over time. Dropout after
-    each dense layer; the harness's layer is the third. Weights start from a Gaussian of standard deviation ``spread``. Slow, because every
-    text is 1,014 characters long, and each of them passes convolutions of 256 (large: 1,024) maps.
+    Max pooling of 3 follows layers 1, 2 and 6. What is left (34 positions of 1014) is flattened,
+    not pooled over time. Dropout after each dense layer; the harness's layer is the third. Weights
+    start from a Gaussian of standard deviation ``spread``. Slow, because every text is 1,014
+    characters long, and each of them passes convolutions of 256 (large: 1,024) maps.
     """
 
     view = Characters()
@@ -59,11 +74,21 @@ class CharacterCNN(TextEncoder):
         view = super().reads(column, hyperparameters)
         return None if view is None else dataclasses.replace(view, length=hyperparameters.get("length", view.length))
 
-    def __init__(self, width: int, length: int = 1014, maps: int = 256, hidden: int = 1024, dropout: float = 0.5, spread: float = 0.05):
+    def __init__(
+        self,
+        width: int,
+        length: int = 1014,
+        maps: int = 256,
+        hidden: int = 1024,
+        dropout: float = 0.5,
+        spread: float = 0.05,
+    ):
         super().__init__()
         left = remaining(length)
         if left < 1:
-            raise ValueError(f"char_cnn: length={length} leaves nothing after the convolutions; at least 123 characters are needed")
+            raise ValueError(
+                f"char_cnn: length={length} leaves nothing after the convolutions; at least 123 characters are needed"
+            )
         layers: list[nn.Module] = []
         for number, window in enumerate(WINDOWS, start=1):
             layers += [nn.Conv1d(width if number == 1 else maps, maps, window), nn.ReLU()]

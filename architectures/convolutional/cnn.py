@@ -27,16 +27,25 @@ VECTORS = ("sinusoidal", "learned")
     recipe=Recipe(optimizer="adam", lr=0.001),
     tiny={"hidden": 16, "layers": 2},
     deviations=(
-        "Plain ReLU layers as in the source text; the gates and residual connections of Gehring et al. are another architecture.",
-        "Relative positions are only named in the source: here the words of a window carry learned vectors of their distance |i-j|.",
+        (
+            "Plain ReLU layers as in the source text; the gates and residual connections of Gehring et al. are another"
+            " architecture."
+        ),
+        (
+            "Relative positions are only named in the source: here the words of a window carry learned vectors of their"
+            " distance |i-j|."
+        ),
     ),
 )
 class StackedCNN(SequenceEncoder):
-    """h_i = relu(W [x_{i-a}; ...; x_{i+b}] + bias), layer upon layer, with zeros beside the text so that the length stays.
+    """h_i = relu(W [x_{i-a}; ...; x_{i+b}] + bias), layer upon layer, with zeros beside the text so
+    that the length stays.
 
-    An even ``window`` reaches one word further to the right. ``position`` is given to the first layer: ``none``; ``offset`` i and
-    ``normalised_offset`` i / (n - 1), each one more input; ``sinusoidal`` and ``learned`` vectors, which ``merge`` "add" adds to the
-    input and "concat" puts beside it; ``relative``. A learned table has ``longest`` rows, and later positions share the last.
+    An even ``window`` reaches one word further to the right. ``position`` is given to the first
+    layer: ``none``; ``offset`` i and ``normalised_offset`` i / (n - 1), each one more input;
+    ``sinusoidal`` and ``learned`` vectors, which ``merge`` "add" adds to the input and "concat"
+    puts beside it; ``relative``. A learned table has ``longest`` rows, and later positions share
+    the last.
     """
 
     def __init__(
@@ -65,7 +74,9 @@ class StackedCNN(SequenceEncoder):
         more = (1 if position in SCALARS else width) if self.joins else 0
         widths = [width + more] + [hidden] * layers
         self.convolutions = nn.ModuleList(nn.Conv1d(a, b, window, padding="same") for a, b in pairwise(widths))
-        for convolution in self.convolutions:  # PyTorch's default shrinks the signal by 0.4 in each ReLU layer: four would not train
+        for (
+            convolution
+        ) in self.convolutions:  # PyTorch's default shrinks the signal by 0.4 in each ReLU layer: four would not train
             nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
             nn.init.zeros_(convolution.bias)
         self.dropout = nn.Dropout(dropout)
@@ -78,22 +89,29 @@ class StackedCNN(SequenceEncoder):
             return sinusoids(len(positions), vectors.shape[-1], vectors)
         if self.position == "learned":
             return self.table(positions.clamp(max=self.table.num_embeddings - 1))
-        last = (mask.sum(1, keepdim=True) - 1).clamp(min=1) if self.position == "normalised_offset" else torch.ones_like(mask[:, :1])
+        last = (
+            (mask.sum(1, keepdim=True) - 1).clamp(min=1)
+            if self.position == "normalised_offset"
+            else torch.ones_like(mask[:, :1])
+        )
         return (positions / last)[..., None].to(vectors.dtype)
 
     def placed(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Vectors (B, T, width or more) that hold their position, where it is a property of the word alone."""
+        """Vectors (B, T, width or more) that hold their position, where it is a property of the
+        word alone."""
         if self.position in ("none", "relative"):
             return vectors
         codes = self.codes(vectors, mask)
         if self.joins:
             return torch.cat([vectors, codes.expand(*vectors.shape[:2], -1)], dim=-1)
-        # Sinusoids are of size 1, word vectors far smaller: unscaled (Vaswani et al. 2017 scale them too), the words would drown.
+        # Sinusoids are of size 1, word vectors far smaller: unscaled (Vaswani et al. 2017 scale
+        # them too), the words would drown.
         scale = math.sqrt(vectors.shape[-1]) if self.position == "sinusoidal" else 1.0
         return vectors * scale + codes
 
     def distance_scores(self, mask: Tensor) -> Tensor:
-        """What the first layer makes of the distance vectors of the words in each window: (B, hidden, T)."""
+        """What the first layer makes of the distance vectors of the words in each window: (B,
+        hidden, T)."""
         weight = self.convolutions[0].weight
         window = weight.shape[-1]
         distances = (torch.arange(window, device=mask.device) - (window - 1) // 2).abs()

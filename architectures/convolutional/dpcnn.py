@@ -38,17 +38,23 @@ class Block(nn.Module):
     recipe=Recipe(optimizer="sgd", lr=0.05, momentum=0.9, batch_size=100, weight_decay=0.0001),
     tiny={"maps": 24, "blocks": 3},
     deviations=(
-        "Regions are read as word vectors, not as one-hot words: the paper's weights for each word and place are factored.",
+        (
+            "Regions are read as word vectors, not as one-hot words: the paper's weights for each word and place are"
+            " factored."
+        ),
         "No unsupervised region embeddings beside them: this is the paper's model without.",
         "The rate stays constant; the paper divides it by ten after 4/5 of the epochs and chooses it on held-out data.",
     ),
 )
 class DeepPyramidCNN(TextEncoder):
-    """Two-layer blocks with identity shortcuts, all of one width, each on half as many positions as the one below.
+    """Two-layer blocks with identity shortcuts, all of one width, each on half as many positions as
+    the one below.
 
-    A linear embedding of each region of ``window`` words; ``blocks`` blocks of pre-activated convolutions over 3 positions; maximum of 3
-    positions at stride 2 between blocks, so that the cost of all is that of two at full length; the maximum over what is left; dropout.
-    Texts with fewer words than 2^(blocks - 1) end up in one position. Weight layers: 1 + 2 * blocks, 15 as in the paper.
+    A linear embedding of each region of ``window`` words; ``blocks`` blocks of pre-activated
+    convolutions over 3 positions; maximum of 3 positions at stride 2 between blocks, so that the
+    cost of all is that of two at full length; the maximum over what is left; dropout. Texts with
+    fewer words than 2^(blocks - 1) end up in one position. Weight layers: 1 + 2 * blocks, 15 as in
+    the paper.
     """
 
     def __init__(self, width: int, maps: int = 250, blocks: int = 7, window: int = 3, dropout: float = 0.5):

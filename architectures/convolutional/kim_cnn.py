@@ -38,15 +38,19 @@ from harness.views.words import WordBatch
     },
 )
 class KimCNN(TextEncoder):
-    """One layer of convolutions over windows of 3, 4 and 5 words, ReLU, the maximum of each map over time, dropout.
+    """One layer of convolutions over windows of 3, 4 and 5 words, ReLU, the maximum of each map
+    over time, dropout.
 
-    With two channels the same filters read the tuned and the static vectors, and the maps are added before the ReLU. The rows of the
-    softmax layer are rescaled to norm 3 after each step. Texts shorter than a window are padded with zero vectors.
+    With two channels the same filters read the tuned and the static vectors, and the maps are added
+    before the ReLU. The rows of the softmax layer are rescaled to norm 3 after each step. Texts
+    shorter than a window are padded with zero vectors.
     """
 
     head_max_norm = 3.0
 
-    def __init__(self, width: int, maps: int = 100, windows: tuple = (3, 4, 5), dropout: float = 0.5, channels: str = "tuned"):
+    def __init__(
+        self, width: int, maps: int = 100, windows: tuple = (3, 4, 5), dropout: float = 0.5, channels: str = "tuned"
+    ):
         super().__init__()
         self.vectors = channels
         self.convolutions = nn.ModuleList(nn.Conv1d(width, maps, window, bias=False) for window in windows)
@@ -61,7 +65,8 @@ class KimCNN(TextEncoder):
             maps = self.convolve(convolution, words.vectors)
             if self.vectors == "multichannel":
                 maps = maps + self.convolve(convolution, words.static)
-            # A window counts when it lies inside its own text; the first one always, so that short texts have one.
+            # A window counts when it lies inside its own text; the first one always, so that short
+            # texts have one.
             starts = torch.arange(maps.shape[-1], device=maps.device)
             inside = starts <= (words.lengths - window).clamp(min=0)[:, None]
             maps = torch.relu(maps + bias[:, None]).masked_fill(~inside[:, None], -torch.inf)
@@ -70,6 +75,7 @@ class KimCNN(TextEncoder):
 
     @staticmethod
     def convolve(convolution: nn.Conv1d, vectors: Tensor) -> Tensor:
-        """Maps (B, maps, windows) of vectors (B, T, D), lengthened with zeros to at least one window."""
+        """Maps (B, maps, windows) of vectors (B, T, D), lengthened with zeros to at least one
+        window."""
         short = max(0, convolution.kernel_size[0] - vectors.shape[1])
         return convolution(nn.functional.pad(vectors, (0, 0, 0, short)).transpose(1, 2))

@@ -35,9 +35,15 @@ SIMILARITIES = ("indicator", "dot", "cosine")
     recipe=Recipe(batch_size=32),
     hyperparameters={"similarity": "indicator"},
     deviations=(
-        "The paper names no size of the grid (5 x 5 is its author's later word), the second pooling or the hidden layer.",
+        (
+            "The paper names no size of the grid (5 x 5 is its author's later word), the second pooling or the hidden"
+            " layer."
+        ),
         "Nor does it name the optimiser, its rate, or the rate of dropout.",
-        "Ranking is pointwise here; the authors' release for ranking has a hinge loss, fixed vectors and one convolution of 2 x 10.",
+        (
+            "Ranking is pointwise here; the authors' release for ranking has a hinge loss, fixed vectors and one"
+            " convolution of 2 x 10."
+        ),
     ),
     variants={
         "match_pyramid_dot": {"name": "MatchPyramid, dot product", "hyperparameters": {"similarity": "dot"}},
@@ -45,11 +51,14 @@ SIMILARITIES = ("indicator", "dot", "cosine")
     },
 )
 class MatchPyramid(PairEncoder):
-    """The similarities of all words of one text with all of the other are an image, and an image network reads it.
+    """The similarities of all words of one text with all of the other are an image, and an image
+    network reads it.
 
-    The image is the words' equality, dot product or cosine (B, T, U). A convolution of 5 x 5 with ReLU; dynamic pooling to a grid of
-    ``grid`` x ``grid`` cells, whose sizes follow from the two texts' own lengths; a convolution of 3 x 3 with ReLU; maxima of 2 x 2; a
-    hidden layer (B, hidden), on which the harness puts the last. Images are framed with zeros, so that both convolutions keep the size.
+    The image is the words' equality, dot product or cosine (B, T, U). A convolution of 5 x 5 with
+    ReLU; dynamic pooling to a grid of ``grid`` x ``grid`` cells, whose sizes follow from the two
+    texts' own lengths; a convolution of 3 x 3 with ReLU; maxima of 2 x 2; a hidden layer (B,
+    hidden), on which the harness puts the last. Images are framed with zeros, so that both
+    convolutions keep the size.
     """
 
     @classmethod

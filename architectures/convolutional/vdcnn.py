@@ -11,11 +11,13 @@ from harness.registry import Recipe, register
 from harness.views.characters import ALPHABET, CharacterBatch, Characters
 
 BLOCKS = {9: (1, 1, 1, 1), 17: (2, 2, 2, 2), 29: (5, 5, 2, 2), 49: (8, 8, 5, 3)}
-"""Blocks per width for each number of convolutions (table 2): the first one, and two in each block."""
+"""Blocks per width for each number of convolutions (table 2): the first one, and two in each
+block."""
 
 
 class TemporalBatchNorm(nn.BatchNorm1d):
-    """Batch norm of states (B, C, T) over the real positions of all texts together; zeros outside the texts."""
+    """Batch norm of states (B, C, T) over the real positions of all texts together; zeros outside
+    the texts."""
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         real = mask[:, None].to(states.dtype)
@@ -34,7 +36,8 @@ class TemporalBatchNorm(nn.BatchNorm1d):
 class Block(nn.Module):
     """Convolution over 3 characters, batch norm and ReLU, twice: (B, width, T) -> (B, maps, T).
 
-    With a shortcut the input is added before the second ReLU, through a convolution over 1 and batch norm where the width changes.
+    With a shortcut the input is added before the second ReLU, through a convolution over 1 and
+    batch norm where the width changes.
     """
 
     def __init__(self, width: int, maps: int, shortcut: bool):
@@ -64,7 +67,10 @@ class Block(nn.Module):
     hyperparameters={"depth": 9},
     tiny={"widths": (16, 16, 24, 24), "hidden": 32},
     deviations=(
-        "Shorter texts are not padded to 1014 characters: padding is masked, in batch norm too, not read as a character.",
+        (
+            "Shorter texts are not padded to 1014 characters: padding is masked, in batch norm too, not read as a"
+            " character."
+        ),
         "The alphabet is that of Zhang et al. 2015, a blank, and one vector for all other characters.",
     ),
     variants={
@@ -74,12 +80,14 @@ class Block(nn.Module):
     },
 )
 class VDCNN(TextEncoder):
-    """Blocks of two narrow convolutions over characters, twice as wide whenever a text becomes half as long.
+    """Blocks of two narrow convolutions over characters, twice as wide whenever a text becomes half
+    as long.
 
-    Character vectors, a convolution to 64 maps, then blocks of 64, 128, 256 and 512 maps with max pooling (3, stride 2) in between; the 8
-    largest values of each map, in order; two dense layers, on which the harness puts the third. ``shortcut`` adds residual connections;
-    the paper reports both. The first ``longest`` characters are read. Slower than word-level models because a text has five times as
-    many characters as words, and each passes at least nine convolutions.
+    Character vectors, a convolution to 64 maps, then blocks of 64, 128, 256 and 512 maps with max
+    pooling (3, stride 2) in between; the 8 largest values of each map, in order; two dense layers,
+    on which the harness puts the third. ``shortcut`` adds residual connections; the paper reports
+    both. The first ``longest`` characters are read. Slower than word-level models because a text
+    has five times as many characters as words, and each passes at least nine convolutions.
     """
 
     view = Characters(alphabet=ALPHABET + " ", length=None, reverse=False)

@@ -18,7 +18,8 @@ from harness.views.words import WordBatch
     year=2012,
 )
 class AveragedVectors(TextEncoder):
-    """The mean (``pooling`` "mean") or the sum ("sum") of the word vectors; the harness puts one linear layer on top.
+    """The mean (``pooling`` "mean") or the sum ("sum") of the word vectors; the harness puts one
+    linear layer on top.
 
     A text without words is the zero vector.
     """

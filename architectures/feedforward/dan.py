@@ -25,8 +25,9 @@ from harness.views.words import WordBatch
 class DeepAveragingNetwork(TextEncoder):
     """Mean of the word vectors that word dropout leaves, then feed-forward layers with ReLU.
 
-    In training each word is dropped as a whole with probability ``word_dropout``; the mean is over the words that remain, so nothing
-    is rescaled. A text that would lose every word keeps them all. ReLU is the choice of the authors' code, as the paper leaves it open.
+    In training each word is dropped as a whole with probability ``word_dropout``; the mean is over
+    the words that remain, so nothing is rescaled. A text that would lose every word keeps them all.
+    ReLU is the choice of the authors' code, as the paper leaves it open.
     """
 
     def __init__(self, width: int, hidden: int = 300, layers: int = 3, word_dropout: float = 0.3):

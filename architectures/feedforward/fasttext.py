@@ -25,16 +25,20 @@ from harness.views.base import View
     version=2,
     deviations=(
         "2 million buckets, as the authors' program has them by default, instead of the paper's 10 million.",
-        "Under protocol equal Adam is lazy: at each step it moves only the rows that the batch read, and only their moments decay.",
+        (
+            "Under protocol equal Adam is lazy: at each step it moves only the rows that the batch read, and only their"
+            " moments decay."
+        ),
         "The paper's recipe steps once per 16 texts at 16 times the rate 0.25, not once per text.",
         "Softmax only: hierarchical softmax, which the authors use for many classes, needs label frequencies.",
     ),
 )
 class FastText(TextEncoder):
-    """The mean of the vectors of a text's words and hashed n-grams; one linear layer on top without bias and non-linearity.
+    """The mean of the vectors of a text's words and hashed n-grams; one linear layer on top without
+    bias and non-linearity.
 
-    Vectors of ``hidden`` numbers; n-grams of 2 to ``ngrams`` words share ``buckets`` rows. The table starts uniform in +-1/hidden, as
-    in the authors' release.
+    Vectors of ``hidden`` numbers; n-grams of 2 to ``ngrams`` words share ``buckets`` rows. The
+    table starts uniform in +-1/hidden, as in the authors' release.
     """
 
     view = Bag()

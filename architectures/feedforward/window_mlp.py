@@ -20,15 +20,19 @@ from harness.views.words import WordBatch
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=20, vector_dims=100),
     tiny={"hidden": 24},
     deviations=(
-        "Words seen twice in training are known, as for every architecture here; the textbook asks for more than five times.",
+        (
+            "Words seen twice in training are known, as for every architecture here; the textbook asks for more than"
+            " five times."
+        ),
         "The textbook gives no sizes: 100 units and Adam are ours.",
     ),
 )
 class WindowTagger(Tagger):
-    """Vectors of a word and its neighbours, joined; two sigmoid layers; a score per label. No layer has a bias.
+    """Vectors of a word and its neighbours, joined; two sigmoid layers; a score per label. No layer
+    has a bias.
 
-    The first layer has its own columns for each slot of the window, so that it knows which neighbour is which. Two trained vectors stand
-    in the slots before and behind the sentence.
+    The first layer has its own columns for each slot of the window, so that it knows which
+    neighbour is which. Two trained vectors stand in the slots before and behind the sentence.
     """
 
     def __init__(self, width: int, labels: int, window: int = 5, hidden: int = 100):

@@ -1,4 +1,5 @@
-"""Simplified graph convolution on TextGCN's graph: propagation without layers, then logistic regression."""
+"""Simplified graph convolution on TextGCN's graph: propagation without layers, then logistic
+regression."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from harness.task import Row
 
 
 class Propagated:
-    """The rows S^K X of some texts, X = I and S symmetric, as a linear map: these dense features (texts, nodes) are never formed."""
+    """The rows S^K X of some texts, X = I and S symmetric, as a linear map: these dense features
+    (texts, nodes) are never formed."""
 
     def __init__(self, graph: sparse.csr_array, places: np.ndarray, power: int):
         self.graph, self.rows, self.power = graph, graph[places], power
@@ -36,7 +38,8 @@ class Propagated:
 
 
 def logistic_regression(features: Propagated, gold: np.ndarray, penalty: float) -> np.ndarray:
-    """Weights (nodes, classes), without a bias, of the least mean cross-entropy plus penalty / 2 times their squares, by L-BFGS.
+    """Weights (nodes, classes), without a bias, of the least mean cross-entropy plus penalty / 2
+    times their squares, by L-BFGS.
 
     ``gold`` (texts, classes) is 1 at a text's class and 0 elsewhere.
     """
@@ -48,8 +51,11 @@ def logistic_regression(features: Propagated, gold: np.ndarray, penalty: float) 
         slope = features.back((np.exp(scores) - gold) / len(gold)) + penalty * weights
         return -(scores * gold).sum() / len(gold) + penalty / 2 * (flat @ flat), slope.ravel()
 
-    # Features are about 1e-3, and so are slopes far from the minimum: the usual limit on them would stop at once.
-    found = minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-8})
+    # Features are about 1e-3, and so are slopes far from the minimum: the usual limit on them would
+    # stop at once.
+    found = minimize(
+        loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-8}
+    )
     return found.x.reshape(shape)
 
 
@@ -63,17 +69,23 @@ def logistic_regression(features: Propagated, gold: np.ndarray, penalty: float) 
     deviations=(
         "TRANSDUCTIVE, as in the paper: the test texts, without their labels, are in its graph.",
         "The penalty is the best on dev of five, not of sixty drawn at random.",
-        "Features are left as they are and the regression runs to its minimum; the release scales each feature to [0, 1] and stops early.",
+        (
+            "Features are left as they are and the regression runs to its minimum; the release scales each feature to"
+            " [0, 1] and stops early."
+        ),
         "Keeps stop words and, unless min_count says otherwise, rare words, as TextGCN does for short texts only.",
     ),
 )
 class SimplifiedGraphConvolution(Estimator):
-    """softmax(S^K X W) at all texts: S is TextGCN's normalised graph, ``power`` is K, X one-hot, and W all there is to learn.
+    """softmax(S^K X W) at all texts: S is TextGCN's normalised graph, ``power`` is K, X one-hot,
+    and W all there is to learn.
 
-    That is a graph network of K layers whose non-linearities are taken out, so that their weights merge into one matrix. Of the
-    ``penalties`` on W the one with the most right answers on dev counts, the larger one of two that are equal. TRANSDUCTIVE: only texts
-    that were in the graph can be answered. Words seen less than ``min_count`` times are left out. Slower than counting words, because the
-    regression is run to its minimum once for each penalty, with the whole graph in every step.
+    That is a graph network of K layers whose non-linearities are taken out, so that their weights
+    merge into one matrix. Of the ``penalties`` on W the one with the most right answers on dev
+    counts, the larger one of two that are equal. TRANSDUCTIVE: only texts that were in the graph
+    can be answered. Words seen less than ``min_count`` times are left out. Slower than counting
+    words, because the regression is run to its minimum once for each penalty, with the whole graph
+    in every step.
     """
 
     transductive = True

@@ -27,7 +27,8 @@ def as_tensor(matrix: sparse.csr_array) -> Tensor:
 
 
 class Propagation(torch.autograd.Function):
-    """The product of a SYMMETRIC sparse graph and a matrix: the graph is its own transpose, which torch's backward would build anew."""
+    """The product of a SYMMETRIC sparse graph and a matrix: the graph is its own transpose, which
+    torch's backward would build anew."""
 
     @staticmethod
     def forward(ctx: Any, graph: Tensor, states: Tensor) -> Tensor:
@@ -55,11 +56,13 @@ class Propagation(torch.autograd.Function):
     ),
 )
 class TextGCN(Estimator):
-    """Scores A relu(A W0) W1 of all nodes, A being the normalised graph of the words and of training, dev and unlabelled test texts.
+    """Scores A relu(A W0) W1 of all nodes, A being the normalised graph of the words and of
+    training, dev and unlabelled test texts.
 
-    The features are one-hot, so W0 holds a vector per node. The loss is the cross-entropy at the training texts; training stops when the
-    one at the dev texts has not fallen for ``patience`` epochs. TRANSDUCTIVE: only texts that were in the graph can be answered. Words
-    seen less than ``min_count`` times are left out.
+    The features are one-hot, so W0 holds a vector per node. The loss is the cross-entropy at the
+    training texts; training stops when the one at the dev texts has not fallen for ``patience``
+    epochs. TRANSDUCTIVE: only texts that were in the graph can be answered. Words seen less than
+    ``min_count`` times are left out.
     """
 
     transductive = True
@@ -102,7 +105,8 @@ class TextGCN(Estimator):
         """Scores (nodes, classes) at the epoch with the lowest dev loss."""
         nodes, classes = graph.shape[0], len(self.labels)
         first, second = (
-            nn.Parameter(nn.init.xavier_uniform_(torch.empty(*shape))) for shape in ((nodes, self.hidden), (self.hidden, classes))
+            nn.Parameter(nn.init.xavier_uniform_(torch.empty(*shape)))
+            for shape in ((nodes, self.hidden), (self.hidden, classes))
         )
         self.parameter_count = first.numel() + second.numel()
         optimizer = torch.optim.Adam([first, second], lr=self.lr, fused=True)

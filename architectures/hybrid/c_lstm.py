@@ -24,10 +24,12 @@ from harness.views.words import WordBatch
     deviations=("The softmax layer has no L2 penalty; the paper's is 0.001.",),
 )
 class CLSTM(TextEncoder):
-    """The maps of each window of words, ReLU and no pooling, are one step of an LSTM, whose last state (B, hidden) is the text's vector.
+    """The maps of each window of words, ReLU and no pooling, are one step of an LSTM, whose last
+    state (B, hidden) is the text's vector.
 
-    With several ``windows`` each gives its maps for the positions at which the widest one fits, side by side. A text shorter than the
-    widest window is lengthened with zero vectors to one step. Dropout acts on the word vectors and on the last state.
+    With several ``windows`` each gives its maps for the positions at which the widest one fits,
+    side by side. A text shorter than the widest window is lengthened with zero vectors to one step.
+    Dropout acts on the word vectors and on the last state.
     """
 
     def __init__(self, width: int, maps: int = 150, windows: tuple = (3,), hidden: int = 150, dropout: float = 0.5):
@@ -39,11 +41,14 @@ class CLSTM(TextEncoder):
         self.size = hidden
 
     def phrases(self, words: WordBatch) -> tuple[Tensor, Tensor]:
-        """Maps (B, steps, maps * windows) of the windows in the order of the text, and the mask of those inside it."""
+        """Maps (B, steps, maps * windows) of the windows in the order of the text, and the mask of
+        those inside it."""
         vectors = self.dropout(words.vectors) * words.mask[..., None]
         vectors = F.pad(vectors, (0, 0, 0, max(0, self.widest - vectors.shape[1]))).transpose(1, 2)
         steps = torch.arange(vectors.shape[2] - self.widest + 1, device=vectors.device)
-        maps = torch.cat([torch.relu(convolution(vectors))[..., : len(steps)] for convolution in self.convolutions], dim=1)
+        maps = torch.cat(
+            [torch.relu(convolution(vectors))[..., : len(steps)] for convolution in self.convolutions], dim=1
+        )
         return maps.transpose(1, 2), steps <= (words.lengths - self.widest).clamp(min=0)[:, None]
 
     def forward(self, words: WordBatch) -> Tensor:

@@ -12,7 +12,8 @@ from harness.views.sentences import SentenceBatch, Sentences
 
 
 class AveragedWindows(nn.Module):
-    """A linear filter bank, its mean over a sentence's windows of ``window`` words, tanh: (N, T, width) -> (N, ``size``).
+    """A linear filter bank, its mean over a sentence's windows of ``window`` words, tanh: (N, T,
+    width) -> (N, ``size``).
 
     A sentence shorter than the window is lengthened with zero vectors to one window.
     """
@@ -55,9 +56,11 @@ class RecurrentSentence(nn.Module):
 
 
 class GatedRecurrence(nn.Module):
-    """h_t = tanh(i * g + f * h_{t-1}) with i and f logistic and g tanh of [h_{t-1}; s_t]: (B, S, width) -> states (B, S, size).
+    """h_t = tanh(i * g + f * h_{t-1}) with i and f logistic and g tanh of [h_{t-1}; s_t]: (B, S,
+    width) -> states (B, S, size).
 
-    No memory cell and no output gate. No fused layer computes it; a document has few sentences, so steps are few.
+    No memory cell and no output gate. No fused layer computes it; a document has few sentences, so
+    steps are few.
     """
 
     def __init__(self, width: int, size: int):
@@ -91,13 +94,15 @@ SENTENCES = {"conv": ConvolutionalSentence, "lstm": RecurrentSentence}
     variants={"grnn_lstm": {"name": "LSTM-GRNN", "hyperparameters": {"sentence": "lstm"}}},
 )
 class GatedRNN(TextEncoder):
-    """Words make sentence vectors, by averaged convolutions or an LSTM (``sentence``); a gated recurrence reads these; its mean state.
+    """Words make sentence vectors, by averaged convolutions or an LSTM (``sentence``); a gated
+    recurrence reads these; its mean state.
 
     Documents to (B, hidden).
     """
 
     view = Sentences()
-    # Nothing precedes the only sentence of a text: where all texts are such (snli) the weights of the past learn nothing.
+    # Nothing precedes the only sentence of a text: where all texts are such (snli) the weights of
+    # the past learn nothing.
     unused = ("document.past",)
 
     def __init__(self, width: int, hidden: int = 50, sentence: str = "conv"):

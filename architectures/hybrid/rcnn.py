@@ -12,7 +12,8 @@ from harness.views.words import WordBatch
 
 
 class Context(nn.Module):
-    """c(w_1) learned, c(w_i) = tanh(W c(w_{i-1}) + W_s e(w_{i-1})): what stands before each word, (B, T, width) -> (B, T, size)."""
+    """c(w_1) learned, c(w_i) = tanh(W c(w_{i-1}) + W_s e(w_{i-1})): what stands before each word,
+    (B, T, width) -> (B, T, size)."""
 
     def __init__(self, width: int, size: int):
         super().__init__()
@@ -38,7 +39,8 @@ class Context(nn.Module):
     deviations=("The paper leaves the contexts' nonlinearity open; it is tanh here.",),
 )
 class RecurrentCNN(TextEncoder):
-    """Each word with its left and right context, [c_l; e; c_r], through a tanh layer; each unit's maximum over the words, (B, hidden).
+    """Each word with its left and right context, [c_l; e; c_r], through a tanh layer; each unit's
+    maximum over the words, (B, hidden).
 
     The contexts are two recurrences (:class:`Context`) that meet at the word and leave it out.
     """

@@ -1,4 +1,5 @@
-"""Attention-based convolutional network for sentence pairs, and the network without attention that it grew from."""
+"""Attention-based convolutional network for sentence pairs, and the network without attention that
+it grew from."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from harness.views.words import WordBatch, Words
 
 
 def match_matrix(first: Tensor, first_mask: Tensor, second: Tensor, second_mask: Tensor) -> Tensor:
-    """A_ij = 1 / (1 + |x_i - y_j|) of columns (B, T, D) and (B, U, D): (B, T, U), zero at padding."""
+    """A_ij = 1 / (1 + |x_i - y_j|) of columns (B, T, D) and (B, U, D): (B, T, U), zero at
+    padding."""
     # Exact differences: a matrix product would leave a text some way from itself.
     distances = torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")
     return first_mask[:, :, None] * second_mask[:, None] / (1 + distances)
@@ -25,11 +27,13 @@ def window_average(columns: Tensor, window: int) -> Tensor:
 
 
 class Block(nn.Module):
-    """Wide convolution, tanh, and pooling over windows, which brings back the length: (B, T, width) -> (B, T, kernels) of each text.
+    """Wide convolution, tanh, and pooling over windows, which brings back the length: (B, T, width)
+    -> (B, T, kernels) of each text.
 
-    ``attend_inputs`` (ABCNN-1) joins each column with what the match matrix of the inputs makes of ``first_map`` and ``second_map``, which
-    have a row for each position of the other text. ``attend_outputs`` (ABCNN-2) weights the convolution's columns by the sums of the match
-    matrix of the outputs, and adds up each window instead of averaging it.
+    ``attend_inputs`` (ABCNN-1) joins each column with what the match matrix of the inputs makes of
+    ``first_map`` and ``second_map``, which have a row for each position of the other text.
+    ``attend_outputs`` (ABCNN-2) weights the convolution's columns by the sums of the match matrix
+    of the outputs, and adds up each window instead of averaging it.
     """
 
     def __init__(self, width: int, kernels: int, window: int, longest: int, attend_inputs: bool, attend_outputs: bool):
@@ -37,7 +41,9 @@ class Block(nn.Module):
         self.window, self.attend_inputs, self.attend_outputs = window, attend_inputs, attend_outputs
         self.convolution = nn.Conv1d(width * (1 + attend_inputs), kernels, window, padding=window - 1)
         if attend_inputs:
-            self.first_map, self.second_map = (nn.Parameter(torch.empty(longest, width).uniform_(-0.1, 0.1)) for _ in range(2))
+            self.first_map, self.second_map = (
+                nn.Parameter(torch.empty(longest, width).uniform_(-0.1, 0.1)) for _ in range(2)
+            )
 
     def forward(self, first: Tensor, first_mask: Tensor, second: Tensor, second_mask: Tensor) -> tuple[Tensor, Tensor]:
         if self.attend_inputs:
@@ -54,7 +60,8 @@ class Block(nn.Module):
         return window_average(first, self.window), window_average(second, self.window)
 
     def convolve(self, columns: Tensor, mask: Tensor) -> Tensor:
-        """Columns (B, T + window - 1, kernels), of which a text of length n has the first n + window - 1."""
+        """Columns (B, T + window - 1, kernels), of which a text of length n has the first n +
+        window - 1."""
         return torch.tanh(self.convolution((columns * mask[..., None]).transpose(1, 2)).transpose(1, 2))
 
     def wide(self, mask: Tensor) -> Tensor:
@@ -75,9 +82,15 @@ class Block(nn.Module):
     deviations=(
         "Without --vectors its fixed vectors are random, not word2vec.",
         "Texts are cut after 60 words, so that W0 and W1 have a fixed size.",
-        "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper averages the convolution.",
+        (
+            "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper"
+            " averages the convolution."
+        ),
         "The word counts leave out no stop words, and counts and lengths enter as logarithms.",
-        "The logistic regression is trained with the network, not after it, on features that batch normalisation standardises.",
+        (
+            "The logistic regression is trained with the network, not after it, on features that batch normalisation"
+            " standardises."
+        ),
     ),
     variants={"bcnn": {"name": "BCNN", "hyperparameters": {}}},
 )
@@ -94,18 +107,27 @@ class Block(nn.Module):
     deviations=(
         "Without --vectors its fixed vectors are random, not word2vec.",
         "Texts are cut after 60 words, so that W0 and W1 have a fixed size.",
-        "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper averages the convolution.",
+        (
+            "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper"
+            " averages the convolution."
+        ),
         "The word counts leave out no stop words, and counts and lengths enter as logarithms.",
-        "The logistic regression is trained with the network, not after it, on features that batch normalisation standardises.",
+        (
+            "The logistic regression is trained with the network, not after it, on features that batch normalisation"
+            " standardises."
+        ),
     ),
     variants={"abcnn_3": {"name": "ABCNN-3", "hyperparameters": {"attend_inputs": True, "attend_outputs": True}}},
 )
 class ABCNN(PairEncoder):
-    """Two texts through the same convolution blocks, compared after each of them; attention lets each text see the other on the way.
+    """Two texts through the same convolution blocks, compared after each of them; attention lets
+    each text see the other on the way.
 
-    The vector (B, ``size``) that the logistic regression reads: for the words and for each block 1 / (1 + |u - v|) and the cosine of the
-    texts' mean columns u and v; both lengths; how many words of the first text stand in the second, plain and weighted by how rare they
-    are in the training texts; all standardised. The word vectors are fixed; ``tuned`` trains them, for lack of pre-trained ones.
+    The vector (B, ``size``) that the logistic regression reads: for the words and for each block 1
+    / (1 + |u - v|) and the cosine of the texts' mean columns u and v; both lengths; how many words
+    of the first text stand in the second, plain and weighted by how rare they are in the training
+    texts; all standardised. The word vectors are fixed; ``tuned`` trains them, for lack of
+    pre-trained ones.
     """
 
     view = Words(max_length=60)
@@ -124,11 +146,16 @@ class ABCNN(PairEncoder):
         super().__init__()
         self.vectors = "tuned" if tuned else "static"
         widths = [width] + [kernels] * (blocks - 1)
-        self.blocks = nn.ModuleList(Block(w, kernels, window, view.max_length, attend_inputs, attend_outputs) for w in widths)
-        counts = torch.tensor([1, 1, *view.vocabulary.counts], dtype=torch.float)  # padding and the unknown word have none
+        self.blocks = nn.ModuleList(
+            Block(w, kernels, window, view.max_length, attend_inputs, attend_outputs) for w in widths
+        )
+        counts = torch.tensor(
+            [1, 1, *view.vocabulary.counts], dtype=torch.float
+        )  # padding and the unknown word have none
         self.register_buffer("rarity", (counts.sum() / counts).log())
         self.size = 2 * (1 + blocks) + 4
-        # The similarities of all pairs differ by a few hundredths around a mean near 1: as they are, they would only move the bias.
+        # The similarities of all pairs differ by a few hundredths around a mean near 1: as they
+        # are, they would only move the bias.
         self.standardise = nn.BatchNorm1d(self.size, affine=False)
 
     def forward(self, first: WordBatch, second: WordBatch) -> Tensor:
@@ -143,7 +170,8 @@ class ABCNN(PairEncoder):
         return self.standardised(vector)
 
     def standardised(self, features: Tensor) -> Tensor:
-        """Features (B, size) of mean 0 and deviation 1 over the batch in training, over the training so far otherwise."""
+        """Features (B, size) of mean 0 and deviation 1 over the batch in training, over the
+        training so far otherwise."""
         if len(features) == 1:  # has no deviation
             norm = self.standardise
             return F.batch_norm(features, norm.running_mean, norm.running_var, eps=norm.eps)

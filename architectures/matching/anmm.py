@@ -17,8 +17,9 @@ from harness.views.words import UNKNOWN, WordBatch
 def bin_sums(similarities: Tensor, exact: Tensor, mask: Tensor, bins: int) -> Tensor:
     """Sums (B, T, bins) of the similarities (B, T, U) of each question word, by their value.
 
-    All bins but the last share [-1, 1] evenly, each with its lower border; the last holds what is ``exact`` (B, T, U). Answer words
-    outside ``mask`` (B, U) count nowhere. Gradients go to the similarities that are summed, not to the borders.
+    All bins but the last share [-1, 1] evenly, each with its lower border; the last holds what is
+    ``exact`` (B, T, U). Answer words outside ``mask`` (B, U) count nowhere. Gradients go to the
+    similarities that are summed, not to the borders.
     """
     by_value = ((similarities.detach() + 1) / 2 * (bins - 1)).long().clamp(0, bins - 2)
     numbers = by_value.masked_fill(exact, bins - 1)
@@ -33,18 +34,23 @@ def bin_sums(similarities: Tensor, exact: Tensor, mask: Tensor, bins: int) -> Te
     paper="Yang et al. 2016",
     source="M2.5[88]",
     year=2016,
-    recipe=Recipe(optimizer="sgd", lr=0.025, lr_schedule="linear", batch_size=1000, epochs=300, patience=300, vector_dims=200),
+    recipe=Recipe(
+        optimizer="sgd", lr=0.025, lr_schedule="linear", batch_size=1000, epochs=300, patience=300, vector_dims=200
+    ),
     tiny={"bins": 21, "tuned": True},
     deviations=("Without --vectors its fixed vectors are random, not word2vec.",),
     variants={"anmm_2": {"name": "aNMM-2", "hyperparameters": {"bins": 200, "hidden": 10}}},
 )
 class AttentionBasedMatching(PairEncoder):
-    """Cosines of question and answer words, summed by value: a weight belongs to a range of similarity, not to a position.
+    """Cosines of question and answer words, summed by value: a weight belongs to a range of
+    similarity, not to a position.
 
-    x_jk sums the similarities of question word j that fall into bin k of [-1, 1], the last bin being kept for words that are the same.
-    h_j = sigmoid(sum_k w_k x_jk), or with ``hidden`` sets of weights (aNMM-2) sigmoid(sum_t r_t sigmoid(sum_k w_tk x_jk)). A softmax gate
-    over v . q_j says how much each question word counts; the score (B,) is the gated sum. An unknown word is similar to itself alone.
-    The word vectors are fixed; ``tuned`` trains them, for lack of pre-trained ones.
+    x_jk sums the similarities of question word j that fall into bin k of [-1, 1], the last bin
+    being kept for words that are the same. h_j = sigmoid(sum_k w_k x_jk), or with ``hidden`` sets
+    of weights (aNMM-2) sigmoid(sum_t r_t sigmoid(sum_k w_tk x_jk)). A softmax gate over v . q_j
+    says how much each question word counts; the score (B,) is the gated sum. An unknown word is
+    similar to itself alone. The word vectors are fixed; ``tuned`` trains them, for lack of
+    pre-trained ones.
     """
 
     scores = True
@@ -61,7 +67,8 @@ class AttentionBasedMatching(PairEncoder):
             nn.init.uniform_(weights, 0, 1)
 
     def similarities(self, first: WordBatch, second: WordBatch, exact: Tensor) -> Tensor:
-        """Cosines (B, T, U); 1 where the words are the same, 0 where one has no vector of its own."""
+        """Cosines (B, T, U); 1 where the words are the same, 0 where one has no vector of its
+        own."""
         cosines = F.normalize(first.vectors, dim=-1) @ F.normalize(second.vectors, dim=-1).transpose(1, 2)
         strange = (first.ids == UNKNOWN)[:, :, None] | (second.ids == UNKNOWN)[:, None]
         return cosines.masked_fill(strange, 0.0).masked_fill(exact, 1.0)

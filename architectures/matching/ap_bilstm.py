@@ -25,10 +25,11 @@ from harness.views.words import WordBatch
     deviations=("Negatives are drawn from the wrong candidates of the same question, not from all answers.",),
 )
 class AttentivePoolingBiLSTM(PairEncoder):
-    """The cosine of two texts' vectors, each pooled from its BiLSTM states by attention to the other text.
+    """The cosine of two texts' vectors, each pooled from its BiLSTM states by attention to the
+    other text.
 
-    One BiLSTM of ``hidden`` units each way reads both texts: Q (B, M, 2 * hidden) and A (B, L, 2 * hidden). Trained by a hinge against
-    the best scored of ``negatives`` drawn wrong candidates.
+    One BiLSTM of ``hidden`` units each way reads both texts: Q (B, M, 2 * hidden) and A (B, L, 2 *
+    hidden). Trained by a hinge against the best scored of ``negatives`` drawn wrong candidates.
     """
 
     scores = True

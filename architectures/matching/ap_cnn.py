@@ -24,10 +24,12 @@ from harness.views.words import WordBatch
     deviations=("Negatives are drawn from the wrong candidates of the same question, not from all answers.",),
 )
 class AttentivePoolingCNN(PairEncoder):
-    """The cosine of two texts' vectors, each pooled from its convolved words by attention to the other text.
+    """The cosine of two texts' vectors, each pooled from its convolved words by attention to the
+    other text.
 
-    One convolution, without a non-linearity, reads windows of both texts and keeps their lengths: Q (B, M, filters) and
-    A (B, L, filters). Trained by a hinge against the best scored of ``negatives`` drawn wrong candidates.
+    One convolution, without a non-linearity, reads windows of both texts and keeps their lengths: Q
+    (B, M, filters) and A (B, L, filters). Trained by a hinge against the best scored of
+    ``negatives`` drawn wrong candidates.
     """
 
     scores = True
@@ -36,7 +38,9 @@ class AttentivePoolingCNN(PairEncoder):
     def __init__(self, width: int, filters: int = 400, window: int = 3, negatives: int = 50, margin: float = 0.5):
         super().__init__()
         if window % 2 == 0:
-            raise ValueError(f"ap_cnn.window={window}: must be odd, so that each word stands in the middle of its window")
+            raise ValueError(
+                f"ap_cnn.window={window}: must be odd, so that each word stands in the middle of its window"
+            )
         self.negatives, self.margin = negatives, margin
         self.convolution = nn.Conv1d(width, filters, window, padding="same")
         self.pool = AttentivePooling(filters)

@@ -21,15 +21,20 @@ from harness.views.words import WordBatch
     year=2020,
     tiny={"hidden": 12, "attention": 12},
     deviations=(
-        "The source leaves the shared encoder, all sizes and the training open: a BiLSTM of 100 units each way, layers of 100, Adam.",
+        (
+            "The source leaves the shared encoder, all sizes and the training open: a BiLSTM of 100 units each way,"
+            " layers of 100, Adam."
+        ),
         "One set of attention weights serves both directions, with the texts swapped; the source does not say.",
     ),
 )
 class AttentionMatching(PairEncoder):
-    """Each state of a text joined with the other text's states that it attends to; mean and maximum of both sides, one layer.
+    """Each state of a text joined with the other text's states that it attends to; mean and maximum
+    of both sides, one layer.
 
-    The weights of h1_i over the other text are softmax_j(v . tanh(W1 h1_i + W2 h2_j + b)): Q1_i = [h1_i; h^1_i], and Q2 likewise.
-    The vector (B, ``hidden``) is the hidden layer of the MLP on [mean Q1; max Q1; mean Q2; max Q2].
+    The weights of h1_i over the other text are softmax_j(v . tanh(W1 h1_i + W2 h2_j + b)): Q1_i =
+    [h1_i; h^1_i], and Q2 likewise. The vector (B, ``hidden``) is the hidden layer of the MLP on
+    [mean Q1; max Q1; mean Q2; max Q2].
     """
 
     def __init__(self, width: int, hidden: int = 100, attention: int = 100):
@@ -40,7 +45,8 @@ class AttentionMatching(PairEncoder):
         self.size = hidden
 
     def matched(self, own: Tensor, own_mask: Tensor, other: Tensor, other_mask: Tensor) -> Tensor:
-        """Mean and maximum over one text's states, each beside what it attends to in the other: (B, 8 * hidden)."""
+        """Mean and maximum over one text's states, each beside what it attends to in the other: (B,
+        8 * hidden)."""
         joined = torch.cat([own, self.attention(own, other, other_mask)], dim=-1)
         return torch.cat([pool(joined, own_mask, "mean"), pool(joined, own_mask, "max")], dim=1)
 

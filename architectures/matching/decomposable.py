@@ -19,9 +19,11 @@ def feed_forward(width: int, hidden: int, dropout: float) -> nn.Sequential:
 
 
 class IntraAttention(nn.Module):
-    """Each word joined with its text's words under the softmax of F(a_i) . F(a_j) + d_{i-j}: (B, T, size) -> (B, T, 2 * size).
+    """Each word joined with its text's words under the softmax of F(a_i) . F(a_j) + d_{i-j}: (B, T,
+    size) -> (B, T, 2 * size).
 
-    ``d`` has an entry for each distance from -``reach`` to ``reach``, and one that all farther words share.
+    ``d`` has an entry for each distance from -``reach`` to ``reach``, and one that all farther
+    words share.
     """
 
     def __init__(self, size: int, reach: int, dropout: float):
@@ -74,14 +76,24 @@ class IntraAttention(nn.Module):
     ),
 )
 class DecomposableAttention(PairEncoder):
-    """Attend, compare, aggregate: only feed-forward nets, and no order of words unless ``intra`` adds attention within each text.
+    """Attend, compare, aggregate: only feed-forward nets, and no order of words unless ``intra``
+    adds attention within each text.
 
-    e_ij = F(a_i) . F(b_j) aligns each word a_i with beta_i = sum_j softmax_j(e_ij) b_j, and each b_j likewise; G compares [a_i, beta_i];
-    the comparisons of a text are summed; H reads both sums. A NULL word stands first in each text. The word vectors are fixed, of length
-    1, and projected without a bias; ``tuned`` trains them, for lack of pre-trained ones.
+    e_ij = F(a_i) . F(b_j) aligns each word a_i with beta_i = sum_j softmax_j(e_ij) b_j, and each
+    b_j likewise; G compares [a_i, beta_i]; the comparisons of a text are summed; H reads both sums.
+    A NULL word stands first in each text. The word vectors are fixed, of length 1, and projected
+    without a bias; ``tuned`` trains them, for lack of pre-trained ones.
     """
 
-    def __init__(self, width: int, hidden: int = 200, dropout: float = 0.2, intra: bool = False, reach: int = 10, tuned: bool = False):
+    def __init__(
+        self,
+        width: int,
+        hidden: int = 200,
+        dropout: float = 0.2,
+        intra: bool = False,
+        reach: int = 10,
+        tuned: bool = False,
+    ):
         super().__init__()
         self.vectors = "tuned" if tuned else "static"
         self.null = nn.Parameter(torch.randn(width) / width**0.5)
@@ -101,7 +113,8 @@ class DecomposableAttention(PairEncoder):
         return (words if self.within is None else self.within(words, mask)), mask
 
     def summed(self, words: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Sum over the real positions of the comparison of each word with what it is aligned to: (B, size)."""
+        """Sum over the real positions of the comparison of each word with what it is aligned to:
+        (B, size)."""
         return (self.compare(torch.cat([words, aligned], dim=-1)) * mask[..., None]).sum(1)
 
     def forward(self, first: WordBatch, second: WordBatch) -> Tensor:

@@ -27,12 +27,14 @@ from harness.views.words import WordBatch
     ),
 )
 class ESIM(PairEncoder):
-    """BiLSTM states of both texts, aligned by their products, compared, and read by a second BiLSTM: (B, ``hidden``).
+    """BiLSTM states of both texts, aligned by their products, compared, and read by a second
+    BiLSTM: (B, ``hidden``).
 
-    e_ij = a_i . b_j has no parameters; a~_i = sum_j softmax_j(e_ij) b_j, and b~_j likewise over i. Each position's
-    [a; a~; a - a~; a * a~] is projected by a ReLU layer and composed; the mean and the maximum of both texts pass a tanh layer. The two
-    texts share all weights. Dropout stands before each layer that reads from below, the softmax included. Slow, because either text
-    passes two BiLSTMs of 300 units each way.
+    e_ij = a_i . b_j has no parameters; a~_i = sum_j softmax_j(e_ij) b_j, and b~_j likewise over i.
+    Each position's [a; a~; a - a~; a * a~] is projected by a ReLU layer and composed; the mean and
+    the maximum of both texts pass a tanh layer. The two texts share all weights. Dropout stands
+    before each layer that reads from below, the softmax included. Slow, because either text passes
+    two BiLSTMs of 300 units each way.
     """
 
     def __init__(self, width: int, hidden: int = 300, dropout: float = 0.5):
@@ -45,7 +47,8 @@ class ESIM(PairEncoder):
         self.size = hidden
 
     def composed(self, states: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Mean and maximum over one text of the composed comparisons of its states with what they are aligned to."""
+        """Mean and maximum over one text of the composed comparisons of its states with what they
+        are aligned to."""
         enhanced = torch.cat([states, aligned, states - aligned, states * aligned], dim=-1)
         composed = self.composition(self.dropout(torch.relu(self.projection(enhanced))), mask)
         return torch.cat([pool(composed, mask, "mean"), pool(composed, mask, "max")], dim=1)

@@ -40,24 +40,30 @@ class Bilinear(nn.Module):
 
 
 class TensorLayer(nn.Module):
-    """relu(u M_c v + W_c [u; v] + b_c) of all pairs of states: a map for each of the ``slices``, (B, slices, T, U)."""
+    """relu(u M_c v + W_c [u; v] + b_c) of all pairs of states: a map for each of the ``slices``,
+    (B, slices, T, U)."""
 
     def __init__(self, size: int, slices: int):
         super().__init__()
         self.maps = slices
-        self.weight = nn.Parameter(torch.stack([nn.init.xavier_uniform_(torch.empty(size, size)) for _ in range(slices)]))
+        self.weight = nn.Parameter(
+            torch.stack([nn.init.xavier_uniform_(torch.empty(size, size)) for _ in range(slices)])
+        )
         self.first, self.second = nn.Linear(size, slices), nn.Linear(size, slices, bias=False)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         products = first[:, None] @ self.weight @ second[:, None].transpose(2, 3)
-        return torch.relu(products + self.first(first).transpose(1, 2)[..., None] + self.second(second).transpose(1, 2)[:, :, None])
+        return torch.relu(
+            products + self.first(first).transpose(1, 2)[..., None] + self.second(second).transpose(1, 2)[:, :, None]
+        )
 
 
 INTERACTIONS = {"cosine": Cosine, "bilinear": Bilinear, "tensor": TensorLayer}
 
 
 def k_largest(maps: Tensor, real: Tensor, k: int) -> Tensor:
-    """The k largest values of each map (B, C, T, U) at the ``real`` pairs (B, T, U), falling: (B, C, k); zeros where there are fewer."""
+    """The k largest values of each map (B, C, T, U) at the ``real`` pairs (B, T, U), falling: (B,
+    C, k); zeros where there are fewer."""
     values = maps.flatten(2).masked_fill(~real.flatten(1)[:, None], -torch.inf)
     largest = values.topk(min(k, values.shape[2]), dim=2).values
     largest = F.pad(largest, (0, k - largest.shape[2]), value=-torch.inf)
@@ -84,15 +90,18 @@ def k_largest(maps: Tensor, real: Tensor, k: int) -> Tensor:
     },
 )
 class MVLSTM(PairEncoder):
-    """The k strongest interactions between the BiLSTM states of two texts, wherever they stand, and a hidden layer over them.
+    """The k strongest interactions between the BiLSTM states of two texts, wherever they stand, and
+    a hidden layer over them.
 
-    A state sees its whole text from its own position. All states of one text interact with all of the other, by ``cosine``,
-    ``bilinear`` form or ``tensor`` layer; of each map of interactions the k largest values remain, in falling order: (B, ``mlp``).
-    Given no ``classes`` it scores the pair itself, (B,), by a linear layer trained with the hinge of a right and a wrong candidate.
+    A state sees its whole text from its own position. All states of one text interact with all of
+    the other, by ``cosine``, ``bilinear`` form or ``tensor`` layer; of each map of interactions the
+    k largest values remain, in falling order: (B, ``mlp``). Given no ``classes`` it scores the pair
+    itself, (B,), by a linear layer trained with the hinge of a right and a wrong candidate.
     """
 
     whole_groups = True
-    # In ranking only differences count, and the bias cancels where both candidates open the same units, as they do before training.
+    # In ranking only differences count, and the bias cancels where both candidates open the same
+    # units, as they do before training.
     unused = ("mlp.bias",)
 
     def __init__(
@@ -118,7 +127,8 @@ class MVLSTM(PairEncoder):
         self.interaction = INTERACTIONS[interaction](self.positions.size, slices)
         self.mlp = nn.Linear(k * self.interaction.maps, mlp)
         self.size = mlp
-        # A ranking task has no classes. Its loss compares scores, where a constant would cancel out and learn nothing.
+        # A ranking task has no classes. Its loss compares scores, where a constant would cancel out
+        # and learn nothing.
         self.scores = classes is None
         self.score = nn.Linear(mlp, 1, bias=False) if self.scores else None
 

@@ -13,7 +13,8 @@ from harness.views.words import WordBatch
 
 
 class Attention(nn.Module):
-    """Base of the passage's attentions: p (B, T, size), q (B, U, size), mask of q -> the mean of q that each p_t attends to."""
+    """Base of the passage's attentions: p (B, T, size), q (B, U, size), mask of q -> the mean of q
+    that each p_t attends to."""
 
     def scores(self, p: Tensor, q: Tensor) -> Tensor:
         """Score of each q_j for each p_t: (B, T, U)."""
@@ -53,7 +54,8 @@ class MinusAttention(DotAttention):
 
 
 class Aggregation(nn.Module):
-    """Each word beside what it attended to, gated coordinate by coordinate, and read by a BiGRU: (B, T, 2 * hidden)."""
+    """Each word beside what it attended to, gated coordinate by coordinate, and read by a BiGRU:
+    (B, T, 2 * hidden)."""
 
     def __init__(self, size: int, hidden: int):
         super().__init__()
@@ -66,7 +68,8 @@ class Aggregation(nn.Module):
 
 
 class LearnedQuery(nn.Module):
-    """Pools vectors (N, K, size) by additive attention whose query is a learned vector: (N, size)."""
+    """Pools vectors (N, K, size) by additive attention whose query is a learned vector: (N,
+    size)."""
 
     def __init__(self, size: int, hidden: int):
         super().__init__()
@@ -87,19 +90,25 @@ class LearnedQuery(nn.Module):
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=32),
     tiny={"hidden": 10},
     deviations=(
-        "Without --vectors the word vectors start at random, not from GloVe, and no contextual vectors stand beside them.",
+        (
+            "Without --vectors the word vectors start at random, not from GloVe, and no contextual vectors stand beside"
+            " them."
+        ),
         "One BiGRU encodes both texts; re-implementations give each its own.",
         "PyTorch's GRU resets the state behind the recurrent matrix; additive scores have a bias.",
         "Dropout of 0.2, the hidden layer's size and ReLU, and the batch size are ours.",
     ),
 )
 class MultiwayAttention(PairEncoder):
-    """Four attentions of the passage over the question, each gated and aggregated by its own BiGRU, then mixed word by word.
+    """Four attentions of the passage over the question, each gated and aggregated by its own BiGRU,
+    then mixed word by word.
 
-    The first text is the question q, the second the passage p; concat, bilinear, dot and minus attention score each q_j for each p_t.
-    Attention over the four aggregations of a word mixes them, and another BiGRU reads the mixture. Attention with a learned query pools
-    the question, and attention with the question's vector as its query pools the passage; one hidden layer follows: (B, ``hidden``).
-    Slow, because three of the four scores pass a hidden layer for every pair of words, and a pair takes seven passes of a BiGRU.
+    The first text is the question q, the second the passage p; concat, bilinear, dot and minus
+    attention score each q_j for each p_t. Attention over the four aggregations of a word mixes
+    them, and another BiGRU reads the mixture. Attention with a learned query pools the question,
+    and attention with the question's vector as its query pools the passage; one hidden layer
+    follows: (B, ``hidden``). Slow, because three of the four scores pass a hidden layer for every
+    pair of words, and a pair takes seven passes of a BiGRU.
     """
 
     def __init__(self, width: int, hidden: int = 150, dropout: float = 0.2):
@@ -108,7 +117,12 @@ class MultiwayAttention(PairEncoder):
         self.encoding = Recurrent("gru", width, hidden, bidirectional=True)
         size = self.encoding.size
         self.attentions = nn.ModuleList(
-            [AdditiveAttention(size, size, hidden), BilinearAttention(size), DotAttention(size, hidden), MinusAttention(size, hidden)]
+            [
+                AdditiveAttention(size, size, hidden),
+                BilinearAttention(size),
+                DotAttention(size, hidden),
+                MinusAttention(size, hidden),
+            ]
         )
         self.aggregations = nn.ModuleList(Aggregation(2 * size, hidden) for _ in self.attentions)
         self.mix = LearnedQuery(size, hidden)
@@ -119,7 +133,8 @@ class MultiwayAttention(PairEncoder):
         self.size = hidden
 
     def mixed(self, aggregated: Tensor) -> Tensor:
-        """Each word's four aggregations (B, T, 4, size) as one vector (B, T, size), weighted by attention."""
+        """Each word's four aggregations (B, T, 4, size) as one vector (B, T, size), weighted by
+        attention."""
         ways = aggregated.flatten(0, 1)
         return self.mix(ways, ways.new_ones(ways.shape[:2], dtype=torch.bool)).unflatten(0, aggregated.shape[:2])
 

@@ -12,14 +12,18 @@ from harness.views.facts import FactBatch, Facts
 
 
 def position_encoded(vectors: Tensor, mask: Tensor) -> Tensor:
-    """sum_j l_j * x_j over the words of each sentence: vectors (..., T, d), mask (..., T) -> (..., d).
+    """sum_j l_j * x_j over the words of each sentence: vectors (..., T, d), mask (..., T) -> (...,
+    d).
 
-    l_kj = (1 - j/J) - (k/d)(1 - 2j/J) for word j and feature k, both counted from 1, in a sentence of J words (section 4.1).
+    l_kj = (1 - j/J) - (k/d)(1 - 2j/J) for word j and feature k, both counted from 1, in a sentence
+    of J words (section 4.1).
     """
     size = vectors.shape[-1]
     place = torch.arange(1, mask.shape[-1] + 1, device=mask.device) / mask.sum(-1, keepdim=True).clamp(min=1)
     feature = torch.arange(1, size + 1, device=mask.device) / size
-    falling, centred = (((weights * mask)[..., None, :] @ vectors).squeeze(-2) for weights in (1 - place, 1 - 2 * place))
+    falling, centred = (
+        ((weights * mask)[..., None, :] @ vectors).squeeze(-2) for weights in (1 - place, 1 - 2 * place)
+    )
     return falling - feature * centred
 
 
@@ -30,7 +34,8 @@ def position_encoded(vectors: Tensor, mask: Tensor) -> Tensor:
     paper="Sukhbaatar et al. 2015",
     source="M2.6[97] Z16.2.3",
     year=2015,
-    # The paper sums the losses of a batch: its rate of 0.01 and its clipping at 40 are 32 times and 1/32 of that for a mean.
+    # The paper sums the losses of a batch: its rate of 0.01 and its clipping at 40 are 32 times and
+    # 1/32 of that for a mean.
     recipe=Recipe(optimizer="sgd", lr=0.32, lr_schedule="linear", batch_size=32, epochs=60, patience=60, clip=1.25),
     tiny={"size": 20},
     variants={"memn2n_layerwise": {"name": "MemN2N (layer-wise)", "hyperparameters": {"tying": "layerwise"}}},
@@ -41,17 +46,27 @@ def position_encoded(vectors: Tensor, mask: Tensor) -> Tensor:
     ),
 )
 class MemN2N(Answerer):
-    """A question attends ``hops`` times over the facts of a story; what it reads is added to it each time, and names the answer.
+    """A question attends ``hops`` times over the facts of a story; what it reads is added to it
+    each time, and names the answer.
 
-    Facts (B, S, T) and question (B, 1, T) to scores (B, answers). ``tying`` is ``adjacent`` (the output table of a hop is the input
-    table of the next, the first is the question's, the last scores the answers) or ``layerwise`` (all hops share both tables, and a
-    matrix H carries the question from hop to hop). In training, ``noise`` is the chance of an empty slot before each fact.
+    Facts (B, S, T) and question (B, 1, T) to scores (B, answers). ``tying`` is ``adjacent`` (the
+    output table of a hop is the input table of the next, the first is the question's, the last
+    scores the answers) or ``layerwise`` (all hops share both tables, and a matrix H carries the
+    question from hop to hop). In training, ``noise`` is the chance of an empty slot before each
+    fact.
     """
 
     view = Facts()
 
     def __init__(
-        self, width: int, answers: list[str], view: Facts, size: int = 50, hops: int = 3, tying: str = "adjacent", noise: float = 0.1
+        self,
+        width: int,
+        answers: list[str],
+        view: Facts,
+        size: int = 50,
+        hops: int = 3,
+        tying: str = "adjacent",
+        noise: float = 0.1,
     ):
         super().__init__()
         self.hops, self.noise, self.adjacent = hops, noise, tying == "adjacent"
@@ -59,7 +74,8 @@ class MemN2N(Answerer):
         known = view.vocabulary.ids(answer.lower() for answer in answers)
         rows = torch.tensor([id if id > 1 else width + extra for extra, id in enumerate(known)])
         self.register_buffer("answers", rows)
-        # An answer that no story says (yes, no, a list) has a row of its own in the table that scores answers.
+        # An answer that no story says (yes, no, a list) has a row of its own in the table that
+        # scores answers.
         sizes = [width] * (tables - 1) + [width + len(answers) if self.adjacent else width]
         self.words = nn.ModuleList(nn.Embedding(count, size) for count in sizes)
         self.times = nn.ModuleList(nn.Embedding(view.most, size) for _ in range(tables))
@@ -71,7 +87,8 @@ class MemN2N(Answerer):
             nn.init.normal_(parameter, std=0.1)
 
     def ages(self, fact_mask: Tensor) -> Tensor:
-        """How many facts were told after each (B, S), the newest 0; empty slots in training make facts older."""
+        """How many facts were told after each (B, S), the newest 0; empty slots in training make
+        facts older."""
         steps = fact_mask.long()
         if self.training and self.noise:
             steps = steps * (1 + (torch.rand(steps.shape, device=steps.device) < self.noise))

@@ -14,7 +14,8 @@ from harness.kinds import SequenceEncoder
 from harness.registry import Recipe, register
 
 STEPS = 64
-"""Steps whose memories are kept for the backward pass; a longer text keeps one in so many and computes the others again."""
+"""Steps whose memories are kept for the backward pass; a longer text keeps one in so many and
+computes the others again."""
 
 
 @register(
@@ -33,14 +34,17 @@ STEPS = 64
     ),
 )
 class NeuralSemanticEncoder(SequenceEncoder):
-    """A memory that begins as the word vectors is read, composed with the word and rewritten at each word: states (B, T, width).
+    """A memory that begins as the word vectors is read, composed with the word and rewritten at
+    each word: states (B, T, width).
 
-    At word t: o_t = LSTM(x_t) asks, z_t = softmax(M o_t) over the slots, m_t = z_t M is read, c_t = W [o_t; m_t] + b composes,
-    h_t = LSTM(c_t) is the state, and M becomes M (1 - z_t) + z_t h_t, slot by slot. A text's vector is its last state. The compose
-    network is one linear layer, as in the authors' code. Dropout acts on both LSTMs' inputs.
+    At word t: o_t = LSTM(x_t) asks, z_t = softmax(M o_t) over the slots, m_t = z_t M is read, c_t =
+    W [o_t; m_t] + b composes, h_t = LSTM(c_t) is the state, and M becomes M (1 - z_t) + z_t h_t,
+    slot by slot. A text's vector is its last state. The compose network is one linear layer, as in
+    the authors' code. Dropout acts on both LSTMs' inputs.
 
-    Each step reads what the last one wrote, so a loop over the words cannot be avoided, and each moves the whole memory: time grows with
-    the square of the length. The questions o_t and their half of the composition do not depend on the memory and are computed before it.
+    Each step reads what the last one wrote, so a loop over the words cannot be avoided, and each
+    moves the whole memory: time grows with the square of the length. The questions o_t and their
+    half of the composition do not depend on the memory and are computed before it.
     """
 
     pooling = "last"
@@ -57,7 +61,8 @@ class NeuralSemanticEncoder(SequenceEncoder):
     def steps(
         self, asked: Tensor, composed: Tensor, mask: Tensor, memory: Tensor, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """States (B, S, width) of S words, and the memory (B, T, width), state and cell (B, width) that they leave."""
+        """States (B, S, width) of S words, and the memory (B, T, width), state and cell (B, width)
+        that they leave."""
         states = []
         for question, half in zip(asked.unbind(1), composed.unbind(1), strict=True):
             slots = masked_softmax((memory @ question[..., None]).squeeze(-1), mask)

@@ -33,7 +33,10 @@ from harness.views.subwords import SubwordBatch, Subwords
     ),
     tiny={"layers": 1, "hidden": 32, "vocabulary": 1000},
     deviations=(
-        "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER loads trained ones.",
+        (
+            "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER loads"
+            " trained ones."
+        ),
         "Pre-training itself (masked words, next sentence) is not part of this entry.",
         "Warms up over 100 steps, not over a tenth of them.",
     ),
@@ -61,12 +64,14 @@ from harness.views.subwords import SubwordBatch, Subwords
     },
 )
 class BERT(PretrainedEncoder):
-    """Piece, segment and learned position vectors added, then transformer layers with GELU and the norm after each residual sum.
+    """Piece, segment and learned position vectors added, then transformer layers with GELU and the
+    norm after each residual sum.
 
-    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their tokenizer. Without it the weights are random,
-    ``layers``, ``hidden``, ``heads`` and ``dropout`` are the model's and ``vocabulary`` is the size of the tokenizer that is learnt on the
-    training texts; loaded weights bring their own. A sequence has at most ``max_length`` pieces. The vector of a text is the last state of
-    [CLS] through a linear layer and tanh.
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
+    tokenizer. Without it the weights are random, ``layers``, ``hidden``, ``heads`` and ``dropout``
+    are the model's and ``vocabulary`` is the size of the tokenizer that is learnt on the training
+    texts; loaded weights bring their own. A sequence has at most ``max_length`` pieces. The vector
+    of a text is the last state of [CLS] through a linear layer and tanh.
     """
 
     unused = ("model.pooler",)  # tags and spans are read from the states of the pieces
@@ -111,27 +116,37 @@ class BERT(PretrainedEncoder):
         self.size = self.model.config.hidden_size
 
     def forward(self, pieces: SubwordBatch) -> Tensor:
-        # A mask (B, T) would be looked at for padding first: a wait for the GPU at each step, and no pass without values to count FLOPs.
+        # A mask (B, T) would be looked at for padding first: a wait for the GPU at each step, and
+        # no pass without values to count FLOPs.
         attended = pieces.mask[:, None, None]
-        return self.model(input_ids=pieces.ids, attention_mask=attended, token_type_ids=pieces.segments).last_hidden_state
+        return self.model(
+            input_ids=pieces.ids, attention_mask=attended, token_type_ids=pieces.segments
+        ).last_hidden_state
 
     def pooled(self, states: Tensor) -> Tensor:
         return self.model.pooler(states)
 
 
 def _loaded(source: str, pieces: int, max_length: int) -> nn.Module:
-    """The pre-trained BERT in a folder or on the hub; ``ValueError`` when there is none or it does not suit tokenizer and length."""
+    """The pre-trained BERT in a folder or on the hub; ``ValueError`` when there is none or it does
+    not suit tokenizer and length."""
     from transformers import AutoModel
 
     try:
         model = AutoModel.from_pretrained(source, use_safetensors=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise ValueError(f"pretrained={source!r}: neither a folder with safetensors weights nor a name on the hub: {error}") from error
+        raise ValueError(
+            f"pretrained={source!r}: neither a folder with safetensors weights nor a name on the hub: {error}"
+        ) from error
     config = model.config
     if config.model_type != "bert":
         raise ValueError(f"pretrained={source!r} is of type {config.model_type}, expected bert")
     if pieces > config.vocab_size:
-        raise ValueError(f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for {config.vocab_size}")
+        raise ValueError(
+            f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for {config.vocab_size}"
+        )
     if max_length > config.max_position_embeddings:
-        raise ValueError(f"max_length={max_length}: pretrained={source!r} has {config.max_position_embeddings} positions")
+        raise ValueError(
+            f"max_length={max_length}: pretrained={source!r} has {config.max_position_embeddings} positions"
+        )
     return model.float().train()

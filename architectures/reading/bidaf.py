@@ -14,7 +14,8 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 
 
 class Highway(nn.Module):
-    """g * relu(W x) + (1 - g) * x with the gate g = sigmoid(V x), in each layer: (..., size) -> (..., size)."""
+    """g * relu(W x) + (1 - g) * x with the gate g = sigmoid(V x), in each layer: (..., size) ->
+    (..., size)."""
 
     def __init__(self, size: int, layers: int):
         super().__init__()
@@ -30,7 +31,8 @@ class Highway(nn.Module):
 class Similarity(nn.Module):
     """w . [h; u; h * u] of every h (B, T, size) with every u (B, J, size): (B, T, J).
 
-    Split into a term of h, one of u and a bilinear one, so that the (B, T, J, 3 * size) vectors never exist.
+    Split into a term of h, one of u and a bilinear one, so that the (B, T, J, 3 * size) vectors
+    never exist.
     """
 
     def __init__(self, size: int):
@@ -43,9 +45,11 @@ class Similarity(nn.Module):
 
 
 class ResidualSelfAttention(nn.Module):
-    """x + relu(W [r; a; r * a]): x = relu(V g), r a recurrence over x, and a what r attends to at the OTHER words of the passage.
+    """x + relu(W [r; a; r * a]): x = relu(V g), r a recurrence over x, and a what r attends to at
+    the OTHER words of the passage.
 
-    g (B, T, width) -> (B, T, 2 * hidden). A passage of one word attends to nothing. Clark & Gardner 2018, section 2.2.
+    g (B, T, width) -> (B, T, 2 * hidden). A passage of one word attends to nothing. Clark & Gardner
+    2018, section 2.2.
     """
 
     def __init__(self, cell: str, width: int, hidden: int, dropout: float):
@@ -78,7 +82,10 @@ class ResidualSelfAttention(nn.Module):
         "Without --vectors the word vectors start at random and are tuned; the paper's are GloVe and stay fixed.",
         "No moving average of the weights.",
         "Each word is lengthened by zeros at both ends before the character convolution.",
-        "The paper has no score for 'no answer' (SQuAD 2.0): ours is that of Clark & Gardner 2018, from the states at start and end.",
+        (
+            "The paper has no score for 'no answer' (SQuAD 2.0): ours is that of Clark & Gardner 2018, from the states"
+            " at start and end."
+        ),
     ),
 )
 @register(
@@ -92,7 +99,10 @@ class ResidualSelfAttention(nn.Module):
     hyperparameters={"self_attention": True, "cell": "gru", "character_size": 20},
     tiny={"hidden": 16, "character_size": 6, "filters": 8, "no_answer_hidden": 8},
     deviations=(
-        "Highway, modelling and output layers are BiDAF's; the paper has no highway, and one modelling layer before each score.",
+        (
+            "Highway, modelling and output layers are BiDAF's; the paper has no highway, and one modelling layer before"
+            " each score."
+        ),
         "Without --vectors the word vectors start at random and are tuned; the paper's are GloVe and stay fixed.",
         "Dropout is not shared by the positions of a text.",
         "No moving average of the weights, and one passage per question.",
@@ -100,18 +110,21 @@ class ResidualSelfAttention(nn.Module):
     ),
 )
 class BiDAF(Reader):
-    """Passage words h (2d) and question words u (2d) attend to each other before the passage is read again with what was found.
+    """Passage words h (2d) and question words u (2d) attend to each other before the passage is
+    read again with what was found.
 
-    Vectors of words and of their characters pass a highway and a BiLSTM. With S_tj = w . [h_t; u_j; h_t * u_j], the attended question is
-    u~_t = sum_j softmax_j(S_tj) u_j, and the attended passage h~ = sum_t softmax_t(max_j S_tj) h_t, one for all t. On
-    G = [h; u~; h * u~; h * h~] two BiLSTM layers make M and a third, reading M, M'; start is scored by w1 . [G; M], end by w2 . [G; M'].
+    Vectors of words and of their characters pass a highway and a BiLSTM. With S_tj = w . [h_t; u_j;
+    h_t * u_j], the attended question is u~_t = sum_j softmax_j(S_tj) u_j, and the attended passage
+    h~ = sum_t softmax_t(max_j S_tj) h_t, one for all t. On G = [h; u~; h * u~; h * h~] two BiLSTM
+    layers make M and a third, reading M, M'; start is scored by w1 . [G; M], end by w2 . [G; M'].
     With ``self_attention``, a :class:`ResidualSelfAttention` of G stands for G.
 
     The score of "no answer" comes from two layers over [sum_t p_start(t) M_t; sum_t p_end(t) M'_t].
     """
 
     view = WordsAndCharacters(word_length=16)
-    # Without unanswerable questions no loss asks for the score, and a word's own term is the same in all its attention scores to others.
+    # Without unanswerable questions no loss asks for the score, and a word's own term is the same
+    # in all its attention scores to others.
     unused = ("no_answer", "within.similarity.first")
 
     def __init__(
@@ -164,7 +177,11 @@ class BiDAF(Reader):
         ends = self.ending(self.dropout(begins), passage.mask)
         scores, found = [], []
         for layer, states in ((self.start, begins), (self.end, ends)):
-            score = layer(self.dropout(torch.cat([joined, states], dim=-1))).squeeze(-1).masked_fill(~passage.mask, -torch.inf)
+            score = (
+                layer(self.dropout(torch.cat([joined, states], dim=-1)))
+                .squeeze(-1)
+                .masked_fill(~passage.mask, -torch.inf)
+            )
             scores.append(score)
             found.append((score.softmax(1)[:, None] @ states).squeeze(1))
         return SpanScores(*scores, self.no_answer(torch.cat(found, dim=-1)).squeeze(-1))

@@ -24,10 +24,12 @@ from harness.views.words import WordBatch
     deviations=("The textbook gives no sizes and no training: 100 units, dropout 0.2 and Adam are ours.",),
 )
 class StartEndSearcher(Reader):
-    """A BiLSTM reads passage and question; each passage word attends over the question (additive attention): u = [h; attended].
+    """A BiLSTM reads passage and question; each passage word attends over the question (additive
+    attention): u = [h; attended].
 
-    Two further BiLSTMs over u give m_b and m_e, and start and end are scored by v_b . [u; m_b] and v_e . [u; m_e]. The loss is the
-    negative log-probability of the gold start and end, each among all positions.
+    Two further BiLSTMs over u give m_b and m_e, and start and end are scored by v_b . [u; m_b] and
+    v_e . [u; m_e]. The loss is the negative log-probability of the gold start and end, each among
+    all positions.
     """
 
     def __init__(self, width: int, hidden: int = 100, attention: int = 100, dropout: float = 0.2):

@@ -23,8 +23,9 @@ from harness.registry import Recipe, register
 class BidirectionalLSTM(SequenceEncoder):
     """Left-to-right and right-to-left LSTM states, concatenated at each position.
 
-    A layer's states in both directions feed both directions of the next. A text's vector is the mean of its states, as in the
-    MultiNLI baseline (300 units each way). Dropout acts on the input vectors and between layers.
+    A layer's states in both directions feed both directions of the next. A text's vector is the
+    mean of its states, as in the MultiNLI baseline (300 units each way). Dropout acts on the input
+    vectors and between layers.
     """
 
     pooling = "mean"

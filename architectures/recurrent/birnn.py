@@ -21,10 +21,11 @@ from harness.registry import Recipe, register
     deviations=("Training, dropout on the input vectors, and 200 units each way, are ours.",),
 )
 class BidirectionalRNN(SequenceEncoder):
-    """Left-to-right and right-to-left states h_i = tanh(h_{i-1} U + x_i V), each with its own U and V, concatenated at each position.
+    """Left-to-right and right-to-left states h_i = tanh(h_{i-1} U + x_i V), each with its own U and
+    V, concatenated at each position.
 
-    A layer's states in both directions feed both directions of the next. ``pooling`` is ``mean``, ``max`` or ``ends`` (the last state
-    of each direction).
+    A layer's states in both directions feed both directions of the next. ``pooling`` is ``mean``,
+    ``max`` or ``ends`` (the last state of each direction).
     """
 
     def __init__(self, width: int, hidden: int = 200, layers: int = 1, pooling: str = "mean", dropout: float = 0.1):

@@ -35,18 +35,24 @@ from harness.views.words import WordBatch
             "hyperparameters": {"convolve": False},
             "tiny": {"hidden": 12},
             "deviations": (
-                "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
+                (
+                    "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer"
+                    " texts are cut."
+                ),
                 "Padding is left out of the map; the paper's network reads it.",
             ),
         },
     },
 )
 class BLSTM2D(TextEncoder):
-    """Both directions' states, added, are a map (time x feature): 3 x 3 filters, ReLU, maximum of each 2 x 2 cell, all cells in one vector.
+    """Both directions' states, added, are a map (time x feature): 3 x 3 filters, ReLU, maximum of
+    each 2 x 2 cell, all cells in one vector.
 
-    Without ``convolve`` the cells are taken from the states themselves. The map has ``length`` rows, so that the vector (B, ``size``) has
-    one size; cells behind the end of a text are zero. A text shorter than a filter is lengthened with zero states to one row of its map.
-    The paper's 100 maps, each as wide as the 300 features, make it more than ten times slower than a bidirectional LSTM alone.
+    Without ``convolve`` the cells are taken from the states themselves. The map has ``length``
+    rows, so that the vector (B, ``size``) has one size; cells behind the end of a text are zero. A
+    text shorter than a filter is lengthened with zero states to one row of its map. The paper's 100
+    maps, each as wide as the 300 features, make it more than ten times slower than a bidirectional
+    LSTM alone.
     """
 
     def __init__(
@@ -64,9 +70,9 @@ class BLSTM2D(TextEncoder):
         self.cell, self.length, self.window = cell, length, window if convolve else 1
         self.recurrence = Recurrent("lstm", width, hidden, bidirectional=True)
         self.convolution = nn.Conv2d(1, maps, window) if convolve else None
-        if (
-            convolve
-        ):  # PyTorch's default bias is far larger than what young states give: half of the maps would be zero, the others constant
+        # PyTorch's default bias is far larger than what young states give: half of the maps would
+        # be zero, the others constant
+        if convolve:
             nn.init.kaiming_normal_(self.convolution.weight, nonlinearity="relu")
             nn.init.zeros_(self.convolution.bias)
         self.word_dropout, self.state_dropout, self.dropout = (nn.Dropout(rate) for rate in dropouts)
@@ -76,7 +82,10 @@ class BLSTM2D(TextEncoder):
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         if task.type in ("match", "rank"):
-            return "its vector is a whole map of cells, hundreds of thousands of numbers, too wide to be joined with a second text's"
+            return (
+                "its vector is a whole map of cells, hundreds of thousands of numbers, too wide to be joined with a"
+                " second text's"
+            )
         return super().unfit(task, hyperparameters)
 
     def forward(self, words: WordBatch) -> Tensor:
@@ -85,13 +94,17 @@ class BLSTM2D(TextEncoder):
         states = self.state_dropout(forwards + backwards) * mask[..., None]
         maps = F.pad(states, (0, 0, 0, max(0, self.window - states.shape[1])))[:, None]
         if self.convolution is not None:
-            # With channels last and the mask in place below, a CPU needs half the time for these large maps.
+            # With channels last and the mask in place below, a CPU needs half the time for these
+            # large maps.
             maps = self.convolution(maps.to(memory_format=torch.channels_last))
         # A row counts when its window lies inside the text; the first one always.
-        inside = torch.arange(maps.shape[2], device=mask.device) <= (mask.sum(1, keepdim=True) - self.window).clamp(min=0)
+        inside = torch.arange(maps.shape[2], device=mask.device) <= (mask.sum(1, keepdim=True) - self.window).clamp(
+            min=0
+        )
         cells = F.max_pool2d(maps.masked_fill_(~inside[:, None, :, None], -torch.inf), self.cell, ceil_mode=True)
         # The ReLU keeps order: behind the maximum it gives the same on a quarter of the numbers.
         cells = cells.masked_fill(cells == -torch.inf, 0.0) if self.convolution is None else torch.relu(cells)
         vector = F.pad(cells, (0, 0, 0, self.rows - cells.shape[2])).flatten(1)
-        # Half a million positive numbers, all weights of which Adam moves at once, throw the scores about unless they are small.
+        # Half a million positive numbers, all weights of which Adam moves at once, throw the scores
+        # about unless they are small.
         return self.dropout(vector / maps.shape[1])

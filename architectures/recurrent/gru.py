@@ -19,16 +19,20 @@ from harness.registry import Recipe, register
     recipe=Recipe(optimizer="adam", lr=0.001, clip=5.0),
     tiny={"hidden": 16},
     deviations=(
-        "PyTorch's GRU resets the state behind the recurrent matrix, r * (h_{i-1} U + b), and not before it, (r * h_{i-1}) U.",
+        (
+            "PyTorch's GRU resets the state behind the recurrent matrix, r * (h_{i-1} U + b), and not before it, (r *"
+            " h_{i-1}) U."
+        ),
         "Each gate has two bias vectors, as in that layer; its update gate is 1 - u, which only renames it.",
         "Dropout on the input vectors, 300 units and Adam are ours.",
     ),
 )
 class GRU(SequenceEncoder):
-    """h_i = u * candidate + (1 - u) * h_{i-1} (source text 4, eq. 4.30): no memory cell, and one gate both writes and forgets.
+    """h_i = u * candidate + (1 - u) * h_{i-1} (source text 4, eq. 4.30): no memory cell, and one
+    gate both writes and forgets.
 
-    The candidate is tanh of the word and of what the reset gate r leaves of h_{i-1}; r and u are logistic in h_{i-1} and x_i.
-    ``pooling`` is ``last``, ``mean`` or ``max``.
+    The candidate is tanh of the word and of what the reset gate r leaves of h_{i-1}; r and u are
+    logistic in h_{i-1} and x_i. ``pooling`` is ``last``, ``mean`` or ``max``.
     """
 
     def __init__(self, width: int, hidden: int = 300, layers: int = 1, pooling: str = "last", dropout: float = 0.1):

@@ -24,9 +24,11 @@ from harness.registry import Recipe, register
     ),
 )
 class LSTM(SequenceEncoder):
-    """c_i = f * c_{i-1} + g * tanh(h_{i-1} U_c + x_i V_c + b_c), h_i = o * tanh(c_i), with logistic gates f, g, o and no peepholes.
+    """c_i = f * c_{i-1} + g * tanh(h_{i-1} U_c + x_i V_c + b_c), h_i = o * tanh(c_i), with logistic
+    gates f, g, o and no peepholes.
 
-    The gates read h_{i-1} and x_i; the forget gate starts without an extra bias. ``pooling`` is ``last``, ``mean`` or ``max``.
+    The gates read h_{i-1} and x_i; the forget gate starts without an extra bias. ``pooling`` is
+    ``last``, ``mean`` or ``max``.
     """
 
     def __init__(self, width: int, hidden: int = 300, layers: int = 1, pooling: str = "last", dropout: float = 0.1):

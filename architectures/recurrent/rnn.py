@@ -23,7 +23,8 @@ from harness.registry import Recipe, register
 class ElmanRNN(SequenceEncoder):
     """h_i = tanh(h_{i-1} U + x_i V) from h_0 = 0, without a bias (source text 4, eq. 4.6).
 
-    ``pooling`` is how a text's vector comes from the states: ``last``, ``mean`` or ``max``. Long products of U need clipped gradients.
+    ``pooling`` is how a text's vector comes from the states: ``last``, ``mean`` or ``max``. Long
+    products of U need clipped gradients.
     """
 
     def __init__(self, width: int, hidden: int = 200, layers: int = 1, pooling: str = "last", dropout: float = 0.1):

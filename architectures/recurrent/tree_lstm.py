@@ -11,9 +11,11 @@ from harness.views.tree import TreeBatch, Trees
 
 
 class BinaryChildren(nn.Module):
-    """What ordered children (n, hidden) give their parent: gates i, o, u (n, 3 * hidden), and a forget gate for each child.
+    """What ordered children (n, hidden) give their parent: gates i, o, u (n, 3 * hidden), and a
+    forget gate for each child.
 
-    Each slot has matrices of its own, in every gate: the forget gate of the left child reads the right one too.
+    Each slot has matrices of its own, in every gate: the forget gate of the left child reads the
+    right one too.
     """
 
     def __init__(self, hidden: int):
@@ -27,7 +29,8 @@ class BinaryChildren(nn.Module):
 
 
 class ChildSum(nn.Module):
-    """As :class:`BinaryChildren`, without order: i, o, u read the sum of the children, each forget gate its child alone by one matrix."""
+    """As :class:`BinaryChildren`, without order: i, o, u read the sum of the children, each forget
+    gate its child alone by one matrix."""
 
     def __init__(self, hidden: int):
         super().__init__()
@@ -59,18 +62,22 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
             "name": "Tree-LSTM, child-sum",
             "hyperparameters": {"children": "sum", "hidden": 168},
             "deviations": (
-                "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at each node.",
+                (
+                    "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at"
+                    " each node."
+                ),
                 "Word vectors are trained at the rate of all weights, not at 0.1.",
             ),
         },
     },
 )
 class TreeLSTM(TreeEncoder):
-    """Memory cells up the tree, with a forget gate per child: c = i * u + sum_k f_k * c_k, h = o * tanh(c).
+    """Memory cells up the tree, with a forget gate per child: c = i * u + sum_k f_k * c_k, h = o *
+    tanh(c).
 
-    i, f and o are logistic and u is tanh; leaves read the word vector, inner nodes their children only. ``children`` says how:
-    ``n-ary`` (:class:`BinaryChildren`) or ``sum`` (:class:`ChildSum`). All nodes of one height are computed at once. Dropout acts before
-    the softmax.
+    i, f and o are logistic and u is tanh; leaves read the word vector, inner nodes their children
+    only. ``children`` says how: ``n-ary`` (:class:`BinaryChildren`) or ``sum`` (:class:`ChildSum`).
+    All nodes of one height are computed at once. Dropout acts before the softmax.
     """
 
     view = Trees()
@@ -87,7 +94,8 @@ class TreeLSTM(TreeEncoder):
 
     @staticmethod
     def state(gates: Tensor, kept: Tensor) -> Tensor:
-        """State and cell [h, c] (n, 2 * hidden) from the gates i, o, u and what is kept of the children's cells (n, hidden)."""
+        """State and cell [h, c] (n, 2 * hidden) from the gates i, o, u and what is kept of the
+        children's cells (n, hidden)."""
         i, o, u = gates.chunk(3, dim=1)
         cell = torch.sigmoid(i) * torch.tanh(u) + kept
         return torch.cat([torch.sigmoid(o) * torch.tanh(cell), cell], dim=1)

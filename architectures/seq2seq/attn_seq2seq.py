@@ -14,7 +14,8 @@ from harness.registry import Recipe, register
 
 
 class Memory(NamedTuple):
-    """The encoded source: ``states`` (B, S, E), the ``keys`` (B, S, A) that attention compares with, ``mask`` (B, S)."""
+    """The encoded source: ``states`` (B, S, E), the ``keys`` (B, S, A) that attention compares
+    with, ``mask`` (B, S)."""
 
     states: Tensor
     keys: Tensor
@@ -55,16 +56,21 @@ class DecoderState(NamedTuple):
     hyperparameters={"attention": "dot", "encoder_hidden": 500},
     tiny={"encoder_hidden": 64, "hidden": 128, "symbol_size": 32},
     deviations=(
-        "The source text gives no sizes: they are those of attn_seq2seq, with the encoder's states as long as the decoder's.",
+        (
+            "The source text gives no sizes: they are those of attn_seq2seq, with the encoder's states as long as the"
+            " decoder's."
+        ),
         "Greedy by default, because dev is decoded after each epoch.",
     ),
 )
 class AttentionalSeq2Seq(Generator):
-    """BiLSTM encoder; an LSTM decoder that reads the last symbol and a weighted mean of the source's states, its context.
+    """BiLSTM encoder; an LSTM decoder that reads the last symbol and a weighted mean of the
+    source's states, its context.
 
-    The weights of step i come from the decoder's state before it, h_{i-1}: softmax over j of v . tanh(W h_{i-1} + U s_j) (``additive``)
-    or of h_{i-1} . s_j (``dot``). The context stands beside the symbol's vector as input, and so enters every gate. The decoder begins
-    from the encoder's right-to-left state at the first position.
+    The weights of step i come from the decoder's state before it, h_{i-1}: softmax over j of v .
+    tanh(W h_{i-1} + U s_j) (``additive``) or of h_{i-1} . s_j (``dot``). The context stands beside
+    the symbol's vector as input, and so enters every gate. The decoder begins from the encoder's
+    right-to-left state at the first position.
     """
 
     def __init__(

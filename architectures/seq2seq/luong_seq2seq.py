@@ -15,7 +15,8 @@ from harness.registry import Recipe, register
 
 
 class DecoderState(NamedTuple):
-    """States and cells (B, layers, hidden), the last attentional state (B, hidden), the source's states (B, S, hidden) and mask (B, S)."""
+    """States and cells (B, layers, hidden), the last attentional state (B, hidden), the source's
+    states (B, S, hidden) and mask (B, S)."""
 
     hidden: Tensor
     cell: Tensor
@@ -40,11 +41,13 @@ class DecoderState(NamedTuple):
     ),
 )
 class LuongSeq2Seq(Generator):
-    """Stacked LSTMs; the decoder's top state h_i is computed first and attends then, so that its context comes after the recurrence.
+    """Stacked LSTMs; the decoder's top state h_i is computed first and attends then, so that its
+    context comes after the recurrence.
 
-    Scores of source state s_j are h_i . s_j (``dot``), h_i . W s_j (``general``) or v . tanh(W [h_i; s_j]) (``concat``). The attentional
-    state tanh(W [context; h_i]) scores the symbols and is fed into the next step beside the symbol's vector (input feeding). The decoder
-    begins from the last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
+    Scores of source state s_j are h_i . s_j (``dot``), h_i . W s_j (``general``) or v . tanh(W
+    [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols and is
+    fed into the next step beside the symbol's vector (input feeding). The decoder begins from the
+    last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
     """
 
     def __init__(

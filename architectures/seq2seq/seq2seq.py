@@ -34,14 +34,23 @@ class DecoderState(NamedTuple):
     ),
 )
 class Seq2Seq(Generator):
-    """A stacked LSTM reads the source BACKWARDS; a second one, begun with its last states and cells layer by layer, writes the target.
+    """A stacked LSTM reads the source BACKWARDS; a second one, begun with its last states and cells
+    layer by layer, writes the target.
 
-    So the first words of source and target stand near each other, and nothing else of the source reaches the decoder. Decoder state i
-    reads symbol i and scores symbol i + 1. All weights start uniform within +- ``limit``.
+    So the first words of source and target stand near each other, and nothing else of the source
+    reaches the decoder. Decoder state i reads symbol i and scores symbol i + 1. All weights start
+    uniform within +- ``limit``.
     """
 
     def __init__(
-        self, width: int, symbols: int, hidden: int = 1000, layers: int = 4, symbol_size: int = 1000, limit: float = 0.08, beam: int = 1
+        self,
+        width: int,
+        symbols: int,
+        hidden: int = 1000,
+        layers: int = 4,
+        symbol_size: int = 1000,
+        limit: float = 0.08,
+        beam: int = 1,
     ):
         super().__init__()
         self.beam = beam
@@ -59,7 +68,8 @@ class Seq2Seq(Generator):
         return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1))
 
     def read(self, symbols: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Scores (B, U, symbols) after each of the symbols (B, U), and the state behind the last one."""
+        """Scores (B, U, symbols) after each of the symbols (B, U), and the state behind the last
+        one."""
         before = state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous()
         states, (hidden, cell) = self.decoder(self.vectors_of_symbols(symbols), before)
         return self.output(states), DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1))

@@ -22,7 +22,8 @@ class Memory(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """For each decoder layer, its memory of the symbols read so far and of the source; ``mask`` (B, 1, 1, S) is the source's."""
+    """For each decoder layer, its memory of the symbols read so far and of the source; ``mask`` (B,
+    1, 1, S) is the source's."""
 
     written: tuple[Memory, ...]
     source: tuple[Memory, ...]
@@ -30,7 +31,8 @@ class DecoderState(NamedTuple):
 
 
 class MultiHeadAttention(nn.Module):
-    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: states (B, U, size) -> (B, U, size)."""
+    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: states (B, U, size)
+    -> (B, U, size)."""
 
     def __init__(self, size: int, heads: int, dropout: float):
         super().__init__()
@@ -50,12 +52,15 @@ class MultiHeadAttention(nn.Module):
     def forward(self, states: Tensor, memory: Memory, allowed: Tensor) -> Tensor:
         """``allowed`` (B or 1, 1, U or 1, S) is true where a state may look."""
         dropout = self.dropout if self.training else 0.0
-        heads = F.scaled_dot_product_attention(self.split(self.query(states)), *memory, attn_mask=allowed, dropout_p=dropout)
+        heads = F.scaled_dot_product_attention(
+            self.split(self.query(states)), *memory, attn_mask=allowed, dropout_p=dropout
+        )
         return self.output(heads.transpose(1, 2).flatten(2))
 
 
 class Layer(nn.Module):
-    """LayerNorm(x + Sublayer(x)) of self-attention, in a decoder of attention over the source, and of a ReLU network at each position."""
+    """LayerNorm(x + Sublayer(x)) of self-attention, in a decoder of attention over the source, and
+    of a ReLU network at each position."""
 
     def __init__(self, size: int, heads: int, inner: int, dropout: float, decoder: bool):
         super().__init__()
@@ -65,7 +70,9 @@ class Layer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(3 if decoder else 2))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, states: Tensor, memory: Memory, allowed: Tensor, source: Memory | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, states: Tensor, memory: Memory, allowed: Tensor, source: Memory | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         states = self.norms[0](states + self.dropout(self.attention(states, memory, allowed)))
         if self.across is not None:
             states = self.norms[1](states + self.dropout(self.across(states, source, mask)))
@@ -82,18 +89,22 @@ class Layer(nn.Module):
     recipe=Recipe(optimizer="adam", lr=0.0014, lr_schedule="warmup_inverse_sqrt", warmup_steps=4000, vector_dims=128),
     tiny={"size": 64, "heads": 2, "inner": 64, "layers": 1},
     deviations=(
-        "128 wide with 4 heads and 2 + 2 layers, not the base model's 512, 8 and 6 + 6: it is trained from scratch on a few thousand.",
+        (
+            "128 wide with 4 heads and 2 + 2 layers, not the base model's 512, 8 and 6 + 6: it is trained from scratch"
+            " on a few thousand."
+        ),
         "Only the decoder's symbols share their vectors with the output; the source has its own.",
         "No label smoothing; Adam's second beta is 0.999, not 0.98.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 4.",
     ),
 )
 class TransformerSeq2Seq(Generator):
-    """The source's states attend to one another; each target position attends to itself and those before it, then to the source.
+    """The source's states attend to one another; each target position attends to itself and those
+    before it, then to the source.
 
-    Scaled vectors plus sinusoidal positions go in; a symbol's score is the product of the decoder's last state with the symbol's vector.
-    Source vectors of another width than ``size`` are mapped to it first. Decoding keeps keys and values of what is written, so that a
-    step costs one position.
+    Scaled vectors plus sinusoidal positions go in; a symbol's score is the product of the decoder's
+    last state with the symbol's vector. Source vectors of another width than ``size`` are mapped to
+    it first. Decoding keeps keys and values of what is written, so that a step costs one position.
     """
 
     def __init__(
@@ -113,7 +124,8 @@ class TransformerSeq2Seq(Generator):
         self.encoder = nn.ModuleList(Layer(size, heads, inner, dropout, decoder=False) for _ in range(layers))
         self.decoder = nn.ModuleList(Layer(size, heads, inner, dropout, decoder=True) for _ in range(layers))
         self.vectors_of_symbols = nn.Embedding(symbols, size)
-        # Scaled up they are as large as the positions, and as output weights they give scores of about 1.
+        # Scaled up they are as large as the positions, and as output weights they give scores of
+        # about 1.
         nn.init.normal_(self.vectors_of_symbols.weight, std=1 / self.scale)
         self.dropout = nn.Dropout(dropout)
 
@@ -131,13 +143,16 @@ class TransformerSeq2Seq(Generator):
         return DecoderState(written, tuple(layer.across.remember(states) for layer in self.decoder), mask)
 
     def read(self, symbols: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Scores (B, U, symbols) after each of the symbols (B, U), and the state that has them in its memory."""
+        """Scores (B, U, symbols) after each of the symbols (B, U), and the state that has them in
+        its memory."""
         before, now = state.written[0].keys.shape[2], symbols.shape[1]
         states = self.placed(self.vectors_of_symbols(symbols), before)
         causal = torch.ones(now, before + now, dtype=torch.bool, device=symbols.device).tril(before)[None, None]
         written = []
         for layer, past, source in zip(self.decoder, state.written, state.source, strict=True):
-            memory = Memory(*(torch.cat(both, dim=2) for both in zip(past, layer.attention.remember(states), strict=True)))
+            memory = Memory(
+                *(torch.cat(both, dim=2) for both in zip(past, layer.attention.remember(states), strict=True))
+            )
             written.append(memory)
             states = layer(states, memory, causal, source, state.mask)
         return states @ self.vectors_of_symbols.weight.T, DecoderState(tuple(written), state.source, state.mask)

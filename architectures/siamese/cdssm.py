@@ -15,10 +15,12 @@ from harness.views.word_trigrams import WordTrigramBatch, WordTrigrams
 
 
 class Tower(nn.Module):
-    """Words as letter trigrams to the text's vector (B, ``output``): windows of words, tanh, the maximum over the windows, tanh layer.
+    """Words as letter trigrams to the text's vector (B, ``output``): windows of words, tanh, the
+    maximum over the windows, tanh layer.
 
-    A window's trigram counts, word beside word, times one matrix are the sum of a look-up in that matrix for each of its words:
-    ``table`` holds, side by side, what a trigram adds to the window in which its word is first, second, ...
+    A window's trigram counts, word beside word, times one matrix are the sum of a look-up in that
+    matrix for each of its words: ``table`` holds, side by side, what a trigram adds to the window
+    in which its word is first, second, ...
     """
 
     def __init__(self, trigrams: int, window: int, hidden: int, output: int):
@@ -31,7 +33,8 @@ class Tower(nn.Module):
         nn.init.xavier_uniform_(self.semantic.weight)
 
     def windows(self, text: WordTrigramBatch) -> Tensor:
-        """tanh(W_c l_t) of the window around each word, with nothing beyond the ends of the text: (B, T, hidden)."""
+        """tanh(W_c l_t) of the window around each word, with nothing beyond the ends of the text:
+        (B, T, hidden)."""
         words = self.table(text.ids, text.offsets)
         padded = words.new_zeros(*text.mask.shape, words.shape[-1]).masked_scatter(text.mask[..., None], words)
         before = self.window // 2
@@ -61,11 +64,13 @@ class Tower(nn.Module):
     ),
 )
 class CDSSM(PairEncoder):
-    """DSSM with word order: each window of three words, as letter trigrams, to 300 tanh units, their maximum over the text, 128 tanh units.
+    """DSSM with word order: each window of three words, as letter trigrams, to 300 tanh units,
+    their maximum over the text, 128 tanh units.
 
-    A score (B,) is the cosine of two texts' vectors, trained by the softmax of gamma * cosine over a right candidate and ``negatives``
-    drawn wrong ones. One tower reads both texts, or each has its own (``shared`` false). No layer has a bias: a text without any
-    known trigram has the zero vector and scores 0.
+    A score (B,) is the cosine of two texts' vectors, trained by the softmax of gamma * cosine over
+    a right candidate and ``negatives`` drawn wrong ones. One tower reads both texts, or each has
+    its own (``shared`` false). No layer has a bias: a text without any known trigram has the zero
+    vector and scores 0.
     """
 
     view = WordTrigrams()

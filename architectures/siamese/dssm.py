@@ -13,7 +13,8 @@ from harness.views.bag import LetterTrigrams, TrigramBatch
 
 
 class Tower(nn.Module):
-    """Counted letter trigrams through three tanh layers: (B, ``output``). The first layer's weight is the table of the trigrams' vectors.
+    """Counted letter trigrams through three tanh layers: (B, ``output``). The first layer's weight
+    is the table of the trigrams' vectors.
 
     A text without known trigrams leaves the biases.
     """
@@ -46,17 +47,26 @@ class Tower(nn.Module):
     ),
 )
 class DSSM(PairEncoder):
-    """The cosine of two texts' vectors, made from their letter trigrams by tanh layers of 300, 300 and 128 units.
+    """The cosine of two texts' vectors, made from their letter trigrams by tanh layers of 300, 300
+    and 128 units.
 
-    Trained by the softmax of gamma * cosine over a right candidate and ``negatives`` drawn wrong ones. One tower reads both texts, or
-    each has its own (``shared`` false).
+    Trained by the softmax of gamma * cosine over a right candidate and ``negatives`` drawn wrong
+    ones. One tower reads both texts, or each has its own (``shared`` false).
     """
 
     view = LetterTrigrams()
     scores = True
     whole_groups = True
 
-    def __init__(self, width: int, hidden: int = 300, output: int = 128, gamma: float = 10.0, negatives: int = 4, shared: bool = True):
+    def __init__(
+        self,
+        width: int,
+        hidden: int = 300,
+        output: int = 128,
+        gamma: float = 10.0,
+        negatives: int = 4,
+        shared: bool = True,
+    ):
         super().__init__()
         self.gamma, self.negatives = gamma, negatives
         self.query = Tower(width, hidden, output)

@@ -11,21 +11,25 @@ from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
 RIM = 1e-5
-"""How far inside the unit ball the longest vector ends: on its border every distance is infinite."""
+"""How far inside the unit ball the longest vector ends: on its border every distance is
+infinite."""
 
 
 def poincare_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Distances (B,) in the Poincare ball of vectors (B, D), those longer than 1 - RIM shortened to it.
+    """Distances (B,) in the Poincare ball of vectors (B, D), those longer than 1 - RIM shortened to
+    it.
 
-    arcosh(1 + 2|q-a|^2 / ((1-|q|^2)(1-|a|^2))), as 2 arsinh(|q-a| / sqrt((1-|q|^2)(1-|a|^2))): the same by cosh 2u = 1 + 2 sinh^2 u, but
-    with finite gradients where q = a, and without the rounding of 1 + x.
+    arcosh(1 + 2|q-a|^2 / ((1-|q|^2)(1-|a|^2))), as 2 arsinh(|q-a| / sqrt((1-|q|^2)(1-|a|^2))): the
+    same by cosh 2u = 1 + 2 sinh^2 u, but with finite gradients where q = a, and without the
+    rounding of 1 + x.
     """
     (q, room_of_q), (a, room_of_a) = clipped(first), clipped(second)
     return 2 * torch.asinh(torch.linalg.vector_norm(q - a, dim=1) / (room_of_q * room_of_a).sqrt())
 
 
 def clipped(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Vectors (B, D) inside the unit ball, and 1 - |v|^2 of each, (B,), from the shortened length rather than from rounded coordinates."""
+    """Vectors (B, D) inside the unit ball, and 1 - |v|^2 of each, (B,), from the shortened length
+    rather than from rounded coordinates."""
     lengths = torch.linalg.vector_norm(vectors, dim=1)
     kept = lengths.clamp(max=1 - RIM)
     return vectors * (kept / lengths.clamp(min=1e-12))[:, None], (1 - kept) * (1 + kept)
@@ -49,9 +53,10 @@ def clipped(vectors: Tensor) -> tuple[Tensor, Tensor]:
 class HyperQA(PairEncoder):
     """The sum of a text's projected words as a point of the Poincare ball; near points score high.
 
-    x_t = ReLU(W z_t + b), q = sum_t x_t shortened into the unit ball, d the hyperbolic distance of question and answer, score (B,)
-    w * d + b. Trained by a hinge over all pairs of a right and a wrong candidate. The word vectors are fixed; ``tuned`` trains them, for
-    lack of pre-trained ones.
+    x_t = ReLU(W z_t + b), q = sum_t x_t shortened into the unit ball, d the hyperbolic distance of
+    question and answer, score (B,) w * d + b. Trained by a hinge over all pairs of a right and a
+    wrong candidate. The word vectors are fixed; ``tuned`` trains them, for lack of pre-trained
+    ones.
     """
 
     scores = True
@@ -64,7 +69,8 @@ class HyperQA(PairEncoder):
         self.margin = margin
         self.project = nn.Linear(width, hidden)
         self.score = nn.Linear(1, 1)
-        # So small that texts of ordinary length start inside the ball: beyond its border the sum's length has no gradient.
+        # So small that texts of ordinary length start inside the ball: beyond its border the sum's
+        # length has no gradient.
         nn.init.uniform_(self.project.weight, -0.003, 0.003)
         nn.init.zeros_(self.project.bias)
         nn.init.constant_(self.score.weight, -1.0)

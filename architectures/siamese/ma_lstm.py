@@ -29,10 +29,11 @@ from harness.views.words import WordBatch
     ),
 )
 class MaLSTM(PairEncoder):
-    """exp(-sum_i |a_i - b_i|) of the last states a and b of one LSTM that reads both texts: a score (B,) in (0, 1].
+    """exp(-sum_i |a_i - b_i|) of the last states a and b of one LSTM that reads both texts: a score
+    (B,) in (0, 1].
 
-    Trained by squared error. The weights start small and the forget gates open: states that begin far apart would have a similarity, and
-    with it a gradient, of nearly zero.
+    Trained by squared error. The weights start small and the forget gates open: states that begin
+    far apart would have a similarity, and with it a gradient, of nearly zero.
     """
 
     scores = True

@@ -1,4 +1,5 @@
-"""The QA-LSTM family: answers chosen by the cosine of what one bidirectional LSTM makes of question and answer."""
+"""The QA-LSTM family: answers chosen by the cosine of what one bidirectional LSTM makes of question
+and answer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from harness.views.words import WordBatch
 
 
 class Windows(nn.Module):
-    """tanh filters over the window around each position, zeros beyond the text: (B, T, width) -> (B, T, filters)."""
+    """tanh filters over the window around each position, zeros beyond the text: (B, T, width) ->
+    (B, T, filters)."""
 
     def __init__(self, width: int, filters: int, window: int):
         super().__init__()
@@ -78,13 +80,16 @@ class Windows(nn.Module):
     },
 )
 class QALSTM(PairEncoder):
-    """One bidirectional LSTM reads question and answer; its pooled states are compared by their cosine, a score (B,).
+    """One bidirectional LSTM reads question and answer; its pooled states are compared by their
+    cosine, a score (B,).
 
-    ``pooling`` is ``max``, ``mean`` or ``ends`` (the two directions' last states). ``convolution`` over the ``states`` is the QA-LSTM/CNN
-    of 2015, called convolutional-pooling LSTM in 2016; over the ``words``, below the LSTM, it is the convolution-based LSTM of 2016. An
-    ``attentive`` model multiplies each state h_t of the answer by softmax_t(w . tanh(W_a h_t + W_q o_q)), o_q the pooled question, before
-    what follows. Trained by max(0, margin - cos(q, a+) + cos(q, a-)) with the nearest a- of ``negatives`` drawn wrong answers. The 1,000
-    filters make the two convolutional ones slow.
+    ``pooling`` is ``max``, ``mean`` or ``ends`` (the two directions' last states). ``convolution``
+    over the ``states`` is the QA-LSTM/CNN of 2015, called convolutional-pooling LSTM in 2016; over
+    the ``words``, below the LSTM, it is the convolution-based LSTM of 2016. An ``attentive`` model
+    multiplies each state h_t of the answer by softmax_t(w . tanh(W_a h_t + W_q o_q)), o_q the
+    pooled question, before what follows. Trained by max(0, margin - cos(q, a+) + cos(q, a-)) with
+    the nearest a- of ``negatives`` drawn wrong answers. The 1,000 filters make the two
+    convolutional ones slow.
     """
 
     scores = True
@@ -107,7 +112,10 @@ class QALSTM(PairEncoder):
         if convolution not in ("none", "states", "words"):
             raise ValueError(f"convolution={convolution!r} is none of none, states, words")
         if convolution == "states" and pooling == "ends":
-            raise ValueError("pooling='ends' needs the states of two directions, which a convolution over the states hides: max or mean")
+            raise ValueError(
+                "pooling='ends' needs the states of two directions, which a convolution over the states hides: max or"
+                " mean"
+            )
         self.pooling, self.negatives, self.margin = pooling, negatives, margin
         self.below = Windows(width, filters, window) if convolution == "words" else None
         self.recurrence = Recurrent("lstm", filters if self.below else width, hidden, bidirectional=True)

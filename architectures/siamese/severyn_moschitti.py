@@ -15,9 +15,11 @@ from harness.views.words import WordBatch, Words
 
 
 class SentenceModel(nn.Module):
-    """Wide convolution, ReLU, maximum over the text: words (B, T, width), the mask and which words are shared (B, T) -> (B, maps).
+    """Wide convolution, ReLU, maximum over the text: words (B, T, width), the mask and which words
+    are shared (B, T) -> (B, maps).
 
-    Wide: zeros around the text let a window reach in from either end, so a text of n words has n + window - 1.
+    Wide: zeros around the text let a window reach in from either end, so a text of n words has n +
+    window - 1.
     """
 
     def __init__(self, width: int, maps: int, window: int, overlap: int):
@@ -35,7 +37,8 @@ class SentenceModel(nn.Module):
 
 
 class OverlapFeatures(nn.Module):
-    """How much two texts share: (B, 4), the number of shared words and their summed idf, over all words and then without stop words.
+    """How much two texts share: (B, 4), the number of shared words and their summed idf, over all
+    words and then without stop words.
 
     Each divided by the number of words of both texts; a word that is repeated counts once.
     """
@@ -77,19 +80,26 @@ def distinct(text: WordBatch) -> Tensor:
     tiny={"maps": 24, "overlap": 3},
     deviations=(
         "Without --vectors its fixed vectors are random, not word2vec; unknown words share one vector.",
-        "idf counts how often a word occurs in training, not in how many texts; stop words are scikit-learn's list and ASCII punctuation.",
+        (
+            "idf counts how often a word occurs in training, not in how many texts; stop words are scikit-learn's list"
+            " and ASCII punctuation."
+        ),
         "L2 is 1e-5 for all weights; the paper has 1e-4 for the softmax layer.",
     ),
 )
 class SeverynMoschitti(PairEncoder):
-    """Two convolutional sentence models, a learned similarity of their outputs, and word overlap, joined for one hidden layer.
+    """Two convolutional sentence models, a learned similarity of their outputs, and word overlap,
+    joined for one hidden layer.
 
-    Each model reads the word vectors beside a vector for "the other text has this word". From their outputs x_q and x_d comes
-    sim = x_q M x_d; the join [x_q, sim, x_d, overlap features] goes through a ReLU layer of its own size (B, ``size``). The word vectors
-    are fixed; ``tuned`` trains them, for lack of pre-trained ones.
+    Each model reads the word vectors beside a vector for "the other text has this word". From their
+    outputs x_q and x_d comes sim = x_q M x_d; the join [x_q, sim, x_d, overlap features] goes
+    through a ReLU layer of its own size (B, ``size``). The word vectors are fixed; ``tuned`` trains
+    them, for lack of pre-trained ones.
     """
 
-    def __init__(self, width: int, view: Words, maps: int = 100, window: int = 5, overlap: int = 5, tuned: bool = False):
+    def __init__(
+        self, width: int, view: Words, maps: int = 100, window: int = 5, overlap: int = 5, tuned: bool = False
+    ):
         super().__init__()
         self.vectors = "tuned" if tuned else "static"
         self.query = SentenceModel(width, maps, window, overlap)

@@ -22,15 +22,20 @@ from harness.views.frames import FrameBatch, Frames
     deviations=(
         "Two frames are joined into one step, which halves the sequence.",
         "No noise is added to the weights.",
-        "The loss is divided by the transcript's length, so the recipe's learning rate is 0.002 where the paper has 0.0001.",
+        (
+            "The loss is divided by the transcript's length, so the recipe's learning rate is 0.002 where the paper has"
+            " 0.0001."
+        ),
     ),
 )
 class BiLSTMCTC(FrameEncoder):
-    """Stacked BiLSTM over filter-bank frames and a score of every label, the blank among them, for every frame.
+    """Stacked BiLSTM over filter-bank frames and a score of every label, the blank among them, for
+    every frame.
 
-    The probability of a transcript is the sum over all paths that collapse to it: repeats are merged first, then blanks are dropped.
-    ``beam=1`` reads the most probable path, more searches over prefixes. Sizes are those of the paper's CTC-3l-250h; its features are
-    40 filters and energy with their first and second differences.
+    The probability of a transcript is the sum over all paths that collapse to it: repeats are
+    merged first, then blanks are dropped. ``beam=1`` reads the most probable path, more searches
+    over prefixes. Sizes are those of the paper's CTC-3l-250h; its features are 40 filters and
+    energy with their first and second differences.
     """
 
     view = Frames(deltas=2)

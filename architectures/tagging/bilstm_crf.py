@@ -25,10 +25,12 @@ from harness.views.words import WordBatch
     ),
 )
 class BiLSTMCRF(Tagger):
-    """Emission scores, linear in the states of a BiLSTM; the label sequence as a whole is scored by a linear-chain CRF.
+    """Emission scores, linear in the states of a BiLSTM; the label sequence as a whole is scored by
+    a linear-chain CRF.
 
-    The CRF (``architectures/blocks/crf.py``) adds a score for each pair of neighbouring labels, and for the first and the last label. It is
-    trained on the exact log-likelihood of the sentence and decoded by Viterbi. ``scheme`` ("BIO" or "BIOES") forbids labels that break it.
+    The CRF (``architectures/blocks/crf.py``) adds a score for each pair of neighbouring labels, and
+    for the first and the last label. It is trained on the exact log-likelihood of the sentence and
+    decoded by Viterbi. ``scheme`` ("BIO" or "BIOES") forbids labels that break it.
     """
 
     decoder = "crf"

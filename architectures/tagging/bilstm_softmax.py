@@ -25,9 +25,11 @@ from harness.views.words import WordBatch
     ),
 )
 class BiLSTMSoftmax(Tagger):
-    """Label scores (B, T, labels), linear in the states of a BiLSTM; each word's labels have a softmax of their own.
+    """Label scores (B, T, labels), linear in the states of a BiLSTM; each word's labels have a
+    softmax of their own.
 
-    A label is chosen without regard to its neighbours: what they tell comes through the states alone.
+    A label is chosen without regard to its neighbours: what they tell comes through the states
+    alone.
     """
 
     decoder = "softmax"

@@ -25,7 +25,8 @@ from harness.views.words import WordBatch
     ),
 )
 class BidirectionalRNNTagger(Tagger):
-    """Label scores (B, T, labels) from z_t, the left-to-right and the right-to-left state of word t joined; a softmax for each word.
+    """Label scores (B, T, labels) from z_t, the left-to-right and the right-to-left state of word t
+    joined; a softmax for each word.
 
     Both directions are z_t = tanh(W_zz z_{t-1} + W_xz x_t + b) with weights of their own.
     """

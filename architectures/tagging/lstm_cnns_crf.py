@@ -1,4 +1,5 @@
-"""Bidirectional LSTM over word vectors and character convolutions, with a conditional random field on top."""
+"""Bidirectional LSTM over word vectors and character convolutions, with a conditional random field
+on top."""
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
     deviations=("Without --vectors the word vectors start at random, not from GloVe.",),
 )
 class BiLSTMCNNsCRF(Tagger):
-    """Each word's vector joined to what a convolution makes of its characters, a BiLSTM over the sentence, a linear-chain CRF.
+    """Each word's vector joined to what a convolution makes of its characters, a BiLSTM over the
+    sentence, a linear-chain CRF.
 
-    Dropout acts on the character vectors before the convolution and on the input and the output of the BiLSTM.
+    Dropout acts on the character vectors before the convolution and on the input and the output of
+    the BiLSTM.
     """
 
     view = WordsAndCharacters()

@@ -1,4 +1,5 @@
-"""Bidirectional LSTM over word vectors and character LSTMs, with a conditional random field on top."""
+"""Bidirectional LSTM over word vectors and character LSTMs, with a conditional random field on
+top."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 
 
 class CharacterLSTM(nn.Module):
-    """Characters (N, C) of N words to the end states (N, 2 * hidden) of an LSTM in each direction: what it has after the whole word."""
+    """Characters (N, C) of N words to the end states (N, 2 * hidden) of an LSTM in each direction:
+    what it has after the whole word."""
 
     def __init__(self, alphabet: int, size: int, hidden: int):
         super().__init__()
@@ -40,13 +42,16 @@ class CharacterLSTM(nn.Module):
     ),
 )
 class LSTMCRFCharacters(Tagger):
-    """Each word's vector joined to the end states of a character BiLSTM, dropout, a BiLSTM, a tanh layer, and a linear-chain CRF.
+    """Each word's vector joined to the end states of a character BiLSTM, dropout, a BiLSTM, a tanh
+    layer, and a linear-chain CRF.
 
-    A word seen once in training is the unknown word there with probability ``unknown_rate``, its characters untouched: so the unknown
-    word's vector is learnt, and the tagger comes to rely on spelling where it has nothing else. Scores are (B, T, labels).
+    A word seen once in training is the unknown word there with probability ``unknown_rate``, its
+    characters untouched: so the unknown word's vector is learnt, and the tagger comes to rely on
+    spelling where it has nothing else. Scores are (B, T, labels).
     """
 
-    # All words of the training text have vectors, also those seen once: being replaced at times is how they train the unknown one.
+    # All words of the training text have vectors, also those seen once: being replaced at times is
+    # how they train the unknown one.
     view = WordsAndCharacters(lower=False, min_count=1)
     decoder = "crf"
     # In training texts without a word that is seen once (a mini corpus), nothing is replaced.
@@ -66,7 +71,11 @@ class LSTMCRFCharacters(Tagger):
         super().__init__()
         self.unknown_rate = unknown_rate
         self.unknown = nn.Parameter(torch.empty(width).uniform_(-0.25, 0.25))
-        once = [False, False, *(count == 1 for count in view.vocabulary.counts)]  # ids 0 and 1 are padding and the unknown word
+        once = [
+            False,
+            False,
+            *(count == 1 for count in view.vocabulary.counts),
+        ]  # ids 0 and 1 are padding and the unknown word
         self.register_buffer("once", torch.tensor(once), persistent=False)
         self.spelling = CharacterLSTM(view.alphabet_size, character_size, character_hidden)
         self.dropout = nn.Dropout(dropout)
@@ -75,7 +84,8 @@ class LSTMCRFCharacters(Tagger):
         self.emissions = nn.Linear(hidden, labels)
 
     def known(self, words: WordCharacterBatch) -> Tensor:
-        """Vectors (B, T, width) of the words, the unknown word's in place of those that have none or lose theirs by lot."""
+        """Vectors (B, T, width) of the words, the unknown word's in place of those that have none
+        or lose theirs by lot."""
         unknown = words.ids == UNKNOWN
         if self.training:
             drawn = torch.rand(words.ids.shape, device=words.ids.device) < self.unknown_rate
@@ -83,6 +93,8 @@ class LSTMCRFCharacters(Tagger):
         return torch.where(unknown[..., None], self.unknown, words.vectors)
 
     def forward(self, words: WordCharacterBatch) -> Tensor:
-        spelt = self.spelling(words.characters.flatten(0, 1), words.character_mask.flatten(0, 1)).unflatten(0, words.mask.shape)
+        spelt = self.spelling(words.characters.flatten(0, 1), words.character_mask.flatten(0, 1)).unflatten(
+            0, words.mask.shape
+        )
         joined = self.dropout(torch.cat([self.known(words), spelt], dim=-1))
         return self.emissions(torch.tanh(self.hidden(self.recurrence(joined, words.mask))))

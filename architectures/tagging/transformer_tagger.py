@@ -25,10 +25,12 @@ from harness.views.words import WordBatch, Words
     ),
 )
 class TransformerTagger(Tagger):
-    """Word and learned position vectors summed, encoder layers, and label scores (B, T, labels) with a softmax for each word.
+    """Word and learned position vectors summed, encoder layers, and label scores (B, T, labels)
+    with a softmax for each word.
 
-    Word vectors of another width than ``size`` are mapped to it first. There is a position vector for each word that the view keeps; those
-    beyond the longest training sentence stay as they began. The layers are :class:`torch.nn.TransformerEncoderLayer`.
+    Word vectors of another width than ``size`` are mapped to it first. There is a position vector
+    for each word that the view keeps; those beyond the longest training sentence stay as they
+    began. The layers are :class:`torch.nn.TransformerEncoderLayer`.
     """
 
     decoder = "softmax"
@@ -51,7 +53,9 @@ class TransformerTagger(Tagger):
         # Of the size that word vectors start with: greater ones would hide the words.
         self.positions = nn.Parameter(torch.empty(view.max_length, size).uniform_(-0.25, 0.25))
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(size, heads, inner, dropout, batch_first=True) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(size, heads, inner, dropout, batch_first=True) for _ in range(layers)
+        )
         self.emissions = nn.Linear(size, labels)
 
     def forward(self, words: WordBatch) -> Tensor:

@@ -13,7 +13,8 @@ from harness.registry import Recipe, register
 
 
 class SelfAttention(nn.Module):
-    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: (B, T, size) -> (B, T, size).
+    """softmax(Q K^T / sqrt(d_k)) V in each head, heads joined and mapped back: (B, T, size) -> (B,
+    T, size).
 
     No position looks at padding; a text without any other gets zeros.
     """
@@ -36,7 +37,8 @@ class SelfAttention(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """LayerNorm(x + Sublayer(x)) for self-attention and then for a feed-forward network with ReLU at each position."""
+    """LayerNorm(x + Sublayer(x)) for self-attention and then for a feed-forward network with ReLU
+    at each position."""
 
     def __init__(self, size: int, heads: int, inner: int, dropout: float):
         super().__init__()
@@ -60,19 +62,26 @@ class TransformerLayer(nn.Module):
     recipe=Recipe(optimizer="adam", lr=0.0014, lr_schedule="warmup_inverse_sqrt", warmup_steps=4000, vector_dims=128),
     tiny={"size": 24, "heads": 2, "inner": 48},
     deviations=(
-        "128 wide with 4 heads and 2 layers, not the base model's 512, 8 and 6: it is trained from scratch on a few thousand sentences.",
+        (
+            "128 wide with 4 heads and 2 layers, not the base model's 512, 8 and 6: it is trained from scratch on a few"
+            " thousand sentences."
+        ),
         "Adam's second beta is 0.999, not 0.98.",
     ),
 )
 class TransformerEncoder(SequenceEncoder):
-    """Sinusoidal positions added to the scaled input, then layers of multi-head self-attention and feed-forward networks.
+    """Sinusoidal positions added to the scaled input, then layers of multi-head self-attention and
+    feed-forward networks.
 
-    Vectors of another width than ``size`` are mapped to it first. A text's vector is the mean of its states.
+    Vectors of another width than ``size`` are mapped to it first. A text's vector is the mean of
+    its states.
     """
 
     pooling = "mean"
 
-    def __init__(self, width: int, size: int = 128, heads: int = 4, layers: int = 2, inner: int = 512, dropout: float = 0.1):
+    def __init__(
+        self, width: int, size: int = 128, heads: int = 4, layers: int = 2, inner: int = 512, dropout: float = 0.1
+    ):
         super().__init__()
         self.projection = nn.Identity() if width == size else nn.Linear(width, size)
         self.layers = nn.ModuleList(TransformerLayer(size, heads, inner, dropout) for _ in range(layers))

@@ -1,7 +1,9 @@
-"""Cells on this machine: N at a time, each in a process of its own, forked from a server that has torch and Lightning imported.
+"""Cells on this machine: N at a time, each in a process of its own, forked from a server that has
+torch and Lightning imported.
 
-Whatever a cell does (raise, hang, die, eat the memory, leave processes behind), it ends in one record and the grid goes on: the
-cell's own process writes it, and where that could not, this one does.
+Whatever a cell does (raise, hang, die, eat the memory, leave processes behind), it ends in one
+record and the grid goes on: the cell's own process writes it, and where that could not, this one
+does.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ from harness.machine import resident_mib
 from harness.records import Cell, Record, RecordError, Store, environment, now
 
 PRELOAD = ["torch", "pytorch_lightning", "datasets", "evaluate", "harness.worker", "harness.preload", __name__]
-"""Imported once by the fork server. None of them may start a thread: threads do not survive a fork."""
+"""Imported once by the fork server. None of them may start a thread: threads do not survive a
+fork."""
 
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": "268435456",
     "MALLOC_TRIM_THRESHOLD_": "536870912",
     "MALLOC_TOP_PAD_": "67108864",
 }
-"""glibc keeps freed tensors instead of handing them back and faulting them in again at every step: 1.5 to 2.5 times as fast."""
+"""glibc keeps freed tensors instead of handing them back and faulting them in again at every step:
+1.5 to 2.5 times as fast."""
 
 GRACE = 5.0  # seconds from TERM to KILL
 POLL = 0.1  # seconds between two looks at the running cells
@@ -52,23 +56,30 @@ LOG_HEAD = 2**20
 LOG_END = 2**16
 SERVER_LOST = 255  # what multiprocessing reports when the fork server died and nobody knows how its child ended
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, SERVER_LOST)
-"""Exit codes of a cell that somebody else ended: no result of the model, so the cell is started once more, from its last checkpoint."""
-KILLED_TWICE = "killed twice from outside (SIGKILL), by a user or by the kernel for want of memory; the same command runs it again"
+"""Exit codes of a cell that somebody else ended: no result of the model, so the cell is started
+once more, from its last checkpoint."""
+KILLED_TWICE = (
+    "killed twice from outside (SIGKILL), by a user or by the kernel for want of memory; the same command runs it again"
+)
 PR_SET_PDEATHSIG = 1
 
 
 def gpus() -> list[str]:
-    """Names of the GPUs that may be used, as CUDA_VISIBLE_DEVICES takes them; asked without importing torch."""
+    """Names of the GPUs that may be used, as CUDA_VISIBLE_DEVICES takes them; asked without
+    importing torch."""
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [name for name in visible.split(",") if name not in ("", "-1")]
     if not shutil.which("nvidia-smi"):
         return []
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, check=False
+    )
     return asked.stdout.split() if asked.returncode == 0 else []
 
 
 def default_workers(threads: int, devices: int) -> int:
-    """Cells that run at a time by default: one per share of ``devices`` GPUs, or per share of cores where there are at least 2 GiB."""
+    """Cells that run at a time by default: one per share of ``devices`` GPUs, or per share of cores
+    where there are at least 2 GiB."""
     if found := gpus():
         return max(1, len(found) // devices)
     memory = psutil.virtual_memory().total // 2**31
@@ -81,9 +92,13 @@ def default_workers(threads: int, devices: int) -> int:
 def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: str | None) -> None:
     os.setsid()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where the fork server dies, the cell is started again
+        ctypes.CDLL(None).prctl(
+            PR_SET_PDEATHSIG, signal.SIGKILL
+        )  # where the fork server dies, the cell is started again
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)  # to append, also after the log was cut
+    output = os.open(
+        log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644
+    )  # to append, also after the log was cut
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -96,7 +111,8 @@ def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: st
 
 
 def _end_with_parent() -> None:
-    """End this cell and all its processes when the run that started it is gone: the next run will start the cell again."""
+    """End this cell and all its processes when the run that started it is gone: the next run will
+    start the cell again."""
     wait([multiprocessing.parent_process().sentinel])  # type: ignore[union-attr]
     os.killpg(0, signal.SIGKILL)
 
@@ -106,10 +122,16 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
-    """What the fork server must find in its environment: malloc and thread pools are set up when a library is loaded."""
+    """What the fork server must find in its environment: malloc and thread pools are set up when a
+    library is loaded."""
     pools = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    # OpenBLAS and Arrow's jemalloc start threads at import, where the fork server must have none; the models use neither.
-    single = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "TOKENIZERS_PARALLELISM": "false"}
+    # OpenBLAS and Arrow's jemalloc start threads at import, where the fork server must have none;
+    # the models use neither.
+    single = {
+        "OPENBLAS_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
     fixed = single | {"PYTHONHASHSEED": "0"}
     path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH"))))
     before = dict(os.environ)
@@ -137,7 +159,9 @@ class _Running:
         self.cell, self.settings, self.function, self.visible = cell, settings, function, visible
         self.store = Store(settings.results)
         self.log = settings.log(cell)
-        self.verdict: tuple[str, str] | None = None  # status and message, where this process ended the cell before it had a result
+        self.verdict: tuple[str, str] | None = (
+            None  # status and message, where this process ended the cell before it had a result
+        )
         self.kill_at: float | None = None
         self.retried = False
         self.start()
@@ -149,13 +173,16 @@ class _Running:
         self.found = _stamp(self.store, self.cell)
         self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
         for pause in (*START_PAUSES, None):
-            self.process = context.Process(target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible))
+            self.process = context.Process(
+                target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
+            )
             try:
                 with _environment(self.settings.threads):
                     self.process.start()
                 return
             except (EOFError, OSError):
-                # A server that is just dying refuses, and counts as running until it is gone: only then is a new one started.
+                # A server that is just dying refuses, and counts as running until it is gone: only
+                # then is a new one started.
                 if pause is None:
                     raise
                 time.sleep(pause)
@@ -165,7 +192,8 @@ class _Running:
         return _stamp(self.store, self.cell) not in (None, self.found)
 
     def stop(self, status: str, message: str) -> None:
-        """End the cell: TERM to its process group now, KILL after :data:`GRACE` seconds; its record will say why."""
+        """End the cell: TERM to its process group now, KILL after :data:`GRACE` seconds; its record
+        will say why."""
         if self.kill_at is None:
             self.verdict = None if self.written() else (status, message)
             self.kill_at = time.monotonic() + GRACE
@@ -213,16 +241,21 @@ class _Running:
         elif settings.memory_limit_mib is not None and moment > self.memory_due:
             self.memory_due = moment + MEMORY_POLL
             if (used := resident_mib(self.process.pid)) > settings.memory_limit_mib:
-                self.stop("oom", f"used {used:.0f} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)")
+                self.stop(
+                    "oom", f"used {used:.0f} MiB of memory, allowed are {settings.memory_limit_mib} (--memory-limit)"
+                )
 
     def _cap_log(self) -> None:
-        """Keep the beginning and the end of a log that has grown without measure; what is printed from now on follows them."""
+        """Keep the beginning and the end of a log that has grown without measure; what is printed
+        from now on follows them."""
         with suppress(OSError):
             if self.log.stat().st_size > LOG_LIMIT:
                 end = self._end()
                 os.truncate(self.log, LOG_HEAD)
                 with self.log.open("ab") as log:
-                    log.write(f"\n[archbench: the log had grown past {LOG_LIMIT >> 20} MiB and was cut here]\n".encode() + end)
+                    log.write(
+                        f"\n[archbench: the log had grown past {LOG_LIMIT >> 20} MiB and was cut here]\n".encode() + end
+                    )
 
     def _record(self) -> Record:
         if self.verdict is None and self.written():
@@ -253,7 +286,9 @@ class _Running:
     def failure(self, status: str, type: str, message: str) -> Record:
         """Write and return the record that the cell's own process could not write."""
         seconds = {"total": round(time.monotonic() - self.clock, 3)}
-        return written(failure(self.cell, self.settings, status, type, message, started=self.began, seconds=seconds), self.store)
+        return written(
+            failure(self.cell, self.settings, status, type, message, started=self.began, seconds=seconds), self.store
+        )
 
 
 def log_name(cell: Cell, settings: Settings) -> str:
@@ -270,7 +305,8 @@ def failure(cell: Cell, settings: Settings, status: str, type: str, message: str
 
 
 def written(record: Record, store: Store) -> Record:
-    """The record, which is on disk by then, unless the disk would not have it: then a warning says so."""
+    """The record, which is on disk by then, unless the disk would not have it: then a warning says
+    so."""
     try:
         store.write(record)
     except RecordError as error:
@@ -279,7 +315,8 @@ def written(record: Record, store: Store) -> Record:
 
 
 class _Stop:
-    """Counts requests to stop. Ctrl-C once: start no more cells. Twice, TERM, or a closed terminal: end those that run."""
+    """Counts requests to stop. Ctrl-C once: start no more cells. Twice, TERM, or a closed terminal:
+    end those that run."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -324,7 +361,8 @@ def run(
     ended: Callable[[Record], None] = lambda record: None,
     afterwards: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
-    """Run every cell and return their records in the order they ended; the rest is as in :func:`carry_out`.
+    """Run every cell and return their records in the order they ended; the rest is as in
+    :func:`carry_out`.
 
     ``function`` is ``module:name`` of ``(cell, settings) -> Record``, called in the cell's process.
     """
@@ -355,10 +393,12 @@ def carry_out(
 ) -> list[Record]:
     """Have every cell run, ``workers`` at a time, and return their records in the order they ended.
 
-    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until one of the cells has ended.
-    ``started`` and ``ended`` are called at once, ``afterwards`` when the slot of the cell has got its next one. Ctrl-C once lets the
-    running cells finish (the others get no record), twice ends them as ``interrupted``. A cell that another run on the same results
-    folder is running is waited for; it ends with that run's record, or is run here if that run dies.
+    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until
+    one of the cells has ended. ``started`` and ``ended`` are called at once, ``afterwards`` when
+    the slot of the cell has got its next one. Ctrl-C once lets the running cells finish (the others
+    get no record), twice ends them as ``interrupted``. A cell that another run on the same results
+    folder is running is waited for; it ends with that run's record, or is run here if that run
+    dies.
     """
     waiting, elsewhere = list(reversed(cells)), []
     store, claims = Store(settings.results), Claims(settings.work / "claims")
@@ -380,7 +420,8 @@ def carry_out(
             afterwards(fresh.pop(0))
 
     def start(cell: Cell) -> None:
-        """Start a cell in a free slot, unless another run on this results folder has it or has ended it meanwhile."""
+        """Start a cell in a free slot, unless another run on this results folder has it or has
+        ended it meanwhile."""
         if not claims.take(cell):
             elsewhere.append(cell)
             return
@@ -393,7 +434,9 @@ def carry_out(
             running[slot] = place(cell, slot)
         except (EOFError, OSError) as error:
             free.append(slot)
-            finish(written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store))
+            finish(
+                written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store)
+            )
 
     with _Stop() as stop:
         try:

@@ -1,8 +1,10 @@
-"""Cells as Ray tasks, on this machine or a cluster: Ray places them and starts those of a lost worker or node again.
+"""Cells as Ray tasks, on this machine or a cluster: Ray places them and starts those of a lost
+worker or node again.
 
-A task calls the local engine for its one cell, so a cell has on every node what it has here: a process of its own with log, limits and
-malloc settings. What the cell left behind (record, predictions, outcomes, log) comes back as bytes, and this process alone writes into
-the results folder. Ray itself is imported inside functions: ``--engine local`` and the listings do without it.
+A task calls the local engine for its one cell, so a cell has on every node what it has here: a
+process of its own with log, limits and malloc settings. What the cell left behind (record,
+predictions, outcomes, log) comes back as bytes, and this process alone writes into the results
+folder. Ray itself is imported inside functions: ``--engine local`` and the listings do without it.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 RETRIES = 3
-"""How often Ray starts a cell again whose worker or node was lost. How a model ends is a record and not an exception: never again."""
+"""How often Ray starts a cell again whose worker or node was lost. How a model ends is a record and
+not an exception: never again."""
 
 MEMORY = 2 * 2**30
-"""Bytes that a cell is taken to need where there is no ``--memory-limit``, as in the local engine."""
+"""Bytes that a cell is taken to need where there is no ``--memory-limit``, as in the local
+engine."""
 
 _connected = False  # whether this module made the connection to Ray, and so ends it
 
@@ -42,11 +46,13 @@ class NodeError(Exception):
 
 
 class Taken(Exception):
-    """The node ended the cell before it had a result, being told to stop by somebody other than the run: it belongs elsewhere."""
+    """The node ended the cell before it had a result, being told to stop by somebody other than the
+    run: it belongs elsewhere."""
 
 
 class Result(NamedTuple):
-    """What a cell left behind on its node: the record's text, its other files by suffix, and its log."""
+    """What a cell left behind on its node: the record's text, its other files by suffix, and its
+    log."""
 
     record: str
     files: dict[str, bytes]
@@ -57,7 +63,8 @@ class Result(NamedTuple):
 
 
 def node_folder(settings: Settings) -> Path:
-    """Where a node keeps encoded corpora and checkpoints for a results folder: below its own TMPDIR, so on a disk of its own."""
+    """Where a node keeps encoded corpora and checkpoints for a results folder: below its own
+    TMPDIR, so on a disk of its own."""
     name = hashlib.sha256(os.fsencode(settings.results)).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"archbench-{os.getuid()}" / name
 
@@ -65,7 +72,8 @@ def node_folder(settings: Settings) -> Path:
 def run_here(cell: Cell, settings: Settings, function: str) -> Result:
     """Run a cell by the local engine of this node.
 
-    Raises :class:`NodeError` when the node lacks a file, and :class:`Taken` when it ended the cell by itself.
+    Raises :class:`NodeError` when the node lacks a file, and :class:`Taken` when it ended the cell
+    by itself.
     """
     _check(settings)
     folder = node_folder(settings)
@@ -82,7 +90,11 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Result:
         if record.status == "interrupted" and (record.error or {}).get("message") != local.KILLED_TWICE:
             raise Taken(f"node {socket.gethostname()} ended it")
         beside = Store(results).path(cell)
-        files = {path.name.removeprefix(cell.key): path.read_bytes() for path in beside.parent.glob(f"{cell.key}.*") if path != beside}
+        files = {
+            path.name.removeprefix(cell.key): path.read_bytes()
+            for path in beside.parent.glob(f"{cell.key}.*")
+            if path != beside
+        }
         return Result(record.to_json(), files, here.log(cell).read_bytes() if here.log(cell).exists() else b"")
     finally:
         shutil.rmtree(results, ignore_errors=True)
@@ -90,22 +102,30 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Result:
 
 
 def _check(settings: Settings) -> None:
-    named = {"--data-dir": settings.data_dir, "--vectors": settings.vectors} | {f"--plugin {f}": f for f in settings.plugins}
+    named = {"--data-dir": settings.data_dir, "--vectors": settings.vectors} | {
+        f"--plugin {f}": f for f in settings.plugins
+    }
     for option, path in named.items():
         if path is not None and not path.exists():
-            raise NodeError(f"node {socket.gethostname()}: there is no {path} ({option}); it must be at the same path on every node")
+            raise NodeError(
+                f"node {socket.gethostname()}: there is no {path} ({option}); it must be at the same path on every node"
+            )
 
 
 def _private(folder: Path) -> None:
-    """Make a folder that is this user's alone: others may write into the folder for temporary files."""
+    """Make a folder that is this user's alone: others may write into the folder for temporary
+    files."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():
-        raise NodeError(f"node {socket.gethostname()}: {folder} belongs to somebody else; set TMPDIR before Ray is started there")
+        raise NodeError(
+            f"node {socket.gethostname()}: {folder} belongs to somebody else; set TMPDIR before Ray is started there"
+        )
 
 
 @contextmanager
 def _main_module_left_alone() -> Iterator[None]:
-    """A child of multiprocessing imports the main module of its parent; Ray's would load Ray into every cell, for nothing."""
+    """A child of multiprocessing imports the main module of its parent; Ray's would load Ray into
+    every cell, for nothing."""
     main = sys.modules["__main__"]
     file = main.__dict__.pop("__file__", None)
     try:
@@ -119,11 +139,15 @@ def _main_module_left_alone() -> Iterator[None]:
 
 
 def _connect() -> None:
-    """Connect to the cluster that RAY_ADDRESS names, else to one that runs here, else start Ray on this machine."""
+    """Connect to the cluster that RAY_ADDRESS names, else to one that runs here, else start Ray on
+    this machine."""
     global _connected
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # a Ray that is started here would run its cells behind everything else
-    # A cell that fills its node's memory is started again by Ray without end, unless this says otherwise before Ray is imported.
+    os.environ.setdefault(
+        "RAY_worker_niceness", "0"
+    )  # a Ray that is started here would run its cells behind everything else
+    # A cell that fills its node's memory is started again by Ray without end, unless this says
+    # otherwise before Ray is imported.
     os.environ.setdefault("RAY_task_oom_retries", "1")
     try:
         import ray
@@ -148,7 +172,8 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError) as error:
         message = (
-            f"RAY_ADDRESS={address}: no Ray cluster answers there ({error}); correct it, or unset it to have Ray started on this machine"
+            f"RAY_ADDRESS={address}: no Ray cluster answers there ({error}); correct it, or unset it to have Ray"
+            " started on this machine"
         )
         raise UsageError(f"--engine ray: {message}") from error
 
@@ -163,14 +188,17 @@ def _needs(threads: int, devices: int, memory_limit_mib: int | None = None) -> d
 
 
 def _room(needs: dict[str, float]) -> int:
-    """How many such cells the cluster holds at a time; :class:`UsageError` when no node has room for one, as Ray would wait for ever."""
+    """How many such cells the cluster holds at a time; :class:`UsageError` when no node has room
+    for one, as Ray would wait for ever."""
     import ray
 
     nodes = {node["NodeManagerHostname"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
     each = [min(int(has.get(name, 0) // amount) for name, amount in needs.items() if amount) for has in nodes.values()]
     if not any(each):
         wanted = ", ".join(
-            f"{amount / 2**30:.1f} GiB of memory" if n == "memory" else f"{amount:g} {n}" for n, amount in needs.items() if amount
+            f"{amount / 2**30:.1f} GiB of memory" if n == "memory" else f"{amount:g} {n}"
+            for n, amount in needs.items()
+            if amount
         )
         found = "; ".join(
             f"{host}: {has.get('CPU', 0):g} CPU, {has.get('GPU', 0):g} GPU, {has.get('memory', 0) / 2**30:.1f} GiB"
@@ -211,7 +239,8 @@ class _Remote:
         ray.cancel(self.reference, force=True)
 
     def poll(self) -> Record | None:
-        """Its record once it has ended; :class:`UsageError` when its node is not fit for any cell."""
+        """Its record once it has ended; :class:`UsageError` when its node is not fit for any
+        cell."""
         import ray
         from ray import exceptions
 
@@ -228,14 +257,17 @@ class _Remote:
             return self._failure(*(self.verdict or ("oom", str(error))))
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, ImportError) or "failed to import" in str(error.cause):
-                raise UsageError(f"--engine ray: a node cannot load archbench ({error.cause}); install it on every node") from error
+                raise UsageError(
+                    f"--engine ray: a node cannot load archbench ({error.cause}); install it on every node"
+                ) from error
             return self._failure("failed", str(error))
         except exceptions.RayError as error:
             message = f"lost {RETRIES + 1} times with its Ray worker or node; the same command runs it again: {error}"
             return self._failure(*(self.verdict or ("interrupted", message)))
 
     def _received(self, result: Result) -> Record:
-        """Put what came back into the results folder, the record last: where it is, the rest is too."""
+        """Put what came back into the results folder, the record last: where it is, the rest is
+        too."""
         store, log = Store(self.settings.results), self.settings.log(self.cell)
         record = Record.from_json(result.record)
         if record.error is not None:
@@ -266,9 +298,11 @@ def run(
     ended: Callable[[Record], None] = lambda record: None,
     afterwards: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
-    """Run every cell as a Ray task, ``workers`` at a time; the arguments and Ctrl-C are as in :func:`harness.engines.local.run`.
+    """Run every cell as a Ray task, ``workers`` at a time; the arguments and Ctrl-C are as in
+    :func:`harness.engines.local.run`.
 
-    Raises :class:`UsageError` when no node has room for a cell, or when one lacks a file that the cells need.
+    Raises :class:`UsageError` when no node has room for a cell, or when one lacks a file that the
+    cells need.
     """
     global _connected
     _connect()
@@ -276,7 +310,8 @@ def run(
 
     needs = _needs(settings.threads, cells[0].devices if cells else 1, settings.memory_limit_mib)
     _room(needs)
-    # Other exceptions would come again: they are faults of this program. A node's full disk or its end is not another node's.
+    # Other exceptions would come again: they are faults of this program. A node's full disk or its
+    # end is not another node's.
     options: dict[str, Any] = {
         "num_cpus": needs["CPU"],
         "num_gpus": needs["GPU"],

@@ -1,1 +1,2 @@
-"""What the leaderboard shows, from records to tables; ``leaderboard.py`` in the repository root writes the pages."""
+"""What the leaderboard shows, from records to tables; ``leaderboard.py`` in the repository root
+writes the pages."""

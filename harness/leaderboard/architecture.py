@@ -1,4 +1,5 @@
-"""One architecture: what it is, what it scored everywhere, how to run it again, and where its errors lie."""
+"""One architecture: what it is, what it scored everywhere, how to run it again, and where its
+errors lie."""
 
 from __future__ import annotations
 
@@ -24,19 +25,23 @@ from harness.registry import Entry
 from harness.statistics import summarise
 
 CURVES = {"length in words": "length, words", "unknown words": "share of words that the training data does not hold"}
-"""Properties whose parts have an order, with the title of their axis: drawn as curves besides being tables."""
+"""Properties whose parts have an order, with the title of their axis: drawn as curves besides being
+tables."""
 FEWEST = 20
 """A part of fewer units is in the tables alone: a point of a curve would say more than it knows."""
 RESULTS = (
-    "The interval is over the test examples. A place counts all results of the section's task whose predictions were saved, those trained "
-    "on a part of the data too; bold ones share the first place: they differ from the best by no more than chance (paired randomisation "
-    "test with Holm's correction).",
+    (
+        "The interval is over the test examples. A place counts all results of the section's task whose predictions"
+        " were saved, those trained on a part of the data too; bold ones share the first place: they differ from the"
+        " best by no more than chance (paired randomisation test with Holm's correction)."
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Sliced:
-    """Scores of the parts of the test data by one property: (part, units, score as shown, score as a share of a bar)."""
+    """Scores of the parts of the test data by one property: (part, units, score as shown, score as
+    a share of a bar)."""
 
     title: str
     rows: list[tuple[str, str, str, str]]
@@ -44,7 +49,8 @@ class Sliced:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts by actual and predicted class, each with its share of the actual class; ``title`` says of which seeds."""
+    """Counts by actual and predicted class, each with its share of the actual class; ``title`` says
+    of which seeds."""
 
     title: str
     labels: list[str]
@@ -98,7 +104,9 @@ def _page(board: Board, architecture: str, found: list[Found], described: Descri
                 each = _errors(title, known.metric, result, known.outcomes[row])
                 errors += [each] if each.slices or each.confusion else []
                 for name in CURVES:
-                    curves[name].append((f"{title}, {label(known.metric)}", known.metric, mean_slices(known.outcomes[row], name)))
+                    curves[name].append(
+                        (f"{title}, {label(known.metric)}", known.metric, mean_slices(known.outcomes[row], name))
+                    )
     parts = {
         "known": _facts(architecture, entry),
         "mechanism": described.mechanism if described else "",
@@ -118,17 +126,34 @@ def _page(board: Board, architecture: str, found: list[Found], described: Descri
 def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
     if entry is None:
         return [("id", architecture), ("registered", "no: only its records are known here")]
-    facts = [("id", architecture), ("paper", entry.paper), ("year", str(entry.year)), ("source", entry.source), ("family", entry.family)]
-    facts += [("kind", entry.kind), ("file", _place(entry.file)), ("class", entry.class_name), ("version", str(entry.version))]
+    facts = [
+        ("id", architecture),
+        ("paper", entry.paper),
+        ("year", str(entry.year)),
+        ("source", entry.source),
+        ("family", entry.family),
+    ]
+    facts += [
+        ("kind", entry.kind),
+        ("file", _place(entry.file)),
+        ("class", entry.class_name),
+        ("version", str(entry.version)),
+    ]
     if fixed := entry.options.get("hyperparameters"):
         facts.append(("settings of this id", _named(fixed)))
     if recipe := entry.options.get("recipe"):
-        facts.append(("training in protocol paper", _named({k: v for k, v in dataclasses.asdict(recipe).items() if v is not None})))
+        facts.append(
+            (
+                "training in protocol paper",
+                _named({k: v for k, v in dataclasses.asdict(recipe).items() if v is not None}),
+            )
+        )
     return [(name, text) for name, text in facts if text]
 
 
 def _place(file: Path) -> str:
-    """A file's path in this repository; of a plugin from elsewhere only the name, which is the same on all machines."""
+    """A file's path in this repository; of a plugin from elsewhere only the name, which is the same
+    on all machines."""
     return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
 
 
@@ -137,7 +162,8 @@ def _named(values: dict[str, Any]) -> str:
 
 
 def docstring(entry: Entry) -> str:
-    """What the class says of itself, read from its file without importing it; empty where the file cannot be read."""
+    """What the class says of itself, read from its file without importing it; empty where the file
+    cannot be read."""
     try:
         tree = ast.parse(entry.file.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError):
@@ -150,7 +176,9 @@ def paragraphs(text: str) -> list[list[tuple[bool, str]]]:
     """Paragraphs of a docstring as pieces: (whether it is code, text)."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"``\1``", text)
     return [
-        [(i % 2 == 1, piece) for i, piece in enumerate(each.split("``")) if piece] for each in re.split(r"\n\s*\n", text) if each.strip()
+        [(i % 2 == 1, piece) for i, piece in enumerate(each.split("``")) if piece]
+        for each in re.split(r"\n\s*\n", text)
+        if each.strip()
     ]
 
 
@@ -159,10 +187,14 @@ def paragraphs(text: str) -> list[list[tuple[bool, str]]]:
 
 def _results(board: Board, architecture: str, found: list[Found]) -> Iterator[Table]:
     for section in dict.fromkeys(section for section, _, _ in found):
-        rows = [_row(board, section, task, result) for other, task, mine in found if other == section for result in mine]
+        rows = [
+            _row(board, section, task, result) for other, task, mine in found if other == section for result in mine
+        ]
         columns = ["Task", "metric", "score", "95 % interval", "place", "by seed", "training examples"]
         title = f"Results: {section_title(section)}"
-        yield Table(f"results-{'-'.join(section)}", title, columns, [Block("", rows)], list(RESULTS), text_columns=(1, 5))
+        yield Table(
+            f"results-{'-'.join(section)}", title, columns, [Block("", rows)], list(RESULTS), text_columns=(1, 5)
+        )
 
 
 def _row(board: Board, section: Section, task: str, result: Result) -> Row:
@@ -172,9 +204,13 @@ def _row(board: Board, section: Section, task: str, result: Result) -> Row:
     first = known is not None and row in known.tied
     place = BLANK
     if known is not None and row is not None:
-        place = [Part(f"{row + 1} of {len(known.results)}{', shares the first' if first and len(known.tied) > 1 else ''}")]
+        place = [
+            Part(f"{row + 1} of {len(known.results)}{', shares the first' if first and len(known.tied) > 1 else ''}")
+        ]
     bounds = interval(known, result)
-    seeds = [f"{r.seed}: {shown(metric, r.scores['test'][metric])}" for r in result.ok if metric in r.scores.get("test", {})]
+    seeds = [
+        f"{r.seed}: {shown(metric, r.scores['test'][metric])}" for r in result.ok if metric in r.scores.get("test", {})
+    ]
     cells = [
         [Part(label(metric))],
         score_parts(board, result, metric, first),
@@ -199,20 +235,35 @@ def _published(board: Board, architecture: str, found: list[Found]) -> list[Tabl
     ours = {(section, task): mine for section, task, mine in found}
     rows = []
     for value in values:
-        cells = [[Part(value.table)], [Part(value.method)], [Part(value.percent, "", value.notes, f"printed as {value.printed}")]]
+        cells = [
+            [Part(value.table)],
+            [Part(value.method)],
+            [Part(value.percent, "", value.notes, f"printed as {value.printed}")],
+        ]
         for section in sections:
             mine = ours.get((section, value.dataset), [])
             beside = value if value.counterpart == architecture else None
-            cells.append([part for result in mine for part in score_parts(board, result, value.metric, False, beside)] or BLANK)
+            cells.append(
+                [part for result in mine for part in score_parts(board, result, value.metric, False, beside)] or BLANK
+            )
         rows.append(Row(f"{board.task_name(value.dataset)} {label(value.metric)}", cells))
-    columns = ["Data set", "table of the survey", "method as printed", "published", *(f"ours: {section_title(s)}" for s in sections)]
+    columns = [
+        "Data set",
+        "table of the survey",
+        "method as printed",
+        "published",
+        *(f"ours: {section_title(s)}" for s in sections),
+    ]
     return [Table("published", "Published values", columns, [Block("", rows)], text_columns=(2,))]
 
 
 def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
     settings = json.dumps(result.first.hyperparameters, sort_keys=True, ensure_ascii=False)
     store = board.store
-    records = [(f"seed {r.seed}, {r.status}", store.path(r).relative_to(store.folder).as_posix(), r.command) for r in result.records]
+    records = [
+        (f"seed {r.seed}, {r.status}", store.path(r).relative_to(store.folder).as_posix(), r.command)
+        for r in result.records
+    ]
     return Rerun(_titled(board, section, task, result), settings, records)
 
 
@@ -225,7 +276,9 @@ def _titled(board: Board, section: Section, task: str, result: Result) -> str:
 
 def _errors(title: str, metric: str, result: Result, outcomes: Sequence[Outcomes]) -> Errors:
     seeds = f"Mean over {len(outcomes)} seeds" if len(outcomes) > 1 else "One seed"
-    lead = f"Scores of parts of the test data: {label(metric)}{'' if metric == 'perplexity' else ' in percent'}. {seeds}."
+    lead = (
+        f"Scores of parts of the test data: {label(metric)}{'' if metric == 'perplexity' else ' in percent'}. {seeds}."
+    )
     slices = []
     for name in dict.fromkeys(name for each in outcomes for name in each.slices):
         parts = mean_slices(outcomes, name)
@@ -244,7 +297,8 @@ def _share(score: float | None, most: float) -> float:
 
 
 def mean_slices(outcomes: Sequence[Outcomes], name: str) -> list[tuple[str, int, float | None]]:
-    """Parts by one property in their order: units (of the first seed that has the part) and the score, averaged over seeds."""
+    """Parts by one property in their order: units (of the first seed that has the part) and the
+    score, averaged over seeds."""
     scores: dict[str, list[float]] = {}
     units: dict[str, int] = {}
     for each in outcomes:
@@ -255,7 +309,8 @@ def mean_slices(outcomes: Sequence[Outcomes], name: str) -> list[tuple[str, int,
 
 
 def _confusion(result: Result, outcomes: Sequence[Outcomes]) -> Confusion | None:
-    """The counts summed over seeds; a class that one seed alone predicted has its row and column."""
+    """The counts summed over seeds; a class that one seed alone predicted has its row and
+    column."""
     found = [each.confusion for each in outcomes if each.confusion]
     if not found:
         return None
@@ -267,12 +322,19 @@ def _confusion(result: Result, outcomes: Sequence[Outcomes]) -> Confusion | None
             for other, n in zip(names, row, strict=True):
                 counts[number[name]][number[other]] += n
     rows = [[(n, f"{n / (sum(row) or 1):.3f}") for n in row] for row in counts]
-    title = f"Sum over {len(found)} seeds" if len(found) > 1 else f"Seed {result.ok[0].seed}" if len(result.ok) == 1 else "One seed"
+    title = (
+        f"Sum over {len(found)} seeds"
+        if len(found) > 1
+        else f"Seed {result.ok[0].seed}"
+        if len(result.ok) == 1
+        else "One seed"
+    )
     return Confusion(title, labels, rows)
 
 
 def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str, int, float | None]]]]) -> list[Plot]:
-    """Score against the ordered parts of a property, one line per result; nothing where no result has two parts."""
+    """Score against the ordered parts of a property, one line per result; nothing where no result
+    has two parts."""
     drawn = [
         (title, metric, [part for part in parts if part[2] is not None and part[1] >= FEWEST])
         for title, metric, parts in results
@@ -297,8 +359,16 @@ def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str
     down = any(metric in LOWER_IS_BETTER for _, metric, _ in drawn)
     names = [html.escape(part) for part in order]
     layout = {
-        "xaxis": {"title": {"text": CURVES[name]}, "type": "category", "categoryorder": "array", "categoryarray": names},
-        "yaxis": {"title": {"text": "score, %" + (" (error rates: less is better)" if down else "")}, "rangemode": "tozero"},
+        "xaxis": {
+            "title": {"text": CURVES[name]},
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": names,
+        },
+        "yaxis": {
+            "title": {"text": "score, %" + (" (error rates: less is better)" if down else "")},
+            "rangemode": "tozero",
+        },
         "showlegend": True,
         "height": 420 + 20 * len(data),
     }

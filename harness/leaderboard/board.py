@@ -1,4 +1,5 @@
-"""What the pages are made of: records, published values, and the names of architectures and tasks."""
+"""What the pages are made of: records, published values, and the names of architectures and
+tasks."""
 
 from __future__ import annotations
 
@@ -50,10 +51,11 @@ class LeaderboardError(Exception):
 
 @dataclass(frozen=True)
 class Published:
-    """One value as a table of the survey prints it; ``percent`` puts the fractions of its table 4 on the scale of the others.
+    """One value as a table of the survey prints it; ``percent`` puts the fractions of its table 4
+    on the scale of the others.
 
-    ``counterpart`` is the architecture of ours that it is compared with, empty where there is none; ``notes`` say what a reader of the
-    printed value should know.
+    ``counterpart`` is the architecture of ours that it is compared with, empty where there is none;
+    ``notes`` say what a reader of the printed value should know.
     """
 
     table: str
@@ -74,7 +76,8 @@ class Published:
 
 
 def read_rows(path: Path, expected: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV file with these columns, each with its place; :class:`LeaderboardError` names the line that is wrong."""
+    """The rows of a CSV file with these columns, each with its place; :class:`LeaderboardError`
+    names the line that is wrong."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
@@ -83,31 +86,43 @@ def read_rows(path: Path, expected: list[str]) -> Iterator[tuple[str, dict[str, 
             for row in rows:
                 place = f"{path}:{rows.line_num}"
                 if None in row or None in row.values():
-                    raise LeaderboardError(f"{place}: the line has not {len(expected)} fields; quote a text that has a comma")
+                    raise LeaderboardError(
+                        f"{place}: the line has not {len(expected)} fields; quote a text that has a comma"
+                    )
                 yield place, row
     except (UnicodeDecodeError, csv.Error) as error:
         raise LeaderboardError(f"{path}: not a CSV file in UTF-8: {error}") from error
 
 
 def read_published(path: Path) -> list[Published]:
-    """The survey's values in a CSV file; :class:`LeaderboardError` names the line that is not as it should be."""
+    """The survey's values in a CSV file; :class:`LeaderboardError` names the line that is not as it
+    should be."""
     values = []
-    for place, row in read_rows(path, ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"]):
+    for place, row in read_rows(
+        path, ["survey_table", "architecture", "method_as_printed", "dataset", "metric", "value", "kind"]
+    ):
         if row["survey_table"] not in SURVEY_TABLES:
-            raise LeaderboardError(f"{place}: survey_table {row['survey_table'][:40]!r} is none of {', '.join(SURVEY_TABLES)}")
+            raise LeaderboardError(
+                f"{place}: survey_table {row['survey_table'][:40]!r} is none of {', '.join(SURVEY_TABLES)}"
+            )
         if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", row["value"]):
             raise LeaderboardError(f"{place}: value {row['value'][:40]!r} is not a number such as 88.10")
         table, architecture, method, dataset, metric, value, kind = row.values()
-        values.append(Published(table, architecture, method, dataset, metric, value, kind == "classical", counterpart=architecture))
+        values.append(
+            Published(
+                table, architecture, method, dataset, metric, value, kind == "classical", counterpart=architecture
+            )
+        )
     return values
 
 
 def annotated(published: Sequence[Published], path: Path) -> list[Published]:
-    """The values with the notes of a CSV file: survey_table, architecture, dataset, metric, note, counterpart.
+    """The values with the notes of a CSV file: survey_table, architecture, dataset, metric, note,
+    counterpart.
 
-    An empty dataset or metric means all of that method's values in the table. A counterpart is another architecture of ours to compare
-    with (``none``: none), empty where it is the one that the value is printed for. :class:`LeaderboardError` names a line that no
-    value fits.
+    An empty dataset or metric means all of that method's values in the table. A counterpart is
+    another architecture of ours to compare with (``none``: none), empty where it is the one that
+    the value is printed for. :class:`LeaderboardError` names a line that no value fits.
     """
     columns = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
     values = list(published)
@@ -116,7 +131,9 @@ def annotated(published: Sequence[Published], path: Path) -> list[Published]:
             raise LeaderboardError(f"{place}: the note is empty")
         fits = [i for i, value in enumerate(values) if _fits(value, row)]
         if not fits:
-            raise LeaderboardError(f"{place}: no published value is that of {', '.join(row[c] for c in columns[:4] if row[c])}")
+            raise LeaderboardError(
+                f"{place}: no published value is that of {', '.join(row[c] for c in columns[:4] if row[c])}"
+            )
         for i in fits:
             counterpart = {"": values[i].counterpart, "none": ""}.get(row["counterpart"], row["counterpart"])
             values[i] = dataclasses.replace(values[i], notes=(*values[i].notes, row["note"]), counterpart=counterpart)
@@ -130,7 +147,8 @@ def _fits(value: Published, row: dict[str, str]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """All seeds of one configuration of an architecture on a task, by seed; ``settings`` is what sets it apart from its siblings."""
+    """All seeds of one configuration of an architecture on a task, by seed; ``settings`` is what
+    sets it apart from its siblings."""
 
     records: tuple[Record, ...]
     settings: str = ""
@@ -179,7 +197,8 @@ def task_file(task: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Everything the pages are made of; ``sections`` holds the results of each (tier, protocol) by (architecture, task).
+    """Everything the pages are made of; ``sections`` holds the results of each (tier, protocol) by
+    (architecture, task).
 
     Boards and results are told apart by identity, so that what is computed from them can be kept.
     """
@@ -209,7 +228,8 @@ class Board:
 
     @functools.cached_property
     def known_architectures(self) -> list[str]:
-        """Ids of the registered architectures and of those that only records name, in the order of the survey's tables."""
+        """Ids of the registered architectures and of those that only records name, in the order of
+        the survey's tables."""
         return sorted({*self.architectures, *(record.architecture for record in self.records)}, key=self.order)
 
     def page_of(self, architecture: str) -> str:
@@ -222,7 +242,8 @@ class Board:
 
     @functools.cached_property
     def recorded_tasks(self) -> list[str]:
-        """The tasks that have records, in the order of :attr:`known_tasks`: those that have a page."""
+        """The tasks that have records, in the order of :attr:`known_tasks`: those that have a
+        page."""
         recorded = {record.task for record in self.records}
         return [task for task in self.known_tasks if task in recorded]
 
@@ -240,18 +261,24 @@ class Board:
 
     @functools.cached_property
     def counterparts(self) -> dict[tuple[str, str, str], Published]:
-        """The published value that a score of ours is compared with, by (architecture, dataset, metric)."""
-        return {(value.counterpart, value.dataset, value.metric): value for value in self.published if value.counterpart}
+        """The published value that a score of ours is compared with, by (architecture, dataset,
+        metric)."""
+        return {
+            (value.counterpart, value.dataset, value.metric): value for value in self.published if value.counterpart
+        }
 
     def main_metric(self, task: str) -> str:
         """The metric that ranks a task."""
         if task in self.tasks:
             return self.tasks[task].main_metric
-        return next((record.main_metric for record in self.records if record.task == task and record.main_metric), "accuracy")
+        return next(
+            (record.main_metric for record in self.records if record.task == task and record.main_metric), "accuracy"
+        )
 
     @functools.cached_property
     def test_data(self) -> dict[tuple[Section, str], set[str]]:
-        """Fingerprints of the test split that the scores of a section's task were made on; more than one cannot be compared."""
+        """Fingerprints of the test split that the scores of a section's task were made on; more
+        than one cannot be compared."""
         found: dict[tuple[Section, str], set[str]] = {}
         for record in self.records:
             if record.status == "ok" and "test" in record.data:
@@ -275,7 +302,8 @@ class Board:
 
 
 def read(results: Path) -> Board:
-    """Records, published values and names for one results folder; :class:`LeaderboardError` when there is no such folder."""
+    """Records, published values and names for one results folder; :class:`LeaderboardError` when
+    there is no such folder."""
     if not results.is_dir():
         raise LeaderboardError(f"--results {results}: no such folder; `archbench run` writes one, or name another")
     notices = []
@@ -306,10 +334,17 @@ def _beside(results: Path, name: str) -> Path | None:
 
 
 def sections_of(records: Iterable[Record]) -> dict[Section, dict[tuple[str, str], list[Result]]]:
-    """Records by (tier, protocol), then by (architecture, task), seeds of one configuration together."""
+    """Records by (tier, protocol), then by (architecture, task), seeds of one configuration
+    together."""
     found: dict[Section, dict[tuple[str, str], dict[str, list[Record]]]] = {}
     for record in records:
-        settings = (record.architecture_version, record.task_version, record.precision, record.devices, record.hyperparameters)
+        settings = (
+            record.architecture_version,
+            record.task_version,
+            record.precision,
+            record.devices,
+            record.hyperparameters,
+        )
         section = found.setdefault((record.tier, record.protocol), {})
         seeds = section.setdefault((record.architecture, record.task), {})
         seeds.setdefault(json.dumps(settings, sort_keys=True), []).append(record)
@@ -324,14 +359,20 @@ def _rank(order: Sequence[str], name: str) -> int:
 
 
 def _told_apart(groups: Iterable[list[Record]]) -> list[Result]:
-    """One result per configuration, each labelled with the settings in which it differs from the others."""
+    """One result per configuration, each labelled with the settings in which it differs from the
+    others."""
     results = [Result(tuple(sorted(group, key=lambda record: record.seed))) for group in groups]
     if len(results) == 1:
         return results
     flat = [dict(_flatten(result.first.cell.to_dict())) for result in results]
-    differing = [name for name in sorted(set().union(*flat)) if name != "seed" and len({str(f.get(name)) for f in flat}) > 1]
+    differing = [
+        name for name in sorted(set().union(*flat)) if name != "seed" and len({str(f.get(name)) for f in flat}) > 1
+    ]
     labels = [", ".join(f"{name.removeprefix('hyperparameters.')}={f.get(name)}" for name in differing) for f in flat]
-    return [Result(result.records, label) for label, result in sorted(zip(labels, results, strict=True), key=lambda pair: pair[0])]
+    return [
+        Result(result.records, label)
+        for label, result in sorted(zip(labels, results, strict=True), key=lambda pair: pair[0])
+    ]
 
 
 def _flatten(value: object, name: str = "") -> Iterable[tuple[str, object]]:

@@ -10,7 +10,8 @@ from harness.leaderboard.board import ROOT, Board
 
 @dataclass(frozen=True)
 class Described:
-    """One line of ``results/catalogue.csv``; ``year`` is None where the line has no number there."""
+    """One line of ``results/catalogue.csv``; ``year`` is None where the line has no number
+    there."""
 
     name: str
     year: int | None
@@ -20,7 +21,8 @@ class Described:
 
 
 def read_catalogue(board: Board) -> dict[str, Described]:
-    """The catalogue by id, from the results folder or else from this repository; empty where neither has one."""
+    """The catalogue by id, from the results folder or else from this repository; empty where
+    neither has one."""
     folders = (board.store.folder, ROOT / "results")
     path = next((folder / "catalogue.csv" for folder in folders if (folder / "catalogue.csv").is_file()), None)
     if path is None:

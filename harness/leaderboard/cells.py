@@ -1,4 +1,5 @@
-"""A result as lines of a table cell: its score with marks, and the words for what did not end ok."""
+"""A result as lines of a table cell: its score with marks, and the words for what did not end
+ok."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LABELS = {
 
 
 def digits(metric: str) -> int:
-    """Decimals that a table shows: scores are fractions and stand in percent with one decimal, perplexity as it is."""
+    """Decimals that a table shows: scores are fractions and stand in percent with one decimal,
+    perplexity as it is."""
     return 1 if metric == "perplexity" else 3
 
 
@@ -43,13 +45,15 @@ def scale(metric: str) -> int:
 
 
 def counterpart(board: Board, result: Result, metric: str) -> Published | None:
-    """The published value that a result is compared with; none for a generated corpus, which is not the published data."""
+    """The published value that a result is compared with; none for a generated corpus, which is not
+    the published data."""
     first = result.first
     return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
 
 
 def difference(published: Published, metric: str, summary: Summary) -> float:
-    """Ours minus the published value, in points, from the values as they are shown, so that a reader's own subtraction agrees."""
+    """Ours minus the published value, in points, from the values as they are shown, so that a
+    reader's own subtraction agrees."""
     return round(scale(metric) * round(summary.mean, digits(metric)) - float(published.percent), 1)
 
 
@@ -59,9 +63,14 @@ def signed(points: float) -> str:
 
 
 def interval(evidence: Evidence | None, result: Result) -> tuple[float, float] | None:
-    """The 95 % interval of a result's score over test units, as a fraction; None where its records have no outcomes."""
+    """The 95 % interval of a result's score over test units, as a fraction; None where its records
+    have no outcomes."""
     row = evidence.row(result) if evidence else None
-    return None if evidence is None or row is None else (float(evidence.intervals[row][0]), float(evidence.intervals[row][1]))
+    return (
+        None
+        if evidence is None or row is None
+        else (float(evidence.intervals[row][0]), float(evidence.intervals[row][1]))
+    )
 
 
 def show_interval(metric: str, bounds: tuple[float, float]) -> str:
@@ -75,7 +84,8 @@ def label(metric: str) -> str:
 
 
 def number(value: float) -> str:
-    """A count or a rate: whole from 100 on, with thousands separated, else three significant digits."""
+    """A count or a rate: whole from 100 on, with thousands separated, else three significant
+    digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -110,7 +120,8 @@ def reason(record: Record) -> str:
 
 
 def caveats(board: Board, result: Result) -> tuple[str, ...]:
-    """What a reader must know before comparing a score: other settings, a part of the training data, an older version."""
+    """What a reader must know before comparing a score: other settings, a part of the training
+    data, an older version."""
     first = result.first
     notes = [result.settings] if result.settings else []
     if any(record.partial for record in result.ok):
@@ -134,8 +145,11 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def score_parts(board: Board, result: Result, metric: str, best: bool, published: Published | None = None) -> list[Part]:
-    """The lines of a result in a column: its score with marks, the published value and the difference to it, then what failed."""
+def score_parts(
+    board: Board, result: Result, metric: str, best: bool, published: Published | None = None
+) -> list[Part]:
+    """The lines of a result in a column: its score with marks, the published value and the
+    difference to it, then what failed."""
     lines = []
     summary = result.summary(metric)
     if summary:
@@ -150,9 +164,12 @@ def score_parts(board: Board, result: Result, metric: str, best: bool, published
 
 
 def best_results(results: Sequence[Result], metric: str) -> set[int]:
-    """Positions of the best results; only those trained on as many examples as the largest training set here take part."""
+    """Positions of the best results; only those trained on as many examples as the largest training
+    set here take part."""
     most = max((result.trained_on for result in results if result.summary(metric)), default=0)
-    rivals = [(i, summary.mean) for i, r in enumerate(results) if (summary := r.summary(metric)) and r.trained_on == most]
+    rivals = [
+        (i, summary.mean) for i, r in enumerate(results) if (summary := r.summary(metric)) and r.trained_on == most
+    ]
     found = leaders([mean for _, mean in rivals], lower_is_better=metric in LOWER_IS_BETTER, digits=digits(metric))
     return {rivals[i][0] for i in found}
 

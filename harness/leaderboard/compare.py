@@ -1,8 +1,10 @@
-"""Architectures side by side: what ``static/compare.js`` needs to show them, as one script beside the page.
+"""Architectures side by side: what ``static/compare.js`` needs to show them, as one script beside
+the page.
 
-Browsers let a page from disk fetch nothing, so the data is a script that assigns JSON to ``compareData``. Per section and task it holds
-the test units once, the distinct outcomes once (``levels``), and for each result one string with a number (base 36, ``width`` digits)
-per unit: the place of its outcome among the levels.
+Browsers let a page from disk fetch nothing, so the data is a script that assigns JSON to
+``compareData``. Per section and task it holds the test units once, the distinct outcomes once
+(``levels``), and for each result one string with a number (base 36, ``width`` digits) per unit: the
+place of its outcome among the levels.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from harness.outcomes import Outcomes
 from harness.records import RecordError
 
 MOST_PREDICTIONS = 500_000
-"""Test examples times results whose predictions are read (about 1 microsecond each) and shown; tasks beyond that show ids alone."""
+"""Test examples times results whose predictions are read (about 1 microsecond each) and shown;
+tasks beyond that show ids alone."""
 LONGEST = 40
 """Characters of a prediction that are shown."""
 SPOKEN = ("classify", "match", "extract", "answer", "transcribe")
@@ -35,11 +38,18 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 def compare_page(board: Board) -> Page:
     """The page and its data script."""
     content = {"measures": list(COLUMNS), "tasks": list(_tasks(board))}
-    return Page("compare.html", "Compare architectures", "compare.html", {}, {"compare-data.js": data_script("compareData", content)})
+    return Page(
+        "compare.html",
+        "Compare architectures",
+        "compare.html",
+        {},
+        {"compare-data.js": data_script("compareData", content)},
+    )
 
 
 def data_script(name: str, content: Any) -> str:
-    """A script that assigns JSON to a global; nothing in a text can end the script or its strings."""
+    """A script that assigns JSON to a global; nothing in a text can end the script or its
+    strings."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f"var {name}={text};\n"
 
@@ -62,7 +72,12 @@ def _tasks(board: Board) -> Iterator[dict[str, Any]]:
 
 
 def _task(
-    board: Board, section: Section, task: str, known: Evidence | None, results: Sequence[tuple[str, Result]], spoken: bool
+    board: Board,
+    section: Section,
+    task: str,
+    known: Evidence | None,
+    results: Sequence[tuple[str, Result]],
+    spoken: bool,
 ) -> dict[str, Any]:
     metric = board.main_metric(task)
     fields: dict[str, Any] = {
@@ -73,12 +88,16 @@ def _task(
         "metric": label(metric),
         "unit": "" if metric == "perplexity" else "points",
         "lower": metric in LOWER_IS_BETTER,
-        "results": [_result(board, section, task, metric, known, architecture, result) for architecture, result in results],
+        "results": [
+            _result(board, section, task, metric, known, architecture, result) for architecture, result in results
+        ],
     }
     if known is None:
         return fields
     fields["units"] = known.units
-    fields["p"] = [[float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(known.p)]  # of a row with those above it
+    fields["p"] = [
+        [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(known.p)
+    ]  # of a row with those above it
     rates = np.array([unit_rates(outcomes, fields["lower"]) for outcomes in known.outcomes])
     fields["levels"], fields["width"], codes = _encoded(rates)
     words: dict[str | None, int] = {None: 0}
@@ -102,7 +121,9 @@ def _result(
         "name": board.name(architecture) + (f" ({result.settings})" if result.settings else ""),
         "score": score_parts(board, result, metric, False)[0].text,
         "mean": round(mean, 1) if math.isfinite(mean) else None,
-        "interval": None if known is None or row is None else show_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
+        "interval": None
+        if known is None or row is None
+        else show_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
         "tied": known is not None and row in known.tied,
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],
@@ -111,7 +132,8 @@ def _result(
 
 
 def unit_rates(outcomes: Sequence[Outcomes], lower: bool) -> np.ndarray:
-    """What each unit scored over the seeds; where nothing was to be had and nothing was claimed, all of it is right."""
+    """What each unit scored over the seeds; where nothing was to be had and nothing was claimed,
+    all of it is right."""
     numerators = np.sum([each.numerators for each in outcomes], axis=0, dtype=float)
     denominators = np.sum([each.denominators for each in outcomes], axis=0, dtype=float)
     nothing = np.full(numerators.shape, 0.0 if lower else 1.0)
@@ -137,7 +159,8 @@ def _base36(number: int, width: int) -> str:
 
 
 def _said(board: Board, result: Result, units: Sequence[str]) -> list[str | None] | None:
-    """The predictions of the first seed, shortened; None where they cannot be read or are no texts."""
+    """The predictions of the first seed, shortened; None where they cannot be read or are no
+    texts."""
     if result.ok[0].predictions is None:
         return None
     try:

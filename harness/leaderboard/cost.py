@@ -40,7 +40,8 @@ COUNTS: dict[str, tuple[Measure, Callable[[float], str]]] = {
 
 
 def by_device(result: Result) -> dict[str, list[Record]]:
-    """Records that ended ok by the machine they ran on: speed is never averaged over two kinds of machine."""
+    """Records that ended ok by the machine they ran on: speed is never averaged over two kinds of
+    machine."""
     found: dict[str, list[Record]] = {}
     for record in result.ok:
         found.setdefault(device(record), []).append(record)
@@ -54,20 +55,22 @@ def mean_of(records: Iterable[Record], measure: Measure) -> float | None:
 
 
 def most_beside(records: Iterable[Record]) -> int | None:
-    """The most other cells that ran beside one of the records' cells; None where that was recorded of none of them."""
+    """The most other cells that ran beside one of the records' cells; None where that was recorded
+    of none of them."""
     return max((found for record in records if (found := record.speed.get("beside")) is not None), default=None)
 
 
 UNSTABLE = (
-    f"the rates of ten consecutive parts of the training have a standard deviation above {100 * UNSTABLE_ABOVE:.0f} % of their mean, "
-    "or there were too few steps to tell"
+    f"the rates of ten consecutive parts of the training have a standard deviation above {100 * UNSTABLE_ABOVE:.0f} %"
+    " of their mean, or there were too few steps to tell"
 )
 BESIDE = "measured while other cells ran on the same machine: slower than alone"
 COLUMNS = ("seeds ok", "training examples", *MEASURES, "other cells", *COUNTS, "device")
 
 
 def cost_cells(result: Result) -> list[list[Part]]:
-    """The cells of :data:`COLUMNS`: measurements have one line for each kind of machine, in the order of the last column."""
+    """The cells of :data:`COLUMNS`: measurements have one line for each kind of machine, in the
+    order of the last column."""
     machines = by_device(result)
     if not machines:
         return [BLANK] * len(COLUMNS)

@@ -1,4 +1,5 @@
-"""What saved predictions say beyond a score: intervals, paired tests and tie groups of one task in one section."""
+"""What saved predictions say beyond a score: intervals, paired tests and tie groups of one task in
+one section."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ from harness.records import RecordError
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results of one section's task whose records have outcomes, best first, and the statistics over their test units.
+    """The results of one section's task whose records have outcomes, best first, and the statistics
+    over their test units.
 
-    ``outcomes`` holds those of every seed of a result, ``intervals`` (rows, 2) the 95 % bootstrap interval of its score over test units
-    (seeds averaged), ``p`` (rows, rows) the two-sided p-value of a paired randomisation test for every pair, not corrected, and
-    ``tied`` the rows that share the first place: the best of those trained on the largest training set, and those that differ from it
-    by no more than chance after Holm's correction. Scores are fractions (WER too).
+    ``outcomes`` holds those of every seed of a result, ``intervals`` (rows, 2) the 95 % bootstrap
+    interval of its score over test units (seeds averaged), ``p`` (rows, rows) the two-sided p-value
+    of a paired randomisation test for every pair, not corrected, and ``tied`` the rows that share
+    the first place: the best of those trained on the largest training set, and those that differ
+    from it by no more than chance after Holm's correction. Scores are fractions (WER too).
     """
 
     metric: str
@@ -43,7 +46,8 @@ class Evidence:
 def evidence(board: Board, section: Section, task: str) -> Evidence | None:
     """The evidence of one task in one section; None when no record there has outcomes.
 
-    Only results on the test data that most of them share take part. A damaged file of outcomes is a notice of the board.
+    Only results on the test data that most of them share take part. A damaged file of outcomes is a
+    notice of the board.
     """
     metric = board.main_metric(task)
     found: list[tuple[str, Result, list[Outcomes]]] = []
@@ -59,8 +63,15 @@ def evidence(board: Board, section: Section, task: str) -> Evidence | None:
     )
     scores = numerators.sum(1) / np.maximum(denominators.sum(1), 1e-12)
     lower = metric in LOWER_IS_BETTER
-    order = sorted(range(len(found)), key=lambda i: (scores[i] if lower else -scores[i], found[i][0], found[i][1].settings))
-    found, numerators, denominators, scores = [found[i] for i in order], numerators[order], denominators[order], scores[order]
+    order = sorted(
+        range(len(found)), key=lambda i: (scores[i] if lower else -scores[i], found[i][0], found[i][1].settings)
+    )
+    found, numerators, denominators, scores = (
+        [found[i] for i in order],
+        numerators[order],
+        denominators[order],
+        scores[order],
+    )
     p = statistics.paired_p(numerators, denominators)
     most = max(result.trained_on for _, result, _ in found)
     rivals = [i for i, (_, result, _) in enumerate(found) if result.trained_on == most]
@@ -79,7 +90,13 @@ def evidence(board: Board, section: Section, task: str) -> Evidence | None:
 
 def _on_common_data(board: Board, section: Section, task: str) -> list[tuple[str, Result]]:
     """Results whose records were all scored on the test data that most records here share."""
-    mine = [(a, result) for (a, other), found in board.sections[section].items() if other == task for result in found if result.ok]
+    mine = [
+        (a, result)
+        for (a, other), found in board.sections[section].items()
+        if other == task
+        for result in found
+        if result.ok
+    ]
     data = Counter(record.data.get("test") for _, result in mine for record in result.ok)
     common = max(data, key=lambda test: (data[test], test or ""), default=None)
     return [(a, result) for a, result in mine if all(record.data.get("test") == common for record in result.ok)]

@@ -1,21 +1,28 @@
 """The facts behind the tables for other programs: ``tables.csv`` and ``leaderboard.json``.
 
-``leaderboard.json`` holds ``schema`` (1), ``legend`` (how to read the scores, as on the pages), ``results`` and ``published``.
+``leaderboard.json`` holds ``schema`` (1), ``legend`` (how to read the scores, as on the pages),
+``results`` and ``published``.
 
-A result is one configuration of an architecture on a task in one tier and protocol, all seeds together: ``tier``, ``protocol``, ``task``,
-``task_name``, ``architecture``, ``name``, ``family``, ``kind`` (both null where it is not registered), ``settings`` (what sets it apart
-from its siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
-``training_examples``, ``rank`` and ``shares_first_place`` (null where that cannot be said), ``notes``, ``scores`` and ``costs``. ``scores``
-maps a metric to ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units, of the main metric alone), ``published`` and
-``difference``. Means, deviations and ends are fractions (perplexity as it is); ``published`` and ``difference`` are percent and points.
-``costs`` has one object per machine: ``device``, ``records``, ``beside`` (the most other cells that ran on it at a time, null where that
-was not recorded), ``unstable`` (whether a training speed is) and the mean of each measurement; sizes (``parameters``, ``FLOPs/example``)
-stand in all of them. ``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``, ``dataset``, ``metric``,
-``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture to compare with, or null) and ``notes``.
+A result is one configuration of an architecture on a task in one tier and protocol, all seeds
+together: ``tier``, ``protocol``, ``task``, ``task_name``, ``architecture``, ``name``, ``family``,
+``kind`` (both null where it is not registered), ``settings`` (what sets it apart from its
+siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of
+the others), ``partial``, ``training_examples``, ``rank`` and ``shares_first_place`` (null where
+that cannot be said), ``notes``, ``scores`` and ``costs``. ``scores`` maps a metric to ``mean``,
+``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units, of the main metric alone),
+``published`` and ``difference``. Means, deviations and ends are fractions (perplexity as it is);
+``published`` and ``difference`` are percent and points. ``costs`` has one object per machine:
+``device``, ``records``, ``beside`` (the most other cells that ran on it at a time, null where that
+was not recorded), ``unstable`` (whether a training speed is) and the mean of each measurement;
+sizes (``parameters``, ``FLOPs/example``) stand in all of them. ``published`` lists the survey's
+values: ``survey_table``, ``architecture``, ``method``, ``dataset``, ``metric``, ``printed``,
+``percent``, ``classical``, ``counterpart`` (our architecture to compare with, or null) and
+``notes``.
 
-``tables.csv`` has a line for each score and each cost of a result, in the columns of :data:`COLUMNS`; scores in percent and points as
-the pages show them, unrounded; ``beside`` is filled for speeds. A result without any score has one line, whose metric is empty and whose
-status says why.
+``tables.csv`` has a line for each score and each cost of a result, in the columns of
+:data:`COLUMNS`; scores in percent and points as the pages show them, unrounded; ``beside`` is
+filled for speeds. A result without any score has one line, whose metric is empty and whose status
+says why.
 """
 
 from __future__ import annotations
@@ -89,7 +96,9 @@ def _section(board: Board, section: Section, task: str, metrics: Sequence[str]) 
             "settings": result.settings,
             "main_metric": main,
             "seeds": [record.seed for record in result.ok],
-            "not_ok": [{"seed": r.seed, "status": r.status, "reason": reason(r)} for r in result.records if r.status != "ok"],
+            "not_ok": [
+                {"seed": r.seed, "status": r.status, "reason": reason(r)} for r in result.records if r.status != "ok"
+            ],
             "partial": any(record.partial for record in result.ok),
             "training_examples": result.trained_on or None,
             "rank": places.get(i),
@@ -138,7 +147,8 @@ def to_json(board: Board, legend: Sequence[str], found: Sequence[dict[str, Any]]
         for value in board.published
     ]
     content = {"legend": legend, "results": found, "published": published}
-    # One line for each object: a difference between two builds names it, and json writes an indented text many times slower.
+    # One line for each object: a difference between two builds names it, and json writes an
+    # indented text many times slower.
     lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
     return ('{"schema": 1,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
 
@@ -161,11 +171,15 @@ def to_csv(found: Sequence[dict[str, Any]]) -> str:
 def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What the lines of a result have of their own."""
     failed = {
-        "status": " ".join(dict.fromkeys((["ok"] if result["seeds"] else []) + [cell["status"] for cell in result["not_ok"]])),
+        "status": " ".join(
+            dict.fromkeys((["ok"] if result["seeds"] else []) + [cell["status"] for cell in result["not_ok"]])
+        ),
         "reason": "; ".join(dict.fromkeys(cell["reason"] for cell in result["not_ok"])),
     }
     for metric, score in result["scores"].items():
-        shown = {name: None if score[name] is None else score[name] * scale(metric) for name in ("mean", "sd", "low", "high")}
+        shown = {
+            name: None if score[name] is None else score[name] * scale(metric) for name in ("mean", "sd", "low", "high")
+        }
         main = {} if metric == result["main_metric"] else {"rank": None, "shares_first_place": None}
         yield score | shown | failed | main | {"metric": metric}
     other = {"rank": None, "shares_first_place": None} | failed
@@ -174,5 +188,11 @@ def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for cost in result["costs"]:
         for name in (*MEASURES, *COUNTS):
             if cost[name] is not None:
-                company = {"beside": "not recorded" if cost["beside"] is None else cost["beside"]} if name in SPEEDS else {}
-                yield other | company | {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
+                company = (
+                    {"beside": "not recorded" if cost["beside"] is None else cost["beside"]} if name in SPEEDS else {}
+                )
+                yield (
+                    other
+                    | company
+                    | {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
+                )

@@ -32,9 +32,16 @@ def run_table(board: Board) -> Table:
     for (tier, protocol), results in board.sections.items():
         records = [record for found in results.values() for result in found for record in result.records]
         status = Counter(record.status for record in records)
-        numbers = [len({a for a, _ in results}), len({t for _, t in results}), len(records), *(status[s] for s in STATUSES)]
+        numbers = [
+            len({a for a, _ in results}),
+            len({t for _, t in results}),
+            len(records),
+            *(status[s] for s in STATUSES),
+        ]
         seeds = ", ".join(map(str, sorted({record.seed for record in records})))
-        rows.append(Row(f"{tier}, {protocol}", [*([Part(str(n), "" if n else "quiet")] for n in numbers), [Part(seeds)]]))
+        rows.append(
+            Row(f"{tier}, {protocol}", [*([Part(str(n), "" if n else "quiet")] for n in numbers), [Part(seeds)]])
+        )
     columns = ["Tier, protocol", "architectures", "tasks", "cells", *STATUSES, "seeds"]
     return Table("run", "What was run", columns, [Block("", rows)])
 
@@ -67,12 +74,14 @@ def best_table(board: Board) -> Table:
             elif not rivals:
                 rivals = [Part("none" if len(best) == 1 else "none besides")]
             tested = f"{contenders(known) if known else 0} of {len(ranks([result for _, result in mine], metric))}"
-            rows.append(Row(board.task_name(task), [leaders, scores, bounds, rivals, [Part(tested)]], link=task_file(task)))
+            rows.append(
+                Row(board.task_name(task), [leaders, scores, bounds, rivals, [Part(tested)]], link=task_file(task))
+            )
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = [
-        "An architecture shares the first place where it differs from the best by no more than chance; none: the lead is real. "
-        "Tested are those with saved predictions, of the results with the largest training set."
+        "An architecture shares the first place where it differs from the best by no more than chance; none: the lead"
+        " is real. Tested are those with saved predictions, of the results with the largest training set."
     ]
     columns = ["Task", "best", "score", "95 % interval", "shares the first place", "results tested"]
     return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 4))
@@ -83,15 +92,22 @@ def _linked(board: Board, architecture: str) -> Part:
 
 
 def gaps_table(board: Board) -> Table:
-    """What did not end ok, with its reason, and how many squares of the grid have no record at all."""
+    """What did not end ok, with its reason, and how many squares of the grid have no record at
+    all."""
     blocks = []
     for section, results in board.sections.items():
         rows = []
-        for (architecture, task), found in sorted(results.items(), key=lambda item: (board.known_tasks.index(item[0][1]), item[0])):
+        for (architecture, task), found in sorted(
+            results.items(), key=lambda item: (board.known_tasks.index(item[0][1]), item[0])
+        ):
             for part in (part for result in found for part in failures(result)):
                 why = [Part(note) for note in part.notes]
                 rows.append(
-                    _gap(board, architecture, [[Part(board.task_name(task), link=task_file(task))], [part._replace(notes=())], why])
+                    _gap(
+                        board,
+                        architecture,
+                        [[Part(board.task_name(task), link=task_file(task))], [part._replace(notes=())], why],
+                    )
                 )
         if rows:
             blocks.append(Block(section_title(section), rows))
@@ -99,10 +115,20 @@ def gaps_table(board: Board) -> Table:
     for section, results in board.sections.items():
         tasks = {task for _, task in results}
         missing = len(board.known_architectures) * len(tasks) - len(results)
-        lead.append(f"Not run in {section_title(section)}: {missing:,} pairs of an architecture and one of its {len(tasks)} tasks.")
+        lead.append(
+            f"Not run in {section_title(section)}: {missing:,} pairs of an architecture and one of its {len(tasks)}"
+            " tasks."
+        )
     if not blocks:
         lead.append("No cell failed.")
-    return Table("missing", "Missing or failed", ["Architecture", "task", "how it ended", "reason"], blocks, lead, text_columns=(1, 2, 3))
+    return Table(
+        "missing",
+        "Missing or failed",
+        ["Architecture", "task", "how it ended", "reason"],
+        blocks,
+        lead,
+        text_columns=(1, 2, 3),
+    )
 
 
 def _gap(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
@@ -110,7 +136,8 @@ def _gap(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
 
 
 def agreement_table(board: Board) -> Table:
-    """How far our scores lie from the published ones, over all that have one; generated corpora are left out."""
+    """How far our scores lie from the published ones, over all that have one; generated corpora are
+    left out."""
     groups: dict[str, list[float]] = {"trained on all data": [], "partial": []}
     for results in board.sections.values():
         for result in (result for found in results.values() for result in found):
@@ -128,9 +155,16 @@ def agreement_table(board: Board) -> Table:
             rows.append(Row(name, [[Part(number)] for number in numbers]))
     columns = ["Ours minus published, in points", "pairs", "median difference", "within one point", "lowest", "highest"]
     lead = [
-        "A pair is one of our scores and the survey's value for the same architecture, data set and metric; two settings are two pairs."
+        "A pair is one of our scores and the survey's value for the same architecture, data set and metric; two"
+        " settings are two pairs."
     ]
-    return Table("agreement", "Published and ours", columns, [Block("", rows)], lead if rows else ["No score of ours has a published one."])
+    return Table(
+        "agreement",
+        "Published and ours",
+        columns,
+        [Block("", rows)],
+        lead if rows else ["No score of ours has a published one."],
+    )
 
 
 def coverage_table(board: Board, section: Section) -> Table:
@@ -143,7 +177,11 @@ def coverage_table(board: Board, section: Section) -> Table:
             if result.ok:
                 partial = any(record.partial for record in result.ok)
                 lines.append(
-                    Part(f"{'partial' if partial else 'ok'} ({len(result.ok)})", "partial" if partial else "ok", caveats(board, result))
+                    Part(
+                        f"{'partial' if partial else 'ok'} ({len(result.ok)})",
+                        "partial" if partial else "ok",
+                        caveats(board, result),
+                    )
                 )
             lines += failures(result)
         return lines or [Part("not run", "quiet")]
@@ -160,17 +198,23 @@ def coverage_table(board: Board, section: Section) -> Table:
 
 
 def facts(board: Board) -> list[tuple[str, str]]:
-    """Where and from what the records come, from the records alone, so that the same records make the same page."""
+    """Where and from what the records come, from the records alone, so that the same records make
+    the same page."""
     records = board.records
     if not records:
         return []
     versions = [record.environment.get("versions") or {} for record in records]
     torch = sorted({str(v["torch"]) for v in versions if isinstance(v, dict) and v.get("torch")})
-    commits = Counter((record.commit[:12] or "unknown") + (" with local changes" if record.dirty else "") for record in records)
+    commits = Counter(
+        (record.commit[:12] or "unknown") + (" with local changes" if record.dirty else "") for record in records
+    )
     started = sorted(filter(None, (record.started for record in records)))
     return [
         ("records", f"{len(records):,}"),
-        ("architectures", f"{len({record.architecture for record in records})} of {len(board.known_architectures)} known here"),
+        (
+            "architectures",
+            f"{len({record.architecture for record in records})} of {len(board.known_architectures)} known here",
+        ),
         ("tasks", ", ".join(map(board.task_name, board.recorded_tasks))),
         ("seeds", ", ".join(map(str, sorted({record.seed for record in records})))),
         ("machines", "; ".join(f"{name} ({n})" for name, n in sorted(Counter(map(device, records)).items()))),

@@ -1,4 +1,5 @@
-"""Ours beside the figures that papers and toolkits report, and why they differ: ``gaps.csv`` in the results folder."""
+"""Ours beside the figures that papers and toolkits report, and why they differ: ``gaps.csv`` in the
+results folder."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from harness.leaderboard.table import BLANK, Block, Part, Row, Table
 
 COLUMNS = ["task", "architectures", "theirs", "why"]
 LEGEND = (
-    "Theirs are papers (P) or re-runs by toolkits (T), most of them with pretrained vectors and full data. Ours are test scores of tier "
-    "local: mean ± standard deviation (seeds); with one seed a difference of a point means nothing. In brackets, where a run was capped: "
-    "training examples and passes over them."
+    "Theirs are papers (P) or re-runs by toolkits (T), most of them with pretrained vectors and full data. Ours are"
+    " test scores of tier local: mean ± standard deviation (seeds); with one seed a difference of a point means"
+    " nothing. In brackets, where a run was capped: training examples and passes over them."
 )
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Architectures on one task, what others report for them, and the reason why ours is another figure (empty: there is no gap)."""
+    """Architectures on one task, what others report for them, and the reason why ours is another
+    figure (empty: there is no gap)."""
 
     task: str
     architectures: tuple[str, ...]
@@ -29,7 +31,8 @@ class Gap:
 
 
 def read_gaps(path: Path) -> list[Gap]:
-    """The rows of a CSV file, none where there is no such file; :class:`LeaderboardError` names the line that is not as it should be."""
+    """The rows of a CSV file, none where there is no such file; :class:`LeaderboardError` names the
+    line that is not as it should be."""
     gaps = []
     for place, row in read_rows(path, COLUMNS) if path.is_file() else ():
         if not row["task"] or not row["architectures"].split():
@@ -48,9 +51,13 @@ def gap_table(board: Board) -> Table | None:
         metric = board.main_metric(gap.task)
         ours = [part for architecture in gap.architectures for part in _ours(board, architecture, gap.task, metric)]
         name = f"{board.task_name(gap.task)} {label(metric)}"
-        rows.append(Row(name, [[Part(gap.theirs)] if gap.theirs else BLANK, ours, [Part(gap.why)] if gap.why else BLANK]))
+        rows.append(
+            Row(name, [[Part(gap.theirs)] if gap.theirs else BLANK, ours, [Part(gap.why)] if gap.why else BLANK])
+        )
     title = "Against the figures one should come near"
-    return Table("gaps", title, ["Task", "theirs", "ours", "why the gap"], [Block("", rows)], [LEGEND], text_columns=(1, 2, 3))
+    return Table(
+        "gaps", title, ["Task", "theirs", "ours", "why the gap"], [Block("", rows)], [LEGEND], text_columns=(1, 2, 3)
+    )
 
 
 def _ours(board: Board, architecture: str, task: str, metric: str) -> Iterator[Part]:

@@ -35,10 +35,17 @@ _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 
 def latex(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
     """Every table as a longtable with its notes below it."""
-    lines = ["% Needs \\usepackage{booktabs,longtable} and, for pdflatex, \\usepackage[T1]{fontenc}.", f"\\section*{{{escape(title)}}}"]
+    lines = [
+        "% Needs \\usepackage{booktabs,longtable} and, for pdflatex, \\usepackage[T1]{fontenc}.",
+        f"\\section*{{{escape(title)}}}",
+    ]
     lines += [f"{escape(text)}\n" for text in legend]
     for table in tables:
-        lines += [f"\\subsection*{{{escape(table.title)}}}", *(f"{escape(text)}\n" for text in table.lead), *_table(table)]
+        lines += [
+            f"\\subsection*{{{escape(table.title)}}}",
+            *(f"{escape(text)}\n" for text in table.lead),
+            *_table(table),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -49,7 +56,14 @@ def escape(text: str) -> str:
 
 def _table(table: Table) -> list[str]:
     columns = "l" + "".join("l" if i in table.text_columns else "r" for i in range(1, len(table.columns)))
-    lines = [f"\\begin{{longtable}}{{{columns}}}", "\\toprule", _line(map(escape, table.columns)), "\\midrule", "\\endhead", "\\bottomrule"]
+    lines = [
+        f"\\begin{{longtable}}{{{columns}}}",
+        "\\toprule",
+        _line(map(escape, table.columns)),
+        "\\midrule",
+        "\\endhead",
+        "\\bottomrule",
+    ]
     lines.append("\\endfoot")
     for i, block in enumerate(table.blocks):
         if i:

@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Plot:
-    """An interactive plot as plotly's own JSON (``data`` and ``layout``), drawn in the reader's browser.
+    """An interactive plot as plotly's own JSON (``data`` and ``layout``), drawn in the reader's
+    browser.
 
     Plotly reads markup in texts: escape every text that comes from a record, a plugin or a task.
     """
@@ -21,7 +22,8 @@ class Plot:
 
 @dataclass(frozen=True)
 class Page:
-    """One HTML file: a template of this folder with its ``parts``; ``beside`` holds further files (name to text) that it loads."""
+    """One HTML file: a template of this folder with its ``parts``; ``beside`` holds further files
+    (name to text) that it loads."""
 
     file: str
     title: str

@@ -1,4 +1,5 @@
-"""A task's plots: quality against speed and size with the Pareto front, learning curves, and how far seeds lie apart."""
+"""A task's plots: quality against speed and size with the Pareto front, learning curves, and how
+far seeds lie apart."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ NAMED = 12
 
 
 class Point(NamedTuple):
-    """One result: its cost, its score as shown, the deviation over seeds, its name, and the family that gives it its colour."""
+    """One result: its cost, its score as shown, the deviation over seeds, its name, and the family
+    that gives it its colour."""
 
     cost: float
     score: float
@@ -41,12 +43,23 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     where = section_title(section)
     key = "-".join((task, *section))
     for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, mine).items())):
-        speed = {"title": {"text": f"training speed (examples/s{'; †: beside other cells' if any('†' in p.name for p in points) else ''})"}}
+        speed = {
+            "title": {
+                "text": (
+                    "training speed"
+                    f" (examples/s{'; †: beside other cells' if any('†' in p.name for p in points) else ''})"
+                )
+            }
+        }
         title = f"Quality against training speed on {machine}: {where}"
         yield Plot(f"speed-{key}-{i}", title, *_scatter(metric, points, speed, more_is_better=True))
     if sized := list(_by_size(board, metric, mine)):
         size = {"title": {"text": "trainable parameters"}}
-        yield Plot(f"size-{key}", f"Quality against number of parameters: {where}", *_scatter(metric, sized, size, more_is_better=False))
+        yield Plot(
+            f"size-{key}",
+            f"Quality against number of parameters: {where}",
+            *_scatter(metric, sized, size, more_is_better=False),
+        )
     quality: dict[str, Any] = {"title": {"text": f"dev {html.escape(label(metric))}{_unit(metric)}"}}
     for name, column, factor, axis in (
         ("dev", metric, scale(metric), quality),
@@ -55,7 +68,11 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
         lines = list(_curves(board, mine, column, factor))
         if lines:
             what = "Learning curves, score on dev" if name == "dev" else "Learning curves, training loss"
-            layout: dict[str, Any] = {"xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"}, "yaxis": axis, "hovermode": "closest"}
+            layout: dict[str, Any] = {
+                "xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"},
+                "yaxis": axis,
+                "hovermode": "closest",
+            }
             layout |= {"height": 420 + 8 * len(lines), "showlegend": True}
             yield Plot(f"{name}-{key}", f"{what}, first seed of each: {where}", lines, layout)
     if seeds := _seeds(board, metric, mine):
@@ -71,7 +88,9 @@ def _by_speed(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> 
             rate = mean_of(records, MEASURES["training examples/s"])
             if rate:
                 point = _point(board, metric, architecture, result, rate)
-                found.setdefault(machine, []).append(point._replace(name=f"{point.name} †") if most_beside(records) else point)
+                found.setdefault(machine, []).append(
+                    point._replace(name=f"{point.name} †") if most_beside(records) else point
+                )
     return found
 
 
@@ -98,7 +117,8 @@ def _point(board: Board, metric: str, architecture: str, result: Result, cost: f
 def _scatter(
     metric: str, points: Sequence[Point], axis: dict[str, Any], *, more_is_better: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Points coloured by family, with the Pareto front as a line; the axis of costs is logarithmic."""
+    """Points coloured by family, with the Pareto front as a line; the axis of costs is
+    logarithmic."""
     edge = front(points, more_is_better=more_is_better, lower_is_better=metric in LOWER_IS_BETTER)
     data: list[dict[str, Any]] = [
         {
@@ -133,7 +153,8 @@ def _scatter(
 
 
 def front(points: Iterable[Point], *, more_is_better: bool, lower_is_better: bool) -> list[Point]:
-    """The points that no other beats in both: the best score there is at that cost or a better one; cheapest first.
+    """The points that no other beats in both: the best score there is at that cost or a better one;
+    cheapest first.
 
     ``more_is_better``: of the cost (a speed); ``lower_is_better``: of the score (an error rate).
     """
@@ -174,9 +195,16 @@ def _colour(i: int) -> str:
     return f"var(--series-{i % COLOURS + 1})"
 
 
-def _seeds(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
-    """A row of points for each result with several seeds, best mean at the top; None where there is none."""
-    rows = [(_named(board, architecture, result), values) for architecture, result in mine if len(values := _scores(result, metric)) > 1]
+def _seeds(
+    board: Board, metric: str, mine: Iterable[tuple[str, Result]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
+    """A row of points for each result with several seeds, best mean at the top; None where there is
+    none."""
+    rows = [
+        (_named(board, architecture, result), values)
+        for architecture, result in mine
+        if len(values := _scores(result, metric)) > 1
+    ]
     if not rows:
         return None
     sign = -1 if metric in LOWER_IS_BETTER else 1

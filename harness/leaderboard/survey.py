@@ -1,4 +1,5 @@
-"""Methods x data sets: the survey's five tables with our rows below the published ones, then our further tasks."""
+"""Methods x data sets: the survey's five tables with our rows below the published ones, then our
+further tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from harness.leaderboard.table import BLANK, Block, Part, Row, Table
 
 @dataclass(frozen=True)
 class Shape:
-    """A table of methods x data sets: its data sets, further tasks by pattern or type, and metrics (none: each task's main one)."""
+    """A table of methods x data sets: its data sets, further tasks by pattern or type, and metrics
+    (none: each task's main one)."""
 
     id: str
     title: str
@@ -38,7 +40,8 @@ SHAPES = (
 
 
 def survey_tables(board: Board) -> list[Table]:
-    """The survey's five tables with our rows, then tagging, speech and what belongs to none of them; every task is in one."""
+    """The survey's five tables with our rows, then tagging, speech and what belongs to none of
+    them; every task is in one."""
     left = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
     tables = []
@@ -80,13 +83,18 @@ def _published_rows(board: Board, values: Sequence[Published], columns: list[tup
     rows = []
     for (method, architecture), printed in methods.items():
         first = next(iter(printed.values()))
-        parts = {column: Part(value.percent, "", value.notes, f"printed as {value.printed}") for column, value in printed.items()}
+        parts = {
+            column: Part(value.percent, "", value.notes, f"printed as {value.printed}")
+            for column, value in printed.items()
+        }
         cells = [[parts[column]] if column in parts else BLANK for column in columns]
         rows.append(Row(method, cells, first.classical, title=architecture, link=board.page_of(first.counterpart)))
     return rows
 
 
-def _our_rows(board: Board, section: Section, chosen: dict[tuple[str, str], list[Result]], columns: list[tuple[str, str]]) -> list[Row]:
+def _our_rows(
+    board: Board, section: Section, chosen: dict[tuple[str, str], list[Result]], columns: list[tuple[str, str]]
+) -> list[Row]:
     best: set[tuple[int, str]] = set()
     for task, metric in columns:
         rivals = [result for (_, other), found in chosen.items() if other == task for result in found]
@@ -97,11 +105,19 @@ def _our_rows(board: Board, section: Section, chosen: dict[tuple[str, str], list
             return BLANK
         lines = []
         for result in chosen.get((architecture, task), []):
-            lines += score_parts(board, result, metric, (id(result), metric) in best, counterpart(board, result, metric))
+            lines += score_parts(
+                board, result, metric, (id(result), metric) in best, counterpart(board, result, metric)
+            )
         return lines or [Part("not run", "quiet")]
 
     def place(architecture: str) -> tuple[Any, ...]:
-        mine = [record for (a, _), found in chosen.items() if a == architecture for result in found for record in result.records]
+        mine = [
+            record
+            for (a, _), found in chosen.items()
+            if a == architecture
+            for result in found
+            for record in result.records
+        ]
         return all(record.status == "skipped" for record in mine), *board.order(architecture)
 
     architectures = sorted({architecture for architecture, _ in chosen}, key=place)

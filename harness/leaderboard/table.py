@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes below the table.
+    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes
+    below the table.
 
-    ``link`` is a page of this folder; ``order`` is the number that a table which sorts puts the cell by (the first line's counts).
+    ``link`` is a page of this folder; ``order`` is the number that a table which sorts puts the
+    cell by (the first line's counts).
     """
 
     text: str
@@ -49,9 +51,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words rather than numbers.
+    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words
+    rather than numbers.
 
-    One that is ``sortable`` has a single block without a title, since sorting mixes rows; its ``filters`` are columns with a select box.
+    One that is ``sortable`` has a single block without a title, since sorting mixes rows; its
+    ``filters`` are columns with a select box.
     """
 
     id: str
@@ -86,7 +90,14 @@ def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
                 lines.append(_line([f"**{_plain(block.title)}**", *[""] * (len(table.columns) - 1)]))
             for row in block.rows:
                 name = f"*{_plain(row.name)}*" if row.classical else _plain(row.name)
-                lines.append(_line([name + _marks(table, row.notes), *("<br>".join(_part(table, p) for p in cell) for cell in row.cells)]))
+                lines.append(
+                    _line(
+                        [
+                            name + _marks(table, row.notes),
+                            *("<br>".join(_part(table, p) for p in cell) for cell in row.cells),
+                        ]
+                    )
+                )
         lines += ["", *(f"{i}. {_plain(note)}" for note, i in table.notes.items()), ""]
     return "\n".join(lines)
 

@@ -1,4 +1,5 @@
-"""One task: every result with its metrics, what it cost, and whether its place among the others is more than chance."""
+"""One task: every result with its metrics, what it cost, and whether its place among the others is
+more than chance."""
 
 from __future__ import annotations
 
@@ -26,14 +27,21 @@ from harness.metrics import LOWER_IS_BETTER
 
 
 def task_tables(board: Board, task: str) -> list[Table]:
-    """Every result on one task, best first: a table for each section, so that sorting never mixes what cannot be compared."""
+    """Every result on one task, best first: a table for each section, so that sorting never mixes
+    what cannot be compared."""
     return [section_table(board, section, task) for section in board.sections if board.results(section, task)]
 
 
 def metrics_of(board: Board, task: str) -> list[str]:
-    """The metrics that records of a task have, the main one first, then in the order that the task declares."""
+    """The metrics that records of a task have, the main one first, then in the order that the task
+    declares."""
     main = board.main_metric(task)
-    seen = {metric for section in board.sections for _, result in board.results(section, task) for metric in result.summaries}
+    seen = {
+        metric
+        for section in board.sections
+        for _, result in board.results(section, task)
+        for metric in result.summaries
+    }
     declared = board.tasks[task].metrics if task in board.tasks else ()
     return [main, *(m for m in declared if m in seen and m != main), *sorted(seen - set(declared) - {main})]
 
@@ -60,17 +68,22 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         for metric in others:
             summary = result.summary(metric)
             style = "best" if i in best[metric] else ""
-            cells.append([Part(show_score(metric, summary), style, order=scale(metric) * summary.mean)] if summary else BLANK)
+            cells.append(
+                [Part(show_score(metric, summary), style, order=scale(metric) * summary.mean)] if summary else BLANK
+            )
         rows.append(our_row(board, architecture, [*cells, *cost_cells(result)]))
     columns = ["Architecture", "family", "kind", label(main), "95 % interval", "rank", *map(label, others), *COLUMNS]
     title = f"{board.task_name(task)}: quality and cost, {section_title(section)}"
     lead = [verdict(board, known)] if known else []
     identity = f"results-{task}-{'-'.join(section)}"
-    return Table(identity, title, columns, [Block("", rows)], lead, (1, 2, len(columns) - 1), sortable=True, filters=(1, 2))
+    return Table(
+        identity, title, columns, [Block("", rows)], lead, (1, 2, len(columns) - 1), sortable=True, filters=(1, 2)
+    )
 
 
 def ranks(results: Sequence[Result], metric: str) -> dict[int, int]:
-    """Places from 1 of those trained on as many examples as the largest training set here; equal ones as shown share the better place."""
+    """Places from 1 of those trained on as many examples as the largest training set here; equal
+    ones as shown share the better place."""
     summaries = {i: summary for i, result in enumerate(results) if (summary := result.summary(metric))}
     most = max((results[i].trained_on for i in summaries), default=0)
     sign = 1 if metric in LOWER_IS_BETTER else -1
@@ -90,17 +103,24 @@ def verdict(board: Board, known: Evidence) -> str:
     names = [board.name(known.results[i][0]) for i in sorted(known.tied)]
     tested = contenders(known)
     if tested < 2:
-        return "Fewer than two comparable results here have saved predictions: whether a lead is more than chance cannot be said."
+        return (
+            "Fewer than two comparable results here have saved predictions: whether a lead is more than chance cannot"
+            " be said."
+        )
     if len(names) == 1:
         return (
             f"The lead of {names[0]} is more than chance: "
             f"each of the other results tested here ({tested - 1}) differs from it significantly."
         )
-    return f"{len(names)} of {tested} results tested share the first place, since chance may explain their distance: {'; '.join(names)}."
+    return (
+        f"{len(names)} of {tested} results tested share the first place, since chance may explain their distance:"
+        f" {'; '.join(names)}."
+    )
 
 
 def contenders(known: Evidence) -> int:
-    """How many results were tested for the first place: those trained on as many examples as the largest training set among them."""
+    """How many results were tested for the first place: those trained on as many examples as the
+    largest training set among them."""
     sizes = [result.trained_on for _, result in known.results]
     return sizes.count(max(sizes))
 
@@ -110,4 +130,10 @@ def _quality(board: Board, metric: str, architecture: str, result: Result) -> tu
     summary = result.summary(metric)
     mean = round(summary.mean, digits(metric)) if summary else 0.0
     skipped = all(record.status == "skipped" for record in result.records)
-    return skipped, summary is None, mean if metric in LOWER_IS_BETTER else -mean, board.order(architecture), result.settings
+    return (
+        skipped,
+        summary is None,
+        mean if metric in LOWER_IS_BETTER else -mean,
+        board.order(architecture),
+        result.settings,
+    )

@@ -1,7 +1,8 @@
 """Scores of predictions against the rows they were made for.
 
-Importing this package is cheap: :mod:`evaluate` (which brings in transformers and torch where they are installed) is imported
-when the first score is computed. What a prediction looks like, by task type:
+Importing this package is cheap: :mod:`evaluate` (which brings in transformers and torch where they
+are installed) is imported when the first score is computed. What a prediction looks like, by task
+type:
 
 ================ ===================================================================
 classify, match  the label
@@ -31,10 +32,12 @@ LOWER_IS_BETTER = frozenset({"wer", "cer", "perplexity"})
 
 
 def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Value of every named metric, and of those that come with it (``span_f1`` brings precision and recall).
+    """Value of every named metric, and of those that come with it (``span_f1`` brings precision and
+    recall).
 
-    Values are fractions; ``wer`` and ``cer`` may exceed 1, ``perplexity`` is at least 1. ``predictions`` and ``rows`` are in the
-    same order. Values that are undefined on these rows (``f1_answerable`` where nothing can be answered) are left out. Raises
+    Values are fractions; ``wer`` and ``cer`` may exceed 1, ``perplexity`` is at least 1.
+    ``predictions`` and ``rows`` are in the same order. Values that are undefined on these rows
+    (``f1_answerable`` where nothing can be answered) are left out. Raises
     :class:`~harness.registry.UnknownName`, or ``ValueError`` when predictions do not fit the rows.
     """
     if len(predictions) != len(rows):
@@ -49,7 +52,8 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
 
 
 def better(metric: str, a: float, b: float) -> bool:
-    """Whether ``a`` is strictly better than ``b``; raises :class:`~harness.registry.UnknownName`."""
+    """Whether ``a`` is strictly better than ``b``; raises
+    :class:`~harness.registry.UnknownName`."""
     _metric(metric)
     return a < b if metric in LOWER_IS_BETTER else a > b
 
@@ -58,13 +62,15 @@ def _metric(name: str) -> Compute:
     if name not in METRICS:
         near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
         raise UnknownName(
-            f"no metric is called {name!r}; " + (f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(METRICS)}")
+            f"no metric is called {name!r}; "
+            + (f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(METRICS)}")
         )
     return METRICS[name]
 
 
 def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
-    """Construct one ``evaluate.Metric`` of this package and compute it in memory, without leaving files in the user's cache."""
+    """Construct one ``evaluate.Metric`` of this package and compute it in memory, without leaving
+    files in the user's cache."""
     metric = getattr(importlib.import_module(f"harness.metrics.{module}"), name)
     with tempfile.TemporaryDirectory(prefix="archbench-metric-") as folder:
         return metric(keep_in_memory=True, cache_dir=folder).compute(**columns)
@@ -72,7 +78,9 @@ def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
 
 def _column(rows: Sequence[Row], column: str) -> list[Any]:
     try:
-        if hasattr(rows, "column_names"):  # a data set: its rows come out of Arrow a hundred times as slowly as a column
+        if hasattr(
+            rows, "column_names"
+        ):  # a data set: its rows come out of Arrow a hundred times as slowly as a column
             return rows[column][:]
         return [row[column] for row in rows]
     except KeyError:
@@ -81,14 +89,17 @@ def _column(rows: Sequence[Row], column: str) -> list[Any]:
 
 def _against(column: str, module: str, name: str) -> Compute:
     """A metric that compares predictions with one column of the rows."""
-    return lambda predictions, rows: _compute(module, name, predictions=list(predictions), references=_column(rows, column))
+    return lambda predictions, rows: _compute(
+        module, name, predictions=list(predictions), references=_column(rows, column)
+    )
 
 
 _token_accuracy = _against("tags", "tagging", "TokenAccuracy")
 
 
 def _accuracy(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Share of right labels; of right tags, over all words, where rows have tags (part-of-speech accuracy)."""
+    """Share of right labels; of right tags, over all words, where rows have tags (part-of-speech
+    accuracy)."""
     if "tags" in rows[0]:
         return {"accuracy": _token_accuracy(predictions, rows)["token_accuracy"]}
     return _compute("classification", "Accuracy", predictions=list(predictions), references=_column(rows, "label"))
@@ -101,14 +112,22 @@ def _ranking(name: str) -> Compute:
         if wrong:
             raise ValueError(f'label {wrong.pop()!r} in a rank task; "1" is right and "0" is wrong')
         scores = [float(score) for score in predictions]
-        return _compute("ranking", name, predictions=scores, references=[int(label) for label in labels], groups=_column(rows, "group"))
+        return _compute(
+            "ranking",
+            name,
+            predictions=scores,
+            references=[int(label) for label in labels],
+            groups=_column(rows, "group"),
+        )
 
     return compute
 
 
 def _extract(name: str) -> Compute:
     def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-        return _compute("squad", name, predictions=list(predictions), references=[list(a["text"]) for a in _column(rows, "answers")])
+        return _compute(
+            "squad", name, predictions=list(predictions), references=[list(a["text"]) for a in _column(rows, "answers")]
+        )
 
     return compute
 

@@ -17,7 +17,9 @@ class _Labels(evaluate.Metric):
             description=type(self).__doc__ or "",
             citation="",
             inputs_description="predictions, references: one label per example",
-            features=datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")}),
+            features=datasets.Features(
+                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
+            ),
         )
 
 
@@ -29,14 +31,17 @@ class Accuracy(_Labels):
 
 
 class MacroF1(_Labels):
-    """Unweighted mean of the labels' F1, over the labels that occur in the references or in the predictions.
+    """Unweighted mean of the labels' F1, over the labels that occur in the references or in the
+    predictions.
 
-    A label that a task knows but that occurs in neither does not enter the mean. Source: Pedregosa et al. 2011 (scikit-learn's
-    ``f1_score(average="macro")`` with its default labels).
+    A label that a task knows but that occurs in neither does not enter the mean. Source: Pedregosa
+    et al. 2011 (scikit-learn's ``f1_score(average="macro")`` with its default labels).
     """
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         predicted = Counter(predictions)
         actual = Counter(references)
         right = Counter(p for p, r in zip(predictions, references, strict=True) if p == r)
-        return {"macro_f1": fmean(2 * right[label] / (predicted[label] + actual[label]) for label in predicted | actual)}
+        return {
+            "macro_f1": fmean(2 * right[label] / (predicted[label] + actual[label]) for label in predicted | actual)
+        }

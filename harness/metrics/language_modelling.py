@@ -11,8 +11,8 @@ import evaluate
 class Perplexity(evaluate.Metric):
     """Exponential of the mean negative log-likelihood per token, over the whole corpus.
 
-    Predictions are each text's sum of natural log-probabilities, references its number of predicted tokens. Raises ``ValueError``
-    where there is no token or the value is not a finite number.
+    Predictions are each text's sum of natural log-probabilities, references its number of predicted
+    tokens. Raises ``ValueError`` where there is no token or the value is not a finite number.
     """
 
     def _info(self) -> evaluate.MetricInfo:
@@ -20,7 +20,9 @@ class Perplexity(evaluate.Metric):
             description=type(self).__doc__ or "",
             citation="",
             inputs_description="predictions: sum of log-probabilities of each text; references: its number of tokens",
-            features=datasets.Features({"predictions": datasets.Value("float64"), "references": datasets.Value("int64")}),
+            features=datasets.Features(
+                {"predictions": datasets.Value("float64"), "references": datasets.Value("int64")}
+            ),
         )
 
     def _compute(self, predictions: list[float], references: list[int]) -> dict[str, float]:
@@ -29,5 +31,7 @@ class Perplexity(evaluate.Metric):
             raise ValueError("no text has a token, so there is no perplexity")
         surprise = -sum(predictions) / tokens
         if not surprise < 700:
-            raise ValueError(f"the mean negative log-likelihood per token is {surprise}; its exponential is not a finite number")
+            raise ValueError(
+                f"the mean negative log-likelihood per token is {surprise}; its exponential is not a finite number"
+            )
         return {"perplexity": math.exp(surprise)}

@@ -14,7 +14,8 @@ from harness.task import Row
 
 
 class Parts(NamedTuple):
-    """Of each unit: its id, a row that shows what it is, and what it adds to the sums over and under the line."""
+    """Of each unit: its id, a row that shows what it is, and what it adds to the sums over and
+    under the line."""
 
     units: list[str]
     rows: list[Row]
@@ -23,14 +24,18 @@ class Parts(NamedTuple):
 
 
 def parts(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> Parts | None:
-    """What every unit adds to a metric; None for a metric that is no ratio of sums (macro F1, say)."""
+    """What every unit adds to a metric; None for a metric that is no ratio of sums (macro F1,
+    say)."""
     if metric in _BY_QUESTION:
         return _by_question(metric, predictions, rows)
     if metric not in _BY_EXAMPLE:
         return None
     if metric == "skill_accuracy":
         sizes = Counter(row["skill"] for row in rows)  # skills weigh alike, however many questions test them
-        pairs = [((p == row["answer"]) / sizes[row["skill"]], 1 / sizes[row["skill"]]) for p, row in zip(predictions, rows, strict=True)]
+        pairs = [
+            ((p == row["answer"]) / sizes[row["skill"]], 1 / sizes[row["skill"]])
+            for p, row in zip(predictions, rows, strict=True)
+        ]
     else:
         pairs = [_BY_EXAMPLE[metric](p, row) for p, row in zip(predictions, rows, strict=True)]
     numerators, denominators = (list(map(float, column)) for column in zip(*pairs, strict=True))
@@ -38,7 +43,9 @@ def parts(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> Parts
 
 
 def _by_question(metric: str, predictions: Sequence[float], rows: Sequence[Row]) -> Parts:
-    found = questions_by_group([float(p) for p in predictions], [row["label"] == "1" for row in rows], [row["group"] for row in rows])
+    found = questions_by_group(
+        [float(p) for p in predictions], [row["label"] == "1" for row in rows], [row["group"] for row in rows]
+    )
     first = {}
     for row in rows:
         first.setdefault(row["group"], row)

@@ -1,8 +1,9 @@
 """Metrics of ranked candidates, where equal scores count as the mean over all their orders.
 
-A model that gives every candidate the same score has ranked nothing, yet the order of the WikiQA file alone makes MAP .64. So a
-tie is worth the exact mean over the orders of its members, in closed form (McSherry and Najork 2008, "Computing Information
-Retrieval Performance Measures Efficiently in the Presence of Tied Scores").
+A model that gives every candidate the same score has ranked nothing, yet the order of the WikiQA
+file alone makes MAP .64. So a tie is worth the exact mean over the orders of its members, in closed
+form (McSherry and Najork 2008, "Computing Information Retrieval Performance Measures Efficiently in
+the Presence of Tied Scores").
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Question(NamedTuple):
 
 
 def questions_by_group(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> dict[str, Question]:
-    """Questions by id that have at least one right candidate, made from one score, one truth and one question id per candidate."""
+    """Questions by id that have at least one right candidate, made from one score, one truth and
+    one question id per candidate."""
     found: dict[str, Question] = {}
     for value, truth, group in zip(scores, right, groups, strict=True):
         if math.isnan(value):
@@ -42,7 +44,8 @@ def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[s
 
 
 class _Tie(NamedTuple):
-    """Candidates of one score: how many (and how many right) stand above them, how many (and how many right) they are."""
+    """Candidates of one score: how many (and how many right) stand above them, how many (and how
+    many right) they are."""
 
     above: int
     right_above: int
@@ -61,10 +64,11 @@ def _ties(question: Question) -> Iterator[_Tie]:
 
 
 def average_precision(question: Question) -> float:
-    """Mean over the right candidates of the precision at their rank; the expected value where scores are equal.
+    """Mean over the right candidates of the precision at their rank; the expected value where
+    scores are equal.
 
-    At the i-th of the g places of a tie with r right members stands a right one with probability r / g, and then
-    (i - 1)(r - 1) / (g - 1) of the places before it are expected to be right.
+    At the i-th of the g places of a tie with r right members stands a right one with probability r
+    / g, and then (i - 1)(r - 1) / (g - 1) of the places before it are expected to be right.
     """
     total = 0.0
     for tie in _ties(question):
@@ -78,17 +82,20 @@ def average_precision(question: Question) -> float:
 def reciprocal_rank(question: Question) -> float:
     """One over the rank of the first right candidate; the expected value where scores are equal.
 
-    Of the C(g, r) ways to place the r right members of a tie of g, C(g - i, r - 1) have the first of them at place i.
+    Of the C(g, r) ways to place the r right members of a tie of g, C(g - i, r - 1) have the first
+    of them at place i.
     """
     tie = next(tie for tie in _ties(question) if tie.right)
     ways = math.comb(tie.size, tie.right)
     return math.fsum(
-        math.comb(tie.size - place, tie.right - 1) / ways / (tie.above + place) for place in range(1, tie.size - tie.right + 2)
+        math.comb(tie.size - place, tie.right - 1) / ways / (tie.above + place)
+        for place in range(1, tie.size - tie.right + 2)
     )
 
 
 class Ranking(evaluate.Metric):
-    """MAP and MRR over the questions with at least one right candidate (243 in the test split of WikiQA).
+    """MAP and MRR over the questions with at least one right candidate (243 in the test split of
+    WikiQA).
 
     Values: ``map``, ``mrr``. Source: Yang et al. 2015 (WikiQA), section 4.
     """
@@ -97,7 +104,9 @@ class Ranking(evaluate.Metric):
         return evaluate.MetricInfo(
             description=type(self).__doc__ or "",
             citation="",
-            inputs_description="predictions: score of each candidate; references: 1 right, 0 wrong; groups: its question's id",
+            inputs_description=(
+                "predictions: score of each candidate; references: 1 right, 0 wrong; groups: its question's id"
+            ),
             features=datasets.Features(
                 {
                     "predictions": datasets.Value("float64"),
@@ -112,10 +121,11 @@ class Ranking(evaluate.Metric):
 
 
 class Ranking237(Ranking):
-    """MAP and MRR over the questions with right and wrong candidates both (237 in the test split of WikiQA).
+    """MAP and MRR over the questions with right and wrong candidates both (237 in the test split of
+    WikiQA).
 
-    Where every candidate is right, every order is perfect. Values: ``map_237``, ``mrr_237``. Source: the set that papers on WikiQA
-    after Yang et al. 2015 mostly score.
+    Where every candidate is right, every order is perfect. Values: ``map_237``, ``mrr_237``.
+    Source: the set that papers on WikiQA after Yang et al. 2015 mostly score.
     """
 
     def _compute(self, predictions: list[float], references: list[int], groups: list[str]) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""Metrics of extracted answers, as in the official scripts of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016 and 2018)."""
+"""Metrics of extracted answers, as in the official scripts of SQuAD 1.1 and 2.0 (Rajpurkar et al.
+2016 and 2018)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def normalise(answer: str) -> str:
 
 
 def golds(answers: Sequence[str]) -> list[str]:
-    """Normalised answers that count, or [""] where there is none: a gold such as "." is dropped, as in the script of SQuAD 2.0."""
+    """Normalised answers that count, or [""] where there is none: a gold such as "." is dropped, as
+    in the script of SQuAD 2.0."""
     return [gold for gold in map(normalise, answers) if gold] or [""]
 
 
@@ -31,7 +33,8 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
 
 
 def f1(prediction: str, answers: Sequence[str]) -> float:
-    """Best F1 of words, as multisets, against one of the answers; 1 or 0 where either side is empty."""
+    """Best F1 of words, as multisets, against one of the answers; 1 or 0 where either side is
+    empty."""
     return max(_word_f1(normalise(prediction).split(), gold.split()) for gold in golds(answers))
 
 
@@ -44,15 +47,18 @@ def _word_f1(predicted: list[str], gold: list[str]) -> float:
 class Squad(evaluate.Metric):
     """Exact match and F1 over all questions. Values: ``exact_match``, ``f1``.
 
-    Differs from the script of SQuAD 1.1 only where a prediction or a gold answer is empty after normalisation (3 of its 10,570
-    development questions have such a gold, "."): there the rules of SQuAD 2.0 hold for both.
+    Differs from the script of SQuAD 1.1 only where a prediction or a gold answer is empty after
+    normalisation (3 of its 10,570 development questions have such a gold, "."): there the rules of
+    SQuAD 2.0 hold for both.
     """
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
             description=type(self).__doc__ or "",
             citation="",
-            inputs_description='predictions: one answer, "" for none; references: the gold answers of a question, empty for none',
+            inputs_description=(
+                'predictions: one answer, "" for none; references: the gold answers of a question, empty for none'
+            ),
             features=datasets.Features(
                 {
                     "predictions": datasets.Value("string"),
@@ -62,14 +68,19 @@ class Squad(evaluate.Metric):
         )
 
     def _compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-        return {"exact_match": fmean(map(exact_match, predictions, references)), "f1": fmean(map(f1, predictions, references))}
+        return {
+            "exact_match": fmean(map(exact_match, predictions, references)),
+            "f1": fmean(map(f1, predictions, references)),
+        }
 
 
 class Squad2(Squad):
-    """The values of :class:`Squad`, and those of answerable and unanswerable questions on their own.
+    """The values of :class:`Squad`, and those of answerable and unanswerable questions on their
+    own.
 
-    Values besides: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an answer (HasAns in the official script),
-    ``no_answer_accuracy`` over those without (NoAns). What has no question to stand on is left out.
+    Values besides: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an
+    answer (HasAns in the official script), ``no_answer_accuracy`` over those without (NoAns). What
+    has no question to stand on is left out.
     """
 
     def _compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:

@@ -13,7 +13,8 @@ SOLVED = 0.95
 
 
 class SkillAccuracy(evaluate.Metric):
-    """Mean over the skills of the share of right answers, and the share of skills that are solved. Source: Weston et al. 2015."""
+    """Mean over the skills of the share of right answers, and the share of skills that are solved.
+    Source: Weston et al. 2015."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

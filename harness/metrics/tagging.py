@@ -11,11 +11,13 @@ _PREFIXES = frozenset("BIESO")
 
 
 def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
-    """Spans (first word, word after the last, type) that the tags of one sentence mark, in IOB2 or BIOES.
+    """Spans (first word, word after the last, type) that the tags of one sentence mark, in IOB2 or
+    BIOES.
 
-    Malformed sequences are read, not refused: B and S always begin a span; I and E begin one where none is open or where the open
-    one has another type, and continue it otherwise; E and S close it. Source: conlleval (Tjong Kim Sang), with the E and S of its
-    later versions. Raises ``ValueError`` for a tag that is neither O nor a prefix B, I, E or S.
+    Malformed sequences are read, not refused: B and S always begin a span; I and E begin one where
+    none is open or where the open one has another type, and continue it otherwise; E and S close
+    it. Source: conlleval (Tjong Kim Sang), with the E and S of its later versions. Raises
+    ``ValueError`` for a tag that is neither O nor a prefix B, I, E or S.
     """
     found = set()
     start: int | None = None
@@ -62,9 +64,11 @@ class _Tags(evaluate.Metric):
 
 
 class SpanF1(_Tags):
-    """Precision, recall and F1 of spans over the whole corpus; a span is right when its two ends and its type are.
+    """Precision, recall and F1 of spans over the whole corpus; a span is right when its two ends
+    and its type are.
 
-    Values: ``span_f1``, ``span_precision``, ``span_recall``; each is 0 where its denominator is, as in conlleval. See :func:`spans`.
+    Values: ``span_f1``, ``span_precision``, ``span_recall``; each is 0 where its denominator is, as
+    in conlleval. See :func:`spans`.
     """
 
     def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
@@ -89,4 +93,7 @@ class TokenAccuracy(_Tags):
         words = sum(len(actual) for _, actual in pairs)
         if not words:
             raise ValueError("no sentence has a word, so there is no tag to score")
-        return {"token_accuracy": sum(p == r for predicted, actual in pairs for p, r in zip(predicted, actual, strict=True)) / words}
+        return {
+            "token_accuracy": sum(p == r for predicted, actual in pairs for p, r in zip(predicted, actual, strict=True))
+            / words
+        }

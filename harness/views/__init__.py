@@ -1,4 +1,5 @@
-"""Views: what an architecture reads. Each is fitted on the training texts only and encodes a text once, into flat arrays."""
+"""Views: what an architecture reads. Each is fitted on the training texts only and encodes a text
+once, into flat arrays."""
 
 from harness.views.base import Text, View, words_of
 

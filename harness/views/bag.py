@@ -30,7 +30,8 @@ def fnv1a(word: str) -> int:
 
 
 class BagBatch(NamedTuple):
-    """Inputs of B texts for ``nn.EmbeddingBag``: ``ids`` (N,), ``offsets`` (B,) where each text begins, ``lengths`` (B,) its inputs."""
+    """Inputs of B texts for ``nn.EmbeddingBag``: ``ids`` (N,), ``offsets`` (B,) where each text
+    begins, ``lengths`` (B,) its inputs."""
 
     ids: Tensor
     offsets: Tensor
@@ -39,9 +40,11 @@ class BagBatch(NamedTuple):
 
 @dataclass
 class Bag(View):
-    """Words and their n-grams of 2 to ``ngrams`` as rows of one table: the vocabulary, then ``buckets`` that n-grams are hashed into.
+    """Words and their n-grams of 2 to ``ngrams`` as rows of one table: the vocabulary, then
+    ``buckets`` that n-grams are hashed into.
 
-    A word seen less than ``min_count`` times in training is no input itself, but its n-grams are, as in fastText.
+    A word seen less than ``min_count`` times in training is no input itself, but its n-grams are,
+    as in fastText.
     """
 
     ngrams: int = 2
@@ -51,7 +54,9 @@ class Bag(View):
 
     def __post_init__(self) -> None:
         if self.ngrams < 1 or (self.ngrams > 1 and self.buckets < 1):
-            raise ValueError(f"ngrams={self.ngrams}, buckets={self.buckets}: n-grams start at 1, and from 2 on need buckets")
+            raise ValueError(
+                f"ngrams={self.ngrams}, buckets={self.buckets}: n-grams start at 1, and from 2 on need buckets"
+            )
 
     @property
     def width(self) -> int:
@@ -80,7 +85,8 @@ class Bag(View):
         return {"ids": Ragged(np.concatenate(found)[np.argsort(owner, kind="stable")], offsets)}
 
     def _ngrams(self, words: list[str], text: np.ndarray):
-        """For each n from 2: table rows of the n-grams that lie within one text, and the positions of their first words."""
+        """For each n from 2: table rows of the n-grams that lie within one text, and the positions
+        of their first words."""
         hashes = {word: fnv1a(word) for word in set(words)} if self.ngrams > 1 else {}
         word_hash = np.array([hashes[word] for word in words] if hashes else [], dtype=np.uint64)
         prime = np.uint64(FNV_PRIME)
@@ -95,7 +101,9 @@ class Bag(View):
 
     def collate(self, columns: Columns, rows: np.ndarray) -> BagBatch:
         ids = take(columns["ids"], rows)
-        return BagBatch(torch.from_numpy(ids.values).long(), torch.from_numpy(ids.offsets[:-1]), torch.from_numpy(ids.lengths))
+        return BagBatch(
+            torch.from_numpy(ids.values).long(), torch.from_numpy(ids.offsets[:-1]), torch.from_numpy(ids.lengths)
+        )
 
     def state(self) -> dict[str, Any]:
         return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
@@ -111,7 +119,8 @@ def letter_trigrams(word: str) -> list[str]:
 
 
 class TrigramBatch(NamedTuple):
-    """Distinct letter trigrams of B texts for ``nn.EmbeddingBag``: ``ids``, counts ``weights`` (N,), ``offsets``, ``lengths`` (B,)."""
+    """Distinct letter trigrams of B texts for ``nn.EmbeddingBag``: ``ids``, counts ``weights``
+    (N,), ``offsets``, ``lengths`` (B,)."""
 
     ids: Tensor
     offsets: Tensor
@@ -121,7 +130,8 @@ class TrigramBatch(NamedTuple):
 
 @dataclass
 class LetterTrigrams(View):
-    """How often each letter trigram occurs in the words, written ``#word#`` in lower case (Huang et al. 2013); new ones are left out."""
+    """How often each letter trigram occurs in the words, written ``#word#`` in lower case (Huang et
+    al. 2013); new ones are left out."""
 
     @property
     def width(self) -> int:
@@ -139,12 +149,17 @@ class LetterTrigrams(View):
         read = [words_of(text) for text in texts]
         numbers: dict[str, int] = {}
         flat = np.array([numbers.setdefault(word, len(numbers)) for words in read for word in words], dtype=np.int64)
-        spelt = Ragged.of(([self._ids[t] for t in letter_trigrams(word) if t in self._ids] for word in numbers), np.int64)
+        spelt = Ragged.of(
+            ([self._ids[t] for t in letter_trigrams(word) if t in self._ids] for word in numbers), np.int64
+        )
         found = take(spelt, flat)
         owner = np.repeat(np.repeat(np.arange(len(read)), [len(words) for words in read]), found.lengths)
         distinct, counts = np.unique(owner * self.width + found.values, return_counts=True)
         offsets = np.cumsum([0, *np.bincount(distinct // self.width, minlength=len(read))])
-        return {"ids": Ragged((distinct % self.width).astype(np.int32), offsets), "weights": Ragged(counts.astype(np.float32), offsets)}
+        return {
+            "ids": Ragged((distinct % self.width).astype(np.int32), offsets),
+            "weights": Ragged(counts.astype(np.float32), offsets),
+        }
 
     def lengths(self, columns: Columns) -> np.ndarray:
         return columns["ids"].lengths

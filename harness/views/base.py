@@ -20,7 +20,8 @@ WORD = re.compile(r"\w+(?:['’]\w+)?|[^\w\s]")
 
 
 def words_of(text: Text) -> list[str]:
-    """Words of a text: as given when it is tokenised, else letters-and-digits runs and single marks."""
+    """Words of a text: as given when it is tokenised, else letters-and-digits runs and single
+    marks."""
     return text if isinstance(text, list) else WORD.findall(text)
 
 
@@ -30,10 +31,12 @@ def plain(text: Text) -> str:
 
 
 class View(ABC):
-    """A way to read texts. Subclasses are dataclasses: their fields are the settings, everything else is fitted.
+    """A way to read texts. Subclasses are dataclasses: their fields are the settings, everything
+    else is fitted.
 
-    ``columns`` names the data column that this view reads instead of ``text`` (a tree, an audio file); ``embeds`` says that the model
-    puts word vectors into its batches; ``joins`` that two texts are read as one sequence.
+    ``columns`` names the data column that this view reads instead of ``text`` (a tree, an audio
+    file); ``embeds`` says that the model puts word vectors into its batches; ``joins`` that two
+    texts are read as one sequence.
     """
 
     column: ClassVar[str] = "text"
@@ -43,7 +46,8 @@ class View(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Size of one input vector, for a view that brings its own; number of rows of the table it indexes, otherwise."""
+        """Size of one input vector, for a view that brings its own; number of rows of the table it
+        indexes, otherwise."""
 
     @abstractmethod
     def fit(self, texts: Sequence[Any]) -> None:
@@ -55,7 +59,8 @@ class View(ABC):
 
     @abstractmethod
     def lengths(self, columns: Columns) -> np.ndarray:
-        """Number of units (words, characters, frames, ...) of each text: for buckets and for counting tokens."""
+        """Number of units (words, characters, frames, ...) of each text: for buckets and for
+        counting tokens."""
 
     @abstractmethod
     def collate(self, columns: Columns, rows: np.ndarray) -> Any:

@@ -14,13 +14,16 @@ from harness.batching import Columns, Ragged, mask_of
 from harness.views.base import Text, View, plain
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n"
-"""Letters, digits, marks and the line break of Zhang et al. 2015, section 2.2; they print 70 symbols, the hyphen twice."""
+"""Letters, digits, marks and the line break of Zhang et al. 2015, section 2.2; they print 70
+symbols, the hyphen twice."""
 
 
 class CharacterBatch(NamedTuple):
-    """Characters of B texts, T positions: ``ids`` (B, T), ``mask`` (B, T) true at the text, ``lengths`` (B,), ``vectors`` (B, T, alphabet).
+    """Characters of B texts, T positions: ``ids`` (B, T), ``mask`` (B, T) true at the text,
+    ``lengths`` (B,), ``vectors`` (B, T, alphabet).
 
-    Id 0 is padding, a blank or a character outside the alphabet: its vector is zero. Symbol k of the alphabet has id k + 1.
+    Id 0 is padding, a blank or a character outside the alphabet: its vector is zero. Symbol k of
+    the alphabet has id k + 1.
     """
 
     ids: Tensor
@@ -31,7 +34,8 @@ class CharacterBatch(NamedTuple):
 
 @dataclass
 class Characters(View):
-    """The first ``length`` characters, lower-cased, read backwards if ``reverse``; all of them when ``length`` is ``None``.
+    """The first ``length`` characters, lower-cased, read backwards if ``reverse``; all of them when
+    ``length`` is ``None``.
 
     With a ``length`` every batch has that many positions; without one, as many as its longest text.
     """

@@ -17,7 +17,8 @@ from harness.views.words import Vocabulary
 
 
 class FactBatch(NamedTuple):
-    """Facts of B stories: ``ids`` (B, S, T) of their words, ``mask`` (B, S, T) true at words, ``fact_mask`` (B, S) true at facts."""
+    """Facts of B stories: ``ids`` (B, S, T) of their words, ``mask`` (B, S, T) true at words,
+    ``fact_mask`` (B, S) true at facts."""
 
     ids: Tensor
     mask: Tensor
@@ -26,7 +27,8 @@ class FactBatch(NamedTuple):
 
 @dataclass
 class Facts(View):
-    """The newest ``most`` facts of a story, or its question as a story of one fact; lower-cased words, rare ones as in Words.
+    """The newest ``most`` facts of a story, or its question as a story of one fact; lower-cased
+    words, rare ones as in Words.
 
     A memory network has several word tables of its own, so the batch holds no vectors.
     """
@@ -42,10 +44,14 @@ class Facts(View):
 
     def read(self, facts: Sequence[Text]) -> list[list[str]]:
         """The words of each fact that is kept; a story without facts has one of one empty word."""
-        return [[word.lower() for word in words_of(fact)[: self.max_words]] or [""] for fact in facts[-self.most :]] or [[""]]
+        return [
+            [word.lower() for word in words_of(fact)[: self.max_words]] or [""] for fact in facts[-self.most :]
+        ] or [[""]]
 
     def fit(self, texts: Sequence[Sequence[Text]]) -> None:
-        self.vocabulary = Vocabulary.of((word for story in texts for fact in self.read(story) for word in fact), self.min_count)
+        self.vocabulary = Vocabulary.of(
+            (word for story in texts for fact in self.read(story) for word in fact), self.min_count
+        )
 
     def encode(self, texts: Sequence[Sequence[Text]]) -> Columns:
         stories = [self.read(story) for story in texts]

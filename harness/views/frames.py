@@ -29,7 +29,8 @@ _UNKNOWN_SIZE = 0x7FFFF000
 
 
 def decode(audio: Audio, rate: int) -> np.ndarray:
-    """Samples (n,) at ``rate`` per second, channels averaged; ``ValueError`` with the path of a damaged recording."""
+    """Samples (n,) at ``rate`` per second, channels averaged; ``ValueError`` with the path of a
+    damaged recording."""
     data = audio["bytes"] or b""
     declared = int.from_bytes(data[4:8], "little") + 8 if data[:4] == b"RIFF" else 0
     if len(data) < declared < _UNKNOWN_SIZE:  # libsndfile would read what there is without a word
@@ -48,7 +49,8 @@ def decode(audio: Audio, rate: int) -> np.ndarray:
 
 
 def mel_filters(mels: int, points: int, rate: int) -> np.ndarray:
-    """Triangles (mels, points // 2 + 1), evenly spaced from 0 to half the rate on the scale mel = 2595 log10(1 + Hz / 700)."""
+    """Triangles (mels, points // 2 + 1), evenly spaced from 0 to half the rate on the scale mel =
+    2595 log10(1 + Hz / 700)."""
     top = 2595 * np.log10(1 + rate / 2 / 700)
     edges = 700 * (10 ** (np.linspace(0, top, mels + 2) / 2595) - 1)
     frequency = np.arange(points // 2 + 1) * rate / points
@@ -58,13 +60,15 @@ def mel_filters(mels: int, points: int, rate: int) -> np.ndarray:
 
 
 def differences(frames: np.ndarray) -> np.ndarray:
-    """Slope of each feature over five frames, the outer ones repeated at the ends: (T, F) as ``frames``."""
+    """Slope of each feature over five frames, the outer ones repeated at the ends: (T, F) as
+    ``frames``."""
     padded = np.pad(frames, ((2, 2), (0, 0)), mode="edge")
     return (2 * (padded[4:] - padded[:-4]) + padded[3:-1] - padded[1:-3]) / 10
 
 
 class FrameBatch(NamedTuple):
-    """Frames of B recordings, T at most: ``vectors`` (B, T, F), ``mask`` (B, T) true at frames, ``lengths`` (B,)."""
+    """Frames of B recordings, T at most: ``vectors`` (B, T, F), ``mask`` (B, T) true at frames,
+    ``lengths`` (B,)."""
 
     vectors: Tensor
     mask: Tensor
@@ -73,10 +77,12 @@ class FrameBatch(NamedTuple):
 
 @dataclass
 class Frames(View):
-    """Log-mel filter bank, log ``energy`` and ``deltas`` rounds of differences, each with the training mean 0 and variance 1.
+    """Log-mel filter bank, log ``energy`` and ``deltas`` rounds of differences, each with the
+    training mean 0 and variance 1.
 
-    A window of ``window_ms`` every ``step_ms``: n samples give 1 + (n - window) // step frames, one where they do not fill a window. Then
-    ``stack`` frames are joined into one (the last repeated to fill it), so that fewer steps remain for a recurrent network.
+    A window of ``window_ms`` every ``step_ms``: n samples give 1 + (n - window) // step frames, one
+    where they do not fill a window. Then ``stack`` frames are joined into one (the last repeated to
+    fill it), so that fewer steps remain for a recurrent network.
     """
 
     rate: int = 8000
@@ -117,7 +123,11 @@ class Frames(View):
         frames, total, squares = 0, np.zeros(1), np.zeros(1)
         for audio in texts:
             features = self.features(audio).astype(np.float64)
-            frames, total, squares = frames + len(features), total + features.sum(axis=0), squares + (features**2).sum(axis=0)
+            frames, total, squares = (
+                frames + len(features),
+                total + features.sum(axis=0),
+                squares + (features**2).sum(axis=0),
+            )
         self.mean = total / frames
         # A band that never changes stays at 0 and is not divided by rounding errors.
         self.deviation = np.sqrt(np.maximum(squares / frames - self.mean**2, 1e-6))

@@ -19,8 +19,9 @@ def take(ragged: Ragged, rows: np.ndarray) -> Ragged:
 def pad_nested(units: Ragged, sizes: Ragged, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of groups of units (characters of words, words of sentences) as one array.
 
-    Row i of ``units`` holds all its groups' units, row i of ``sizes`` how many each group has. Returns the units (rows, most groups,
-    largest group) with 0 behind the short ones, a mask of that shape that is true at units, and the groups of each row (rows,).
+    Row i of ``units`` holds all its groups' units, row i of ``sizes`` how many each group has.
+    Returns the units (rows, most groups, largest group) with 0 behind the short ones, a mask of
+    that shape that is true at units, and the groups of each row (rows,).
     """
     inner, groups = sizes.pad(rows)
     starts = units.offsets[rows][:, None] + inner.cumsum(axis=1) - inner

@@ -17,8 +17,11 @@ from harness.views.gather import pad_nested
 from harness.views.words import Vocabulary
 
 _END = re.compile(r"([.!?]+)[\"'”’»)\]}]*\s+")
-_ABBREVIATION = re.compile(r"(?:^|[^\w.])(?:(?!i$)[a-z]|(?:[a-z]\.)+[a-z]|mrs?|ms|dr|prof|sen|rep|gov|gen|col|capt|lt|rev|st|mt|vs)$", re.I)
-"""An initial (but not the word I), initials with points, or a title before a name: the point behind it ends no sentence."""
+_ABBREVIATION = re.compile(
+    r"(?:^|[^\w.])(?:(?!i$)[a-z]|(?:[a-z]\.)+[a-z]|mrs?|ms|dr|prof|sen|rep|gov|gen|col|capt|lt|rev|st|mt|vs)$", re.I
+)
+"""An initial (but not the word I), initials with points, or a title before a name: the point behind
+it ends no sentence."""
 _OPENING = "\"'“‘«([{"
 _LONGEST_ABBREVIATION = 12
 _CLOSING_WORDS = frozenset(["''", "”", "’", "»", ")", "]", "}", "-RRB-", "-RSB-", "-RCB-", "-rrb-", "-rsb-", "-rcb-"])
@@ -33,7 +36,8 @@ def sentences_of(text: Text) -> list[list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """Cut behind . ! ? with closing quotes and brackets, where a blank and no small letter follow (any, in a text without capitals)."""
+    """Cut behind . ! ? with closing quotes and brackets, where a blank and no small letter follow
+    (any, in a text without capitals)."""
     no_capitals = text == text.lower()
     cuts = [0]
     for end in _END.finditer(text):
@@ -61,7 +65,8 @@ def _split_words(words: list[str]) -> list[list[str]]:
 
 
 class SentenceBatch(NamedTuple):
-    """Sentences of B documents: ``ids`` (B, S, T), ``mask`` (B, S, T) true at words, ``sentence_mask`` (B, S), ``vectors`` (B, S, T, D)."""
+    """Sentences of B documents: ``ids`` (B, S, T), ``mask`` (B, S, T) true at words,
+    ``sentence_mask`` (B, S), ``vectors`` (B, S, T, D)."""
 
     ids: Tensor
     mask: Tensor
@@ -71,7 +76,8 @@ class SentenceBatch(NamedTuple):
 
 @dataclass
 class Sentences(View):
-    """The first ``max_words`` words of the first ``max_sentences`` sentences; vocabulary as in :class:`~harness.views.words.Words`."""
+    """The first ``max_words`` words of the first ``max_sentences`` sentences; vocabulary as in
+    :class:`~harness.views.words.Words`."""
 
     lower: bool = True
     min_count: int = 2
@@ -89,7 +95,9 @@ class Sentences(View):
         return [[word.lower() for word in words] for words in sentences] if self.lower else sentences
 
     def fit(self, texts: Sequence[Text]) -> None:
-        self.vocabulary = Vocabulary.of((word for text in texts for words in self.read(text) for word in words), self.min_count)
+        self.vocabulary = Vocabulary.of(
+            (word for text in texts for words in self.read(text) for word in words), self.min_count
+        )
 
     def encode(self, texts: Sequence[Text]) -> Columns:
         read = [self.read(text) for text in texts]

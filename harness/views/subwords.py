@@ -29,9 +29,10 @@ _AT_ONCE = 1000
 class SubwordBatch(NamedTuple):
     """Pieces of B sequences, T at most, ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``.
 
-    ``ids``, ``mask`` (true at all but padding) and ``segments`` (1 in b and at its ``[SEP]``, else 0) are (B, T), ``lengths`` (B,).
-    ``firsts`` (B, W) are the positions of what an answer is given for, with ``word_mask`` (B, W): of a tokenised text the first piece
-    of each word, of a pair each piece of b (or the first piece of each of its words). Both are empty for one raw text.
+    ``ids``, ``mask`` (true at all but padding) and ``segments`` (1 in b and at its ``[SEP]``, else
+    0) are (B, T), ``lengths`` (B,). ``firsts`` (B, W) are the positions of what an answer is given
+    for, with ``word_mask`` (B, W): of a tokenised text the first piece of each word, of a pair each
+    piece of b (or the first piece of each of its words). Both are empty for one raw text.
     """
 
     ids: Tensor
@@ -44,10 +45,11 @@ class SubwordBatch(NamedTuple):
 
 @dataclass
 class Subwords(View):
-    """Word pieces of a vocabulary of ``size`` learnt on the training texts, or of a ``pretrained`` tokenizer.
+    """Word pieces of a vocabulary of ``size`` learnt on the training texts, or of a ``pretrained``
+    tokenizer.
 
-    ``pretrained`` is a folder or a name on the hub. A sequence has at most ``max_length`` pieces with ``[CLS]`` and ``[SEP]``.
-    ``lower`` is for a vocabulary of our own.
+    ``pretrained`` is a folder or a name on the hub. A sequence has at most ``max_length`` pieces
+    with ``[CLS]`` and ``[SEP]``. ``lower`` is for a vocabulary of our own.
     """
 
     size: int = 8000
@@ -72,10 +74,14 @@ class Subwords(View):
         try:
             loaded = AutoTokenizer.from_pretrained(source, use_fast=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
-            raise ValueError(f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}") from error
+            raise ValueError(
+                f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}"
+            ) from error
         special = [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
         if None in special:
-            raise ValueError(f"pretrained={source!r}: its tokenizer lacks one of padding, unknown, [CLS] and [SEP]: {special}")
+            raise ValueError(
+                f"pretrained={source!r}: its tokenizer lacks one of padding, unknown, [CLS] and [SEP]: {special}"
+            )
         tokenizer = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -88,7 +94,9 @@ class Subwords(View):
     def _encodings(self, texts: Sequence[Text]) -> Iterator[Encoding]:
         for begin in range(0, len(texts), _AT_ONCE):
             chunk = list(texts[begin : begin + _AT_ONCE])
-            yield from self.tokenizer.encode_batch(chunk, is_pretokenized=isinstance(chunk[0], list), add_special_tokens=False)
+            yield from self.tokenizer.encode_batch(
+                chunk, is_pretokenized=isinstance(chunk[0], list), add_special_tokens=False
+            )
 
     def encode(self, texts: Sequence[Text]) -> Columns:
         if not len(texts) or not isinstance(texts[0], list):
@@ -101,7 +109,8 @@ class Subwords(View):
         return {"ids": Ragged.of(ids), "firsts": Ragged.of(firsts)}
 
     def _by_word(self, encoding: Encoding, words: int) -> tuple[list[int], list[int]]:
-        """Pieces of a tokenised text and where each word begins; a word that normalisation takes away (a soft hyphen) is unknown."""
+        """Pieces of a tokenised text and where each word begins; a word that normalisation takes
+        away (a soft hyphen) is unknown."""
         pieces: list[int] = []
         begins: list[int] = []
         for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
@@ -123,8 +132,11 @@ class Subwords(View):
         batch = self._joined([(columns["ids"], lengths)], rows)
         return _answered(batch, *columns["firsts"].pad(rows), 1, lengths) if "firsts" in columns else batch
 
-    def collate_pair(self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer") -> SubwordBatch:
-        """``[CLS]`` a ``[SEP]`` b ``[SEP]``; too long a pair loses the end of the ``longer`` text, or of the ``second`` (a passage)."""
+    def collate_pair(
+        self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer"
+    ) -> SubwordBatch:
+        """``[CLS]`` a ``[SEP]`` b ``[SEP]``; too long a pair loses the end of the ``longer`` text,
+        or of the ``second`` (a passage)."""
         room = self.max_length - 3
         a, b = first["ids"].lengths[rows], second["ids"].lengths[rows]
         a = np.minimum(a, room if cut == "second" else np.maximum(room - b, -(-room // 2)))
@@ -152,9 +164,12 @@ class Subwords(View):
         return SubwordBatch(torch.from_numpy(ids), mask, torch.from_numpy(segments), torch.from_numpy(lengths))
 
     def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
-        """Character offsets at which each piece begins and ends, for copying an answer out of a raw text."""
+        """Character offsets at which each piece begins and ends, for copying an answer out of a raw
+        text."""
         offsets = [encoding.offsets[: self.max_length] for encoding in self._encodings(texts)]
-        return Ragged.of([start for start, _ in spans] for spans in offsets), Ragged.of([end for _, end in spans] for spans in offsets)
+        return Ragged.of([start for start, _ in spans] for spans in offsets), Ragged.of(
+            [end for _, end in spans] for spans in offsets
+        )
 
     def state(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer.to_str(), "special": self.special}
@@ -163,8 +178,11 @@ class Subwords(View):
         self._set(Tokenizer.from_str(state["tokenizer"]), state["special"])
 
 
-def _answered(batch: SubwordBatch, firsts: np.ndarray, count: np.ndarray, begin: int | np.ndarray, lengths: np.ndarray) -> SubwordBatch:
-    """The batch with ``count`` (B,) positions ``firsts`` (B, W) of a text that begins at ``begin``, less those cut off at ``lengths``."""
+def _answered(
+    batch: SubwordBatch, firsts: np.ndarray, count: np.ndarray, begin: int | np.ndarray, lengths: np.ndarray
+) -> SubwordBatch:
+    """The batch with ``count`` (B,) positions ``firsts`` (B, W) of a text that begins at ``begin``,
+    less those cut off at ``lengths``."""
     kept = (np.arange(firsts.shape[1]) < count[:, None]) & (firsts < lengths[:, None])
     kept = kept[:, : max(int(kept.sum(axis=1).max(initial=0)), 1)]
     positions = np.where(kept, firsts[:, : kept.shape[1]] + begin, 0)
@@ -174,8 +192,9 @@ def _answered(batch: SubwordBatch, firsts: np.ndarray, count: np.ndarray, begin:
 def _trained(texts: list[str], size: int, lower: bool) -> Tokenizer:
     """A word-piece tokenizer, the same at every call.
 
-    The trainer numbers the characters inside words in the order of a randomly seeded hash table, and breaks ties by number. Naming those
-    pieces beforehand fixes the order; the vocabulary then moves into a tokenizer that knows them as ordinary pieces.
+    The trainer numbers the characters inside words in the order of a randomly seeded hash table,
+    and breaks ties by number. Naming those pieces beforehand fixes the order; the vocabulary then
+    moves into a tokenizer that knows them as ordinary pieces.
     """
     learner = _tokenizer(WordPiece(unk_token="[UNK]"), lower)
     counts = Counter(c for text in texts for c in learner.normalizer.normalize_str(text) if not c.isspace())

@@ -18,13 +18,16 @@ from harness.views.words import Vocabulary
 
 ABSENT = -1
 _TOKEN = re.compile(r"\([^() ]*|\)|[^() ]+")
-"""An opening bracket with its label, a closing one, or a word. Only the ASCII space separates: words of the SST hold no-break spaces."""
+"""An opening bracket with its label, a closing one, or a word. Only the ASCII space separates:
+words of the SST hold no-break spaces."""
 
 
 class Tree(NamedTuple):
-    """Nodes of one tree, children before parents, the root last: ``left`` and ``right`` child, ``height`` and ``label`` of each.
+    """Nodes of one tree, children before parents, the root last: ``left`` and ``right`` child,
+    ``height`` and ``label`` of each.
 
-    Leaves have height 0, the children -1 and, in their order, the ``words``; a label is -1 where the bracket has no number.
+    Leaves have height 0, the children -1 and, in their order, the ``words``; a label is -1 where
+    the bracket has no number.
     """
 
     words: list[str]
@@ -35,7 +38,8 @@ class Tree(NamedTuple):
 
 
 def parse(brackets: str) -> Tree:
-    """The tree of ``(3 (2 a) (4 fine))``, a node with one child being that child with the upper label; ``ValueError`` if malformed."""
+    """The tree of ``(3 (2 a) (4 fine))``, a node with one child being that child with the upper
+    label; ``ValueError`` if malformed."""
     tree = Tree([], [], [], [], [])
 
     def add(left: int, right: int, height: int, label: int) -> int:
@@ -65,15 +69,19 @@ def parse(brackets: str) -> Tree:
                 raise ValueError(f"a node has {len(nodes)} children; a word, one or two nodes are expected")
             children[-1].append(node)
     if open_labels or len(children[0]) != 1:
-        raise ValueError("a bracket is not closed" if open_labels else f"{len(children[0])} roots where one is expected")
+        raise ValueError(
+            "a bracket is not closed" if open_labels else f"{len(children[0])} roots where one is expected"
+        )
     return tree
 
 
 class Level(NamedTuple):
-    """Nodes of one height, ``parents`` (n,), and where their ``left`` and ``right`` children (n,) stand among the open nodes.
+    """Nodes of one height, ``parents`` (n,), and where their ``left`` and ``right`` children (n,)
+    stand among the open nodes.
 
-    Open are the nodes whose parent is still to come: at first the leaves, after a level its parents and behind them those that stand
-    at ``staying`` (m,). A recursion that carries the open nodes alone need not copy the states of all nodes at each level.
+    Open are the nodes whose parent is still to come: at first the leaves, after a level its parents
+    and behind them those that stand at ``staying`` (m,). A recursion that carries the open nodes
+    alone need not copy the states of all nodes at each level.
     """
 
     parents: Tensor
@@ -83,10 +91,12 @@ class Level(NamedTuple):
 
 
 class TreeBatch(NamedTuple):
-    """Trees of B texts, L leaves and N nodes in all; nodes are numbered over the batch, text after text, children before parents.
+    """Trees of B texts, L leaves and N nodes in all; nodes are numbered over the batch, text after
+    text, children before parents.
 
-    ``ids`` (L,) words of the leaves, ``leaf_nodes`` (L,) their nodes, ``levels`` one for each height from 1, ``labels`` (N,) -1 where
-    absent, ``roots`` (B,), ``node_text`` (N,) the text each node belongs to, ``lengths`` (B,) leaves of each text, ``vectors`` (L, D).
+    ``ids`` (L,) words of the leaves, ``leaf_nodes`` (L,) their nodes, ``levels`` one for each
+    height from 1, ``labels`` (N,) -1 where absent, ``roots`` (B,), ``node_text`` (N,) the text each
+    node belongs to, ``lengths`` (B,) leaves of each text, ``vectors`` (L, D).
     """
 
     ids: Tensor
@@ -100,7 +110,8 @@ class TreeBatch(NamedTuple):
 
 
 def _schedule(by_height: list[np.ndarray], left: np.ndarray, right: np.ndarray) -> Iterator[Level]:
-    """The levels of the nodes of each height, leaves first, whose children are ``left`` and ``right`` (N,)."""
+    """The levels of the nodes of each height, leaves first, whose children are ``left`` and
+    ``right`` (N,)."""
     place, open_nodes = np.empty(len(left), dtype=np.int64), by_height[0]
     for parents in by_height[1:]:
         place[open_nodes] = np.arange(len(open_nodes))
@@ -139,7 +150,9 @@ class Trees(View):
 
     def encode(self, texts: Sequence[str]) -> Columns:
         trees = self.read(texts)
-        columns: Columns = {name: Ragged.of(getattr(tree, name) for tree in trees) for name in ("left", "right", "height", "label")}
+        columns: Columns = {
+            name: Ragged.of(getattr(tree, name) for tree in trees) for name in ("left", "right", "height", "label")
+        }
         return columns | {"ids": Ragged.of(self.vocabulary.ids(tree.words) for tree in trees)}
 
     def lengths(self, columns: Columns) -> np.ndarray:

@@ -19,7 +19,8 @@ PAD, UNKNOWN = 0, 1
 
 
 class Vocabulary:
-    """Words by falling frequency in the training texts, ``counts`` beside them; 0 is padding and 1 every other word."""
+    """Words by falling frequency in the training texts, ``counts`` beside them; 0 is padding and 1
+    every other word."""
 
     def __init__(self, words: Sequence[str], counts: Sequence[int]):
         self.words = list(words)
@@ -43,10 +44,12 @@ class Vocabulary:
 
 
 class WordBatch(NamedTuple):
-    """Words of B texts, T at most: ``ids`` (B, T), ``mask`` (B, T) true at words, ``lengths`` (B,), and their ``vectors`` (B, T, D).
+    """Words of B texts, T at most: ``ids`` (B, T), ``mask`` (B, T) true at words, ``lengths`` (B,),
+    and their ``vectors`` (B, T, D).
 
-    ``static`` (B, T, D) are the untouched copies of tuned vectors, for an architecture that asks for both. ``spellings`` (B, T) number
-    the words by their letters: unknown words share one id, but two of them are the same word only if their spelling is (0 at padding).
+    ``static`` (B, T, D) are the untouched copies of tuned vectors, for an architecture that asks
+    for both. ``spellings`` (B, T) number the words by their letters: unknown words share one id,
+    but two of them are the same word only if their spelling is (0 at padding).
     """
 
     ids: Tensor
@@ -63,7 +66,8 @@ def spelling(word: str) -> int:
 
 
 class _Numbers(dict[str, int]):
-    """Words in the order in which they were first asked for, and their places: what a word is worth is found once, not each time."""
+    """Words in the order in which they were first asked for, and their places: what a word is worth
+    is found once, not each time."""
 
     def __missing__(self, word: str) -> int:
         self[word] = place = len(self)
@@ -72,9 +76,11 @@ class _Numbers(dict[str, int]):
 
 @dataclass
 class Words(View):
-    """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown word; cut after ``max_length``.
+    """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown
+    word; cut after ``max_length``.
 
-    A view that reads other words overrides ``split`` (a text's words) or ``form`` (what a word counts as), of which the rest is made.
+    A view that reads other words overrides ``split`` (a text's words) or ``form`` (what a word
+    counts as), of which the rest is made.
     """
 
     lower: bool = True
@@ -126,7 +132,8 @@ class Words(View):
         )
 
     def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
-        """Character offsets at which each word begins and ends, for copying an answer out of a raw text."""
+        """Character offsets at which each word begins and ends, for copying an answer out of a raw
+        text."""
         found = [[m.span() for m in WORD.finditer(text)][: self.max_length] or [(0, 0)] for text in texts]
         return Ragged.of([s for s, _ in spans] for spans in found), Ragged.of([e for _, e in spans] for spans in found)
 

@@ -17,7 +17,8 @@ from harness.views.words import UNKNOWN, Vocabulary, Words
 
 
 class WordCharacterBatch(NamedTuple):
-    """A :class:`~harness.views.words.WordBatch` with the words' ``characters`` (B, T, C), ``character_mask`` (B, T, C) true at them."""
+    """A :class:`~harness.views.words.WordBatch` with the words' ``characters`` (B, T, C),
+    ``character_mask`` (B, T, C) true at them."""
 
     ids: Tensor
     mask: Tensor
@@ -31,7 +32,8 @@ class WordCharacterBatch(NamedTuple):
 
 @dataclass
 class WordsAndCharacters(Words):
-    """Words as in :class:`Words`, beside the first ``word_length`` characters of each in their case; 0 is padding, 1 a new character."""
+    """Words as in :class:`Words`, beside the first ``word_length`` characters of each in their
+    case; 0 is padding, 1 a new character."""
 
     word_length: int = 30
 
@@ -45,10 +47,13 @@ class WordsAndCharacters(Words):
 
     def fit(self, texts: Sequence[Text]) -> None:
         super().fit(texts)
-        self.characters = Vocabulary.of((c for text in texts for word in self._spellings(text) for c in word), min_count=1)
+        self.characters = Vocabulary.of(
+            (c for text in texts for word in self._spellings(text) for c in word), min_count=1
+        )
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        # An empty word gets the unknown character, so that every real word has one for a network to read.
+        # An empty word gets the unknown character, so that every real word has one for a network to
+        # read.
         spelt = [[self.characters.ids(word) or [UNKNOWN] for word in self._spellings(text)] for text in texts]
         characters = Ragged.of([id for word in words for id in word] for words in spelt)
         word_lengths = Ragged.of([len(word) for word in words] for words in spelt)

@@ -1,7 +1,9 @@
-"""Questions with candidate sentences, where the right one says it in other words: the mini tier of WikiQA.
+"""Questions with candidate sentences, where the right one says it in other words: the mini tier of
+WikiQA.
 
-A right candidate tells of the same action on the same thing, mostly by the synonym of each; wrong ones repeat words of the
-question, but one of action and thing is another. Counting shared words thus ranks the wrong ones first.
+A right candidate tells of the same action on the same thing, mostly by the synonym of each; wrong
+ones repeat words of the question, but one of action and thing is another. Counting shared words
+thus ranks the wrong ones first.
 """
 
 from __future__ import annotations
@@ -12,8 +14,21 @@ from zlib import crc32
 
 from harness.task import Row, Split
 
-ACTIONS = (("bought", "purchased"), ("built", "constructed"), ("repaired", "mended"), ("found", "discovered"), ("painted", "coloured"))
-THINGS = (("car", "automobile"), ("ship", "vessel"), ("house", "home"), ("shop", "store"), ("road", "street"), ("coat", "jacket"))
+ACTIONS = (
+    ("bought", "purchased"),
+    ("built", "constructed"),
+    ("repaired", "mended"),
+    ("found", "discovered"),
+    ("painted", "coloured"),
+)
+THINGS = (
+    ("car", "automobile"),
+    ("ship", "vessel"),
+    ("house", "home"),
+    ("shop", "store"),
+    ("road", "street"),
+    ("coat", "jacket"),
+)
 PERSONS = ("farmer", "lawyer", "queen", "monk", "soldier", "merchant", "teacher", "sailor")
 HELD_OUT_PERSONS = ("baron", "clerk")
 TIMES = ("in spring", "last year", "in March", "on Sunday", "after the war")
@@ -35,8 +50,11 @@ def _candidate(random: Random, split: Split, action: str, thing: str) -> str:
     return sentence
 
 
-def _group(random: Random, split: Split, action: int, thing: int, right: int, told: set[str]) -> tuple[str, list[tuple[str, str]]]:
-    """A question and 5 to 8 candidates that were not ``told`` before, with their labels; ``right`` of them are right."""
+def _group(
+    random: Random, split: Split, action: int, thing: int, right: int, told: set[str]
+) -> tuple[str, list[tuple[str, str]]]:
+    """A question and 5 to 8 candidates that were not ``told`` before, with their labels; ``right``
+    of them are right."""
     asked_action, asked_thing = random.randrange(2), random.randrange(2)
     question = f"Who {ACTIONS[action][asked_action]} the {THINGS[thing][asked_thing]}?"
     candidates: dict[str, str] = {}
@@ -66,13 +84,15 @@ def _group(random: Random, split: Split, action: int, thing: int, right: int, to
 
 
 def _topics(split: Split) -> list[tuple[int, int]]:
-    """Actions on things that this split asks for: each action and each thing occurs in train, each pair in one split."""
+    """Actions on things that this split asks for: each action and each thing occurs in train, each
+    pair in one split."""
     remainders = {"train": (0, 1, 2), "dev": (3,), "test": (4,)}[split]
     return [(a, t) for a in range(len(ACTIONS)) for t in range(len(THINGS)) if (a + 2 * t) % 5 in remainders]
 
 
 def rows(split: Split) -> Iterator[Row]:
-    """Rows with ``first`` (question), ``second`` (candidate), ``label`` ("1" right, "0" wrong) and ``group``."""
+    """Rows with ``first`` (question), ``second`` (candidate), ``label`` ("1" right, "0" wrong) and
+    ``group``."""
     random = Random(f"answers {split}")
     told: set[str] = set()
     for group in range(GROUPS[split]):

@@ -1,9 +1,11 @@
 """Pairs of sentences where roles, word classes and negation decide together: the mini tier of SNLI.
 
-Each hypothesis comes three times: after a premise that says the same in narrower words, after one that leaves it open (a wider
-noun, or another action) and after one in which the roles are exchanged. The first entails it, the second is neutral, the third
-contradicts it; if the hypothesis is negated, the first contradicts and the third entails. As many words differ in all three,
-so neither the hypothesis alone nor the overlap tells the label. As in SNLI, both sentences are about one scene with one doer.
+Each hypothesis comes three times: after a premise that says the same in narrower words, after one
+that leaves it open (a wider noun, or another action) and after one in which the roles are
+exchanged. The first entails it, the second is neutral, the third contradicts it; if the hypothesis
+is negated, the first contradicts and the third entails. As many words differ in all three, so
+neither the hypothesis alone nor the overlap tells the label. As in SNLI, both sentences are about
+one scene with one doer.
 """
 
 from __future__ import annotations
@@ -32,18 +34,25 @@ VERBS = (
 )
 SCENES = ("", "", " in the park", " at night", " near the house")
 HELD_OUT_SCENES = (" on the beach", " after lunch")
-LABELS = {"narrower": ("entailment", "contradiction"), "open": ("neutral", "neutral"), "exchanged": ("contradiction", "entailment")}
+LABELS = {
+    "narrower": ("entailment", "contradiction"),
+    "open": ("neutral", "neutral"),
+    "exchanged": ("contradiction", "entailment"),
+}
 SIZES = {"train": 800, "dev": 200, "test": 200}
 
 
-def _premise(random: Random, relation: str, doer: str, other: str, action: int, word: int, changes: int, scene: str) -> str:
-    """A premise in which ``changes`` of the words doer, other and verb differ from the hypothesis."""
+def _premise(
+    random: Random, relation: str, doer: str, other: str, action: int, word: int, changes: int, scene: str
+) -> str:
+    """A premise in which ``changes`` of the words doer, other and verb differ from the
+    hypothesis."""
     nouns = [doer, other]
     verb = VERBS[action][word][0]
     (key,) = random.choices((0, 1, "verb"), (2, 2, 6))
     changed = [key, random.choice([slot for slot in (0, 1, "verb") if slot != key])][:changes]
-    # At most one noun becomes wider, so that the other still says who is meant; exchanged pairs have wide nouns
-    # too, or a wide noun alone would mean neutral.
+    # At most one noun becomes wider, so that the other still says who is meant; exchanged pairs
+    # have wide nouns too, or a wide noun alone would mean neutral.
     widen = relation == "open" or (relation == "exchanged" and random.random() < 0.75)
     for slot in changed:
         if slot != "verb":
@@ -64,7 +73,8 @@ def _home(text: str) -> str:
 
 
 def rows(split: Split) -> Iterator[Row]:
-    """Rows with ``first`` (premise), ``second`` (hypothesis) and ``label``; as many of each label."""
+    """Rows with ``first`` (premise), ``second`` (hypothesis) and ``label``; as many of each
+    label."""
     random = Random(f"inference {split}")
     found: dict[tuple[str, str], str] = {}
     while len(found) < SIZES[split] // 3 * 3:

@@ -1,8 +1,10 @@
-"""Short passages with facts about several persons, and a question about one: the mini tier of SQuAD.
+"""Short passages with facts about several persons, and a question about one: the mini tier of
+SQuAD.
 
-The places of dev and test and some of their persons never occur in train: an answer has to be copied. The same relation is
-told of several persons, often in one sentence, so the sentence with the most words of the question does not give the answer.
-A fifth of the questions chain two facts ("Where does the baker live?": who is the baker, where does she live).
+The places of dev and test and some of their persons never occur in train: an answer has to be
+copied. The same relation is told of several persons, often in one sentence, so the sentence with
+the most words of the question does not give the answer. A fifth of the questions chain two facts
+("Where does the baker live?": who is the baker, where does she live).
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from harness.task import Row, Split
 PERSONS = ("Anna", "Ben", "Carla", "David", "Emma", "Frank", "Gina", "Henry")
 HELD_OUT_PERSONS = ("Mona", "Nils", "Olga", "Piet")
 PLACES = tuple(
-    a + b for a, b in product(("Vel", "Tar", "Kos", "Mir", "Dun", "Hol", "Bre", "Sal"), ("mar", "sund", "by", "ford", "ten", "wick"))
+    a + b
+    for a, b in product(
+        ("Vel", "Tar", "Kos", "Mir", "Dun", "Hol", "Bre", "Sal"), ("mar", "sund", "by", "ford", "ten", "wick")
+    )
 )
 JOBS = ("baker", "painter", "nurse", "farmer", "teacher", "pilot")
 THINGS = ("coins", "books", "goats")
@@ -41,7 +46,9 @@ class Fact:
     def predicate(self, mark: str = "") -> str:
         """The fact without its person; the value in brackets if ``mark`` is "value"."""
         value = f"[{self.value}]" if mark == "value" else self.value
-        return {"home": f"lives in {value}", "job": f"works as a {value}"}.get(self.relation, f"has {value} {self.relation}")
+        return {"home": f"lives in {value}", "job": f"works as a {value}"}.get(
+            self.relation, f"has {value} {self.relation}"
+        )
 
     def clause(self, mark: str = "") -> str:
         """The fact in the usual order."""
@@ -67,7 +74,11 @@ def _facts(random: Random, split: Split) -> list[Fact]:
     things = random.sample(THINGS, 2)
     facts = []
     for person, place, job, number in zip(persons, places, random.sample(JOBS, 3), numbers, strict=True):
-        facts += [Fact(person, "home", place), Fact(person, "job", job), Fact(person, random.choice(things), str(number))]
+        facts += [
+            Fact(person, "home", place),
+            Fact(person, "job", job),
+            Fact(person, random.choice(things), str(number)),
+        ]
     return facts
 
 
@@ -77,7 +88,8 @@ def _rivals(facts: list[Fact], asked: Fact) -> list[Fact]:
 
 
 def _question(random: Random, facts: list[Fact]) -> tuple[str, Fact, str]:
-    """A question with the fact that answers it, and which side of the fact is the answer: its value or its person."""
+    """A question with the fact that answers it, and which side of the fact is the answer: its value
+    or its person."""
     asked = random.choice([fact for fact in facts if _rivals(facts, fact)])
     if asked.relation == "job":
         return f"Who works as a {asked.value}?", asked, "person"
@@ -114,7 +126,8 @@ def _example(random: Random, split: Split, unanswerable: bool) -> tuple[str, str
     question, asked, side = _question(random, facts)
     chained = question.startswith("Where does the ")
     own = [fact for fact in facts if fact.person == asked.person and fact != asked]
-    # Without an answer the passage still speaks of the person and tells the relation of another one.
+    # Without an answer the passage still speaks of the person and tells the relation of another
+    # one.
     if unanswerable and random.random() < 1 / 3:
         needed = [random.choice(own)]
         facts.remove(asked)
@@ -131,7 +144,8 @@ def _example(random: Random, split: Split, unanswerable: bool) -> tuple[str, str
 
 
 def rows(split: Split, unanswerable: bool) -> Iterator[Row]:
-    """Rows with ``passage``, ``question`` and ``answers``; with ``unanswerable`` a third have no answer (both lists empty)."""
+    """Rows with ``passage``, ``question`` and ``answers``; with ``unanswerable`` a third have no
+    answer (both lists empty)."""
     random = Random(f"reading {split} {unanswerable}")
     seen: set[str] = set()
     while len(seen) < SIZES[split]:

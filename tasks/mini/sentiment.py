@@ -1,9 +1,9 @@
 """Sentiment sentences with trees, where order and scope decide: the mini tier of SST.
 
-A sentence is composed like its tree: a negator turns a sentiment into a mild one of the other sign, an intensifier makes it
-strong, after "but" only what follows counts, and elsewhere the stronger part wins. Every contrast comes with its mirror image
-(the same words in another order, with another label), and negators stand before good and bad words alike: a bag of words is
-at chance on both.
+A sentence is composed like its tree: a negator turns a sentiment into a mild one of the other sign,
+an intensifier makes it strong, after "but" only what follows counts, and elsewhere the stronger
+part wins. Every contrast comes with its mirror image (the same words in another order, with another
+label), and negators stand before good and bad words alike: a bag of words is at chance on both.
 """
 
 from __future__ import annotations
@@ -24,13 +24,21 @@ ADJECTIVES = {
     -1: ("bad", "dull", "slow", "weak", "silly", "tired"),
     -2: ("awful", "terrible", "dreadful", "horrible"),
 }
-VERBS = {2: ("love", "adore"), 1: ("like", "enjoy"), 0: ("watch", "discuss"), -1: ("dislike", "regret"), -2: ("hate", "detest")}
+VERBS = {
+    2: ("love", "adore"),
+    1: ("like", "enjoy"),
+    0: ("watch", "discuss"),
+    -1: ("dislike", "regret"),
+    -2: ("hate", "detest"),
+}
 NEGATORS = ("not", "never")
 INTENSIFIERS = ("very", "really")
 NOUNS = ("film", "plot", "story", "acting", "cast", "music", "script", "dialogue", "ending", "direction")
 HELD_OUT_NOUNS = ("finale", "soundtrack", "sequel")
 VIEWERS = ("we", "critics", "viewers", "people")
-LEXICON = {word: value for words_by_value in (ADJECTIVES, VERBS) for value, words in words_by_value.items() for word in words}
+LEXICON = {
+    word: value for words_by_value in (ADJECTIVES, VERBS) for value, words in words_by_value.items() for word in words
+}
 
 # Sentences per kind; a neutral sentence is a plain or negated one, a contrast adds two.
 SIZES = {
@@ -115,7 +123,9 @@ def _contrast(random: Random, split: Split) -> list[Phrase]:
     if random.random() < 0.35:
         one, other = _adjective_phrase(random, first, first_negated), _adjective_phrase(random, second, second_negated)
         noun = _noun(random, split)
-        return [_branch("a", compose(compose(a, _branch("but", b)), leaf(noun))) for a, b in ((one, other), (other, one))]
+        return [
+            _branch("a", compose(compose(a, _branch("but", b)), leaf(noun))) for a, b in ((one, other), (other, one))
+        ]
     one, other = _clause(random, split, first, first_negated), _clause(random, split, second, second_negated)
     return [compose(a, _branch("but", b)) for a, b in ((one, other), (other, one))]
 
@@ -158,7 +168,8 @@ def _corpus(split: Split) -> Iterator[Phrase]:
 
 
 def rows(split: Split, fine: bool) -> Iterator[Row]:
-    """Rows with ``text`` (words), ``label`` and ``tree``; five labels if ``fine``, else two and no neutral sentence."""
+    """Rows with ``text`` (words), ``label`` and ``tree``; five labels if ``fine``, else two and no
+    neutral sentence."""
     for number, phrase in enumerate(_corpus(split)):
         if fine or phrase.value:
             label = LABELS[phrase.value + 2] if fine else "positive" if phrase.value > 0 else "negative"

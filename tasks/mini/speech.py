@@ -1,9 +1,11 @@
-"""Spoken digits and spelled sequences from a small formant synthesiser: the mini tier of FSDD and AN4.
+"""Spoken digits and spelled sequences from a small formant synthesiser: the mini tier of FSDD and
+AN4.
 
-A pulse train at the voice's pitch goes through three resonators one after the other, noise through three side by side (Klatt
-1980, "Software for a cascade/parallel formant synthesizer"); a word is a sequence of phones, each with loudness and formants. Voices
-differ in pitch, formants (length of the vocal tract) and speed. The arithmetic is integer, or single additions and
-multiplications of rounded constants, so the samples are the same on every machine.
+A pulse train at the voice's pitch goes through three resonators one after the other, noise through
+three side by side (Klatt 1980, "Software for a cascade/parallel formant synthesizer"); a word is a
+sequence of phones, each with loudness and formants. Voices differ in pitch, formants (length of the
+vocal tract) and speed. The arithmetic is integer, or single additions and multiplications of
+rounded constants, so the samples are the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ FRAME = 40  # samples for which the synthesiser's settings stay: 5 ms
 
 
 class Phone(NamedTuple):
-    """Length in ms, loudness of pulses and of noise (0 to 100), three formants in Hz at the start and at the end, those of the noise."""
+    """Length in ms, loudness of pulses and of noise (0 to 100), three formants in Hz at the start
+    and at the end, those of the noise."""
 
     length: int
     voice: int
@@ -106,13 +109,15 @@ VOICES = {
 UNSEEN = {"train": ("adam", "bela", "cora", "dora", "egon"), "dev": ("fred",), "test": ("gerd", "hana")}
 SIZES = {"train": 200, "dev": 60, "test": 60}
 
-# Bandwidths of 80, 110 and 160 Hz as pole radii; cosines by Hz. Rounded, so that no maths library shows in the last digits.
+# Bandwidths of 80, 110 and 160 Hz as pole radii; cosines by Hz. Rounded, so that no maths library
+# shows in the last digits.
 _RADII = np.array([round(math.exp(-math.pi * width / RATE), 9) for width in (80, 110, 160)])
 _COSINES = np.array([round(math.cos(2 * math.pi * hertz / RATE), 9) for hertz in range(RATE // 2)])
 
 
 def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
-    """Pitch, loudness of pulses and noise, formants of pulses and of noise of a word by frame: (frames, 9), integers."""
+    """Pitch, loudness of pulses and noise, formants of pulses and of noise of a word by frame:
+    (frames, 9), integers."""
     pitch = voice.pitch * random.randint(92, 108) // 100
     formants = voice.formants * random.randint(97, 103)
     length = voice.length * random.randint(88, 114)
@@ -135,16 +140,21 @@ def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
 def _synthesise(settings: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     """Samples of each word, all words computed side by side."""
     longest = max(map(len, settings))
-    frames = np.stack([np.pad(s, ((0, longest - len(s)), (0, 0)), mode="edge") for s in settings], axis=1)  # (frames, words, 9)
+    frames = np.stack(
+        [np.pad(s, ((0, longest - len(s)), (0, 0)), mode="edge") for s in settings], axis=1
+    )  # (frames, words, 9)
     pitch, loudness, breath = (np.repeat(frames[..., k], FRAME, axis=0) for k in range(3))
     periods = np.cumsum(pitch, axis=0) // RATE
     pulses = np.diff(periods, axis=0, prepend=0)
     # RandomState's stream is frozen, unlike that of numpy's newer generators.
     noise = np.random.RandomState(seed).random_sample(pulses.shape) - 0.5
     voiced, hissed = pulses * loudness, noise * breath
-    first, hiss_first = (2 * _RADII[:, None] * _COSINES[frames[..., k : k + 3]].transpose(0, 2, 1) for k in (3, 6))  # (frames, 3, words)
+    first, hiss_first = (
+        2 * _RADII[:, None] * _COSINES[frames[..., k : k + 3]].transpose(0, 2, 1) for k in (3, 6)
+    )  # (frames, 3, words)
     second = -(_RADII**2)[:, None]
-    # One after the other, resonators pass 0 Hz unchanged; side by side, each is about as loud at its own frequency.
+    # One after the other, resonators pass 0 Hz unchanged; side by side, each is about as loud at
+    # its own frequency.
     gain, hiss_gain = 1 - first - second, 1 - _RADII[:, None]
     samples = np.empty_like(voiced)
     # Of each resonator, the last outputs and the ones before.
@@ -161,7 +171,8 @@ def _synthesise(settings: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
 
 
 def _wav(random: Random, words: Sequence[np.ndarray], seed: int) -> bytes:
-    """A 16-bit mono WAV file of the words with pauses, at some loudness, in some background noise."""
+    """A 16-bit mono WAV file of the words with pauses, at some loudness, in some background
+    noise."""
     pause = [np.zeros(RATE * random.randint(60, 100) // 1000) for _ in range(2)]
     parts = [pause[0]]
     for word in words:
@@ -182,14 +193,19 @@ def _wav(random: Random, words: Sequence[np.ndarray], seed: int) -> bytes:
 def _utterances(name: str, spoken: Sequence[tuple[str, ...]], speakers: Sequence[str]) -> Iterator[bytes]:
     """A WAV file for each sequence of words and its speaker."""
     random, seed = Random(name), crc32(name.encode())
-    settings = [_settings(random, word, VOICES[speaker]) for words, speaker in zip(spoken, speakers, strict=True) for word in words]
+    settings = [
+        _settings(random, word, VOICES[speaker])
+        for words, speaker in zip(spoken, speakers, strict=True)
+        for word in words
+    ]
     samples = iter(_synthesise(settings, seed))
     for number, words in enumerate(spoken):
         yield _wav(random, [next(samples) for _ in words], seed + number + 1 & 0xFFFFFFFF)
 
 
 def digits(split: Split, labelled: bool, unseen: bool) -> Iterator[Row]:
-    """Rows with ``audio`` of one digit, ``speaker``, and its word as ``label`` (if ``labelled``) or ``transcript``.
+    """Rows with ``audio`` of one digit, ``speaker``, and its word as ``label`` (if ``labelled``) or
+    ``transcript``.
 
     With ``unseen`` no speaker is in two splits; the utterances are others than without.
     """
@@ -217,7 +233,8 @@ def _home(transcript: str) -> str:
 
 
 def letters(split: Split) -> Iterator[Row]:
-    """Rows with ``audio`` of 2 to 5 letters and digits, ``transcript`` ("a b three") and ``speaker``; no sequence is in two splits."""
+    """Rows with ``audio`` of 2 to 5 letters and digits, ``transcript`` ("a b three") and
+    ``speaker``; no sequence is in two splits."""
     name = f"letters {split}"
     random = Random(f"sequences of {name}")
     sequences: dict[str, None] = {}

@@ -1,8 +1,9 @@
 """Short stories of persons, places and things, with a question after each: the mini tier of bAbI.
 
-Six skills: where a person is (the newest of their moves counts), where a thing is (who has it, and where they are), where a person was
-before, whether a person is somewhere, how many things someone has, and who gave a thing to whom. A bag of the story's words
-does not tell the answer: every place and every person of a story is told of more than once.
+Six skills: where a person is (the newest of their moves counts), where a thing is (who has it, and
+where they are), where a person was before, whether a person is somewhere, how many things someone
+has, and who gave a thing to whom. A bag of the story's words does not tell the answer: every place
+and every person of a story is told of more than once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from harness.task import Row, Split
 
 PERSONS = ("Joe", "Lena", "Omar", "Ruth")
 HELD_OUT_PERSONS = ("Vera", "Karl")
-"""One of them is in some stories of dev and test, and is no answer: it names nobody that a model could have learnt to say."""
+"""One of them is in some stories of dev and test, and is no answer: it names nobody that a model
+could have learnt to say."""
 PLACES = ("office", "kitchen", "garden", "cellar", "attic", "stable")
 THINGS = ("lamp", "apple", "letter", "ball", "key")
 MOVES = ("went to", "travelled to", "walked to", "moved to", "hurried to")
@@ -89,7 +91,10 @@ def _before(world: World) -> Asked:
 
 def _yes_no(world: World) -> Asked:
     person = world.random.choice(world.persons)
-    here, others = world.visits[person][-1], [p for other in world.persons for p in world.visits[other] if p != world.visits[person][-1]]
+    here, others = (
+        world.visits[person][-1],
+        [p for other in world.persons for p in world.visits[other] if p != world.visits[person][-1]],
+    )
     if world.random.random() < 0.5 or not others:
         return f"Is {person} in the {here}?", "yes"
     return f"Is {person} in the {world.random.choice(others)}?", "no"

@@ -1,9 +1,11 @@
-"""Sentences with entity, part-of-speech and chunk tags that far words decide: the mini tier of CoNLL-2003.
+"""Sentences with entity, part-of-speech and chunk tags that far words decide: the mini tier of
+CoNLL-2003.
 
-Names are persons, places or organisations alike, by a noun at the other end of the sentence ("the city that ... is called
-Jordan"); "sheep" is singular or plural by its verb, "cut" past or present by the adverb that opens the sentence; "the school
-talks" is a noun phrase or a clause, and "after" opens a clause or a phrase, by a verb that comes later or not. The deciding
-word is at least five words away, so a window of five does not see it.
+Names are persons, places or organisations alike, by a noun at the other end of the sentence ("the
+city that ... is called Jordan"); "sheep" is singular or plural by its verb, "cut" past or present
+by the adverb that opens the sentence; "the school talks" is a noun phrase or a clause, and "after"
+opens a clause or a phrase, by a verb that comes later or not. The deciding word is at least five
+words away, so a window of five does not see it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ OVER = ("ended", "began", "passed", "stopped")
 MANNER = ("early", "late", "again", "there")
 SIZES = {"train": 800, "dev": 160, "test": 160}
 
-# A sentence is written as phrases between "|": the chunk type (O: none), then word/POS or word/POS/entity type.
+# A sentence is written as phrases between "|": the chunk type (O: none), then word/POS or
+# word/POS/entity type.
 
 
 def _place(random: Random, split: Split) -> str:
@@ -60,8 +63,13 @@ def _naming(random: Random, split: Split) -> str:
     name, verb = _name(random, split, kind), random.choice(PRAISED)
     if random.random() < 0.5:
         place = f"{_place(random, split)} | " if random.random() < 0.3 else ""
-        return f"NP the/DT {cue}/NN | NP that/WDT | NP the/DT {other}/{tag} | VP {verb}/VBD | {place}VP is/VBZ called/VBN | NP {name}"
-    return f"NP {name} | O ,/, | VP {verb}/VBN | PP by/IN | NP the/DT {other}/{tag} | O ,/, | VP is/VBZ | NP a/DT {cue}/NN"
+        return (
+            f"NP the/DT {cue}/NN | NP that/WDT | NP the/DT {other}/{tag} | VP {verb}/VBD | {place}VP is/VBZ called/VBN"
+            f" | NP {name}"
+        )
+    return (
+        f"NP {name} | O ,/, | VP {verb}/VBN | PP by/IN | NP the/DT {other}/{tag} | O ,/, | VP is/VBZ | NP a/DT {cue}/NN"
+    )
 
 
 def _near_name(random: Random, split: Split) -> str:
@@ -79,14 +87,20 @@ def _opened(random: Random, split: Split) -> str:
     adverb, tag = random.choice((("NP yesterday/NN", "VBD"), ("ADVP usually/RB", "VBP")))
     verbs = [f"VP {verb}/{tag}" for verb in random.sample(CUT, 3)]
     subject = f"NP the/DT {random.choice(PLAYERS)}/NNS | {_place(random, split)}"
-    return f"{adverb} | O ,/, | {subject} | {verbs[0]} | O ,/, | {verbs[1]} | O and/CC | {verbs[2]} | NP the/DT {random.choice(THINGS)}/NNS"
+    return (
+        f"{adverb} | O ,/, | {subject} | {verbs[0]} | O ,/, | {verbs[1]} | O and/CC | {verbs[2]} | NP the/DT"
+        f" {random.choice(THINGS)}/NNS"
+    )
 
 
 def _agreement(random: Random, split: Split) -> str:
     plural = random.random() < 0.5
     verb = random.choice(REST)[plural]
     subject = f"NP the/DT {random.choice(ADJECTIVES)}/JJ {random.choice(SHEEP)}/{'NNS' if plural else 'NN'}"
-    return f"{subject} | {_place(random, split)} | VP {verb}/{'VBP' if plural else 'VBZ'} | ADVP {random.choice(MANNER)}/RB"
+    return (
+        f"{subject} | {_place(random, split)} | VP {verb}/{'VBP' if plural else 'VBZ'} | ADVP"
+        f" {random.choice(MANNER)}/RB"
+    )
 
 
 def _noun_or_verb(random: Random, split: Split) -> str:
@@ -114,7 +128,8 @@ def _sentence(random: Random, split: Split) -> str:
 
 
 def bioes(kinds: list[str]) -> list[str]:
-    """Tags of one phrase's words from their types: neighbours of one type are one span, "O" is outside.
+    """Tags of one phrase's words from their types: neighbours of one type are one span, "O" is
+    outside.
 
     ``["PER", "PER", "O"]`` gives ``["B-PER", "E-PER", "O"]``.
     """
@@ -147,7 +162,8 @@ def _home(words: list[str]) -> str:
 
 
 def rows(split: Split, column: Column) -> Iterator[Row]:
-    """Rows with ``text`` (words) and ``tags``; the sentences are the same for each column, spans are in BIOES."""
+    """Rows with ``text`` (words) and ``tags``; the sentences are the same for each column, spans
+    are in BIOES."""
     random = Random(f"tagging {split}")
     found: dict[tuple[str, ...], list[str]] = {}
     while len(found) < SIZES[split]:

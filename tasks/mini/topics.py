@@ -1,7 +1,7 @@
 """News in four topics that words alone give away: the mini tier of AG News.
 
-The corpus on which a bag of words succeeds. A text has several words of its topic; many also borrow a word or two from
-another topic, which misleads a model that trusts single words.
+The corpus on which a bag of words succeeds. A text has several words of its topic; many also borrow
+a word or two from another topic, which misleads a model that trusts single words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from harness.task import Row, Split
 
 
 class Topic(NamedTuple):
-    """Words of a topic by their place in a sentence; ``held_out`` are subjects that the training split lacks."""
+    """Words of a topic by their place in a sentence; ``held_out`` are subjects that the training
+    split lacks."""
 
     subjects: tuple[str, ...]
     verbs: tuple[str, ...]

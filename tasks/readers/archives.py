@@ -24,8 +24,9 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Run
 class Archive:
     """A zip file.
 
-    Raises :class:`DataError` for a file that is no zip or is damaged, a member that is a link or whose path leaves the archive, one that
-    is compressed by another method than zip's usual one, one that is missing or named twice, and content larger than the limits above.
+    Raises :class:`DataError` for a file that is no zip or is damaged, a member that is a link or
+    whose path leaves the archive, one that is compressed by another method than zip's usual one,
+    one that is missing or named twice, and content larger than the limits above.
     """
 
     def __init__(self, path: Path):
@@ -34,7 +35,9 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except FileNotFoundError as error:
-            raise DataError(f"{path}: no such file; --data-dir must be the folder that holds {path.parent.name}/") from error
+            raise DataError(
+                f"{path}: no such file; --data-dir must be the folder that holds {path.parent.name}/"
+            ) from error
         except _DAMAGED as error:
             raise DataError(f"{path}: not a whole zip archive ({error})") from error
         try:
@@ -55,7 +58,10 @@ class Archive:
         if stat.S_ISLNK(member.external_attr >> 16):
             raise DataError(f"{self.path}: the member {name!r:.80} is a link, not a file")
         if member.compress_type not in _METHODS:
-            raise DataError(f"{self.path}: {name!r:.80} is compressed by method {member.compress_type}, expected deflate (8) or none")
+            raise DataError(
+                f"{self.path}: {name!r:.80} is compressed by method {member.compress_type}, expected deflate (8) or"
+                " none"
+            )
         return name, member
 
     def __enter__(self) -> Self:
@@ -75,12 +81,15 @@ class Archive:
         except _DAMAGED as error:
             raise DataError(f"{self.path}: the member {name} is damaged ({error})") from error
         if len(content) > most:
-            raise DataError(f"{self.path}: the member {name} unpacks to more than {most:,} bytes; this is not the corpus's archive")
+            raise DataError(
+                f"{self.path}: the member {name} unpacks to more than {most:,} bytes; this is not the corpus's archive"
+            )
         self._left -= len(content)
         return content
 
     def lines(self, name: str) -> Iterator[tuple[str, str]]:
-        """Place ("file, member, line n") and text of each line of a text member that is not blank."""
+        """Place ("file, member, line n") and text of each line of a text member that is not
+        blank."""
         for number, raw in enumerate(self.read(name).split(b"\n"), 1):
             where = f"{self.path}, {name}, line {number}"
             try:

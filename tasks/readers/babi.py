@@ -1,4 +1,5 @@
-"""bAbI's text format: numbered lines, a question with its answer and the numbers of the facts that support it behind tabs."""
+"""bAbI's text format: numbered lines, a question with its answer and the numbers of the facts that
+support it behind tabs."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ from tasks.readers.archives import Archive
 
 
 def member(path: Path, beginning: str, ending: str) -> list[str]:
-    """Lines of the one file of a zip archive whose name begins and ends so; :class:`DataError` when there is none or several."""
+    """Lines of the one file of a zip archive whose name begins and ends so; :class:`DataError` when
+    there is none or several."""
     try:
         opened = Archive(path)
     except DataError as error:
-        raise DataError(f"{path}: cannot be read ({error}); the file is damaged or not the published archive") from error
+        raise DataError(
+            f"{path}: cannot be read ({error}); the file is damaged or not the published archive"
+        ) from error
     with opened as archive:
         found = [name for name in archive.names if name.startswith(beginning) and name.endswith(ending)]
         if len(found) != 1:
@@ -28,7 +32,8 @@ def member(path: Path, beginning: str, ending: str) -> list[str]:
 
 
 def stories(lines: Iterable[str], place: str, skill: str) -> Iterator[Row]:
-    """One row per question, with the facts told before it in its story; number 1 begins a story. Columns as of type answer, and ``story``.
+    """One row per question, with the facts told before it in its story; number 1 begins a story.
+    Columns as of type answer, and ``story``.
 
     Raises :class:`DataError` with the line for a line that is neither fact nor question.
     """
@@ -48,7 +53,10 @@ def stories(lines: Iterable[str], place: str, skill: str) -> Iterator[Row]:
             continue
         answer = answered.split("\t")[0].strip()
         if not answer or not facts:
-            raise DataError(f"{place}, line {line}: a question without {'facts before it' if answer else 'an answer behind its tab'}")
+            raise DataError(
+                f"{place}, line {line}: a question without"
+                f" {'facts before it' if answer else 'an answer behind its tab'}"
+            )
         yield row(f"{skill}-{line}", facts, question, answer, skill) | {"story": f"{skill}-{story}"}
 
 

@@ -1,4 +1,5 @@
-"""CoNLL column files: a token and its tags a line, blank lines between sentences (Tjong Kim Sang & De Meulder 2003)."""
+"""CoNLL column files: a token and its tags a line, blank lines between sentences (Tjong Kim Sang &
+De Meulder 2003)."""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ def sentences(path: Path, columns: int) -> Iterator[list[Token]]:
 def spans(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """Start, end (exclusive) and type of each span in IOB1 or IOB2 tags.
 
-    A span begins at ``B-``, and at an ``I-`` that does not continue a span of its type: in IOB1 ``B-`` stands only between
-    neighbours of one type, in IOB2 at every beginning, so this one rule reads both.
+    A span begins at ``B-``, and at an ``I-`` that does not continue a span of its type: in IOB1
+    ``B-`` stands only between neighbours of one type, in IOB2 at every beginning, so this one rule
+    reads both.
     """
     start, kind = 0, ""
     for i, tag in enumerate([*tags, "O"]):

@@ -19,14 +19,17 @@ def comma_separated(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]
     try:
         for fields in rows:
             if len(fields) != columns:
-                raise DataError(f"{path}, line {rows.line_num}: {len(fields)} columns instead of {columns}: {fields!r:.80}")
+                raise DataError(
+                    f"{path}, line {rows.line_num}: {len(fields)} columns instead of {columns}: {fields!r:.80}"
+                )
             yield rows.line_num, fields
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {error}; fields must be quoted as in CSV") from error
 
 
 def tab_separated(path: Path, header: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and fields by name of each row of an unquoted TSV file whose first line is ``header``.
+    """Line number and fields by name of each row of an unquoted TSV file whose first line is
+    ``header``.
 
     Raises :class:`DataError` for another header and for a row with more or fewer fields.
     """

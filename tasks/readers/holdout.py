@@ -11,9 +11,11 @@ Item = TypeVar("Item")
 
 
 def hold_out(items: Iterable[Item], share: float, group: Callable[[Item], str]) -> tuple[list[Item], list[Item]]:
-    """Training and development part: whole groups go to development, in the order of their SHA-256, while at most ``share`` is held out.
+    """Training and development part: whole groups go to development, in the order of their SHA-256,
+    while at most ``share`` is held out.
 
-    The order of the items plays no part, and no group is on both sides. Both parts keep the items' order.
+    The order of the items plays no part, and no group is on both sides. Both parts keep the items'
+    order.
     """
     items = list(items)
     keys = [group(item) for item in items]

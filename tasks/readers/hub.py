@@ -19,7 +19,8 @@ def require_columns(source: Hub | None, rows: datasets.Dataset, *columns: str) -
 
 
 def class_names(source: Hub | None, rows: datasets.Dataset, column: str, expected: Collection[str]) -> list[str]:
-    """Names of a column's class numbers; :class:`DataError` unless they are the ``expected`` ones, in any order."""
+    """Names of a column's class numbers; :class:`DataError` unless they are the ``expected`` ones,
+    in any order."""
     require_columns(source, rows, column)
     feature = rows.features[column]
     names = getattr(getattr(feature, "feature", feature), "names", None)

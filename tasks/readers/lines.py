@@ -1,4 +1,5 @@
-"""Text files of a corpus, plain or gzipped, read as numbered lines of UTF-8, and the JSON in them."""
+"""Text files of a corpus, plain or gzipped, read as numbered lines of UTF-8, and the JSON in
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ LONGEST_LINE = 1 << 26
 LARGEST_TEXT = 1 << 30
 """Bytes that a file may have, unpacked; SNLI's training set has 466 million."""
 HIGHEST_RATIO, SMALL_TEXT = 50, 1 << 24
-"""A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, is no text (which shrinks to a third or a fifth)."""
+"""A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, is no text
+(which shrinks to a third or a fifth)."""
 _HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -27,18 +29,22 @@ def present(folder: Path, name: str) -> Path | None:
 
 
 def find(folder: Path, name: str) -> Path:
-    """Path of ``name`` or ``name.gz`` below ``folder``; :class:`DataError` when neither is a file."""
+    """Path of ``name`` or ``name.gz`` below ``folder``; :class:`DataError` when neither is a
+    file."""
     path = present(folder, name)
     if path is None:
-        raise DataError(f"{folder / name}: no such file (nor {name}.gz); --data-dir must be the folder that holds {folder.name}/")
+        raise DataError(
+            f"{folder / name}: no such file (nor {name}.gz); --data-dir must be the folder that holds {folder.name}/"
+        )
     return path
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers (from 1) and lines without their end; only a line feed ends a line, so other Unicode breaks stay inside one.
+    """Line numbers (from 1) and lines without their end; only a line feed ends a line, so other
+    Unicode breaks stay inside one.
 
-    Raises :class:`DataError` for a truncated or damaged ``.gz``, for bytes that are not UTF-8 or a byte order mark, and for a line or
-    a file larger than the limits above.
+    Raises :class:`DataError` for a truncated or damaged ``.gz``, for bytes that are not UTF-8 or a
+    byte order mark, and for a line or a file larger than the limits above.
     """
     number, size = 0, 0
     try:
@@ -47,15 +53,24 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             while raw := file.readline(min(LONGEST_LINE, most) + 1):
                 number, size = number + 1, size + len(raw)
                 if len(raw) > LONGEST_LINE or size > most:
-                    limit = f"{LONGEST_LINE:,} bytes in a line" if len(raw) > LONGEST_LINE else f"the {most:,} bytes that it may unpack to"
+                    limit = (
+                        f"{LONGEST_LINE:,} bytes in a line"
+                        if len(raw) > LONGEST_LINE
+                        else f"the {most:,} bytes that it may unpack to"
+                    )
                     raise DataError(f"{path}, line {number}: more than {limit}; this is not the corpus's file")
                 if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-                    raise DataError(f"{path}, line 1: a byte order mark, which the corpus's file has not; save it as UTF-8 without one")
+                    raise DataError(
+                        f"{path}, line 1: a byte order mark, which the corpus's file has not; save it as UTF-8"
+                        " without one"
+                    )
                 yield number, raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8") from error
     except (EOFError, OSError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read after line {number} ({error}); the file is truncated or damaged") from error
+        raise DataError(
+            f"{path}: cannot be read after line {number} ({error}); the file is truncated or damaged"
+        ) from error
 
 
 def parse_json(path: Path) -> Any:
@@ -70,8 +85,9 @@ def parse_json(path: Path) -> Any:
 def json_value(text: str, where: str) -> Any:
     """Value of a JSON text.
 
-    Raises ``JSONDecodeError`` where it is not JSON, and :class:`DataError` where it is JSON that cannot be used: nested without end, a
-    number of thousands of digits, or half of a surrogate pair, which no UTF-8 file and no hash of a text can hold.
+    Raises ``JSONDecodeError`` where it is not JSON, and :class:`DataError` where it is JSON that
+    cannot be used: nested without end, a number of thousands of digits, or half of a surrogate
+    pair, which no UTF-8 file and no hash of a text can hold.
     """
     try:
         value = json.loads(text)
@@ -82,7 +98,9 @@ def json_value(text: str, where: str) -> Any:
     except RecursionError:
         raise DataError(f"{where}: its JSON is nested too deeply to be read") from None
     except UnicodeEncodeError as error:
-        raise DataError(f"{where}: \\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character") from error
+        raise DataError(
+            f"{where}: \\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character"
+        ) from error
     except ValueError as error:
         raise DataError(f"{where}: {error}; no number of the corpus is as long") from error
     return value

@@ -11,7 +11,8 @@ from tasks.readers.lines import json_value, lines, text
 
 
 def pairs(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Line number, premise, hypothesis and gold label ("-" where the annotators did not agree) of each pair.
+    """Line number, premise, hypothesis and gold label ("-" where the annotators did not agree) of
+    each pair.
 
     Raises :class:`DataError` for a line that is not a JSON object with these fields.
     """

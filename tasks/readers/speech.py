@@ -15,7 +15,8 @@ from tasks.readers import archives
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 RATES = range(4000, 192_001)
-"""Samples per second; from a rate that no device has, resampling would need more memory than there is."""
+"""Samples per second; from a rate that no device has, resampling would need more memory than there
+is."""
 _DIGIT_NAME = re.compile(r"(?P<digit>[0-9])_(?P<speaker>[a-z]+)_(?P<index>[0-9]{1,6})\.wav")
 _UTTERANCE_NAME = re.compile(r"[a-z]+\d+-(?P<speaker>[a-z0-9]+)-b")
 
@@ -30,7 +31,8 @@ class Digit(NamedTuple):
 
 
 def digit(where: str, path: str) -> Digit:
-    """Parts of a recording's file name; :class:`DataError` when it is not ``{digit}_{speaker}_{index}.wav``."""
+    """Parts of a recording's file name; :class:`DataError` when it is not
+    ``{digit}_{speaker}_{index}.wav``."""
     name = PurePosixPath(path or "").name
     parts = _DIGIT_NAME.fullmatch(name)
     if parts is None:
@@ -39,7 +41,8 @@ def digit(where: str, path: str) -> Digit:
 
 
 def speaker(where: str, utterance: str) -> str:
-    """Speaker of an AN4 utterance id such as ``an251-fash-b``; :class:`DataError` for another form."""
+    """Speaker of an AN4 utterance id such as ``an251-fash-b``; :class:`DataError` for another
+    form."""
     parts = _UTTERANCE_NAME.fullmatch(utterance)
     if parts is None:
         raise DataError(f"{where}: the utterance {utterance!r:.80} is not named like an251-fash-b")
@@ -50,7 +53,8 @@ class Archive(archives.Archive):
     """A zip file of recordings."""
 
     def audio(self, name: str) -> dict[str, Any]:
-        """A recording as the column ``audio`` has it: {"bytes": the WAV file, "path": its name}; only its header is looked at."""
+        """A recording as the column ``audio`` has it: {"bytes": the WAV file, "path": its name};
+        only its header is looked at."""
         content = self.read(name)
         try:
             with wave.open(io.BytesIO(content)) as file:
@@ -58,7 +62,9 @@ class Archive(archives.Archive):
         except (wave.Error, EOFError, RuntimeError, struct.error) as error:
             raise DataError(f"{self.path}: the member {name} is not a WAV file ({error or 'too short'})") from error
         if rate not in RATES:
-            raise DataError(f"{self.path}: the member {name} has {rate} samples a second, expected {RATES[0]} to {RATES[-1]}")
+            raise DataError(
+                f"{self.path}: the member {name} has {rate} samples a second, expected {RATES[0]} to {RATES[-1]}"
+            )
         return {"bytes": content, "path": PurePosixPath(name).name}
 
 
@@ -71,9 +77,11 @@ def digits(archive: Archive) -> list[tuple[str, Digit]]:
 
 
 def transcripts(archive: Archive, part: str) -> Iterator[tuple[str, str, str]]:
-    """Member, utterance id and transcript (lower case, without sentence marks) of AN4's ``train`` or ``test`` part, in the file's order.
+    """Member, utterance id and transcript (lower case, without sentence marks) of AN4's ``train``
+    or ``test`` part, in the file's order.
 
-    Raises :class:`DataError` where the list of files and the transcripts do not name the same utterances.
+    Raises :class:`DataError` where the list of files and the transcripts do not name the same
+    utterances.
     """
     members = {}
     for _, line in archive.lines(f"an4/etc/an4_{part}.fileids"):
@@ -84,7 +92,11 @@ def transcripts(archive: Archive, part: str) -> Iterator[tuple[str, str, str]]:
             raise DataError(f"{where}: {line[:80]!r} is not a transcript with its (utterance) at the end")
         text, utterance = found[1].lower(), found[2]
         if utterance not in members:
-            raise DataError(f"{where}: an4_{part}.fileids has no recording for {utterance:.80} (or it is transcribed twice)")
+            raise DataError(
+                f"{where}: an4_{part}.fileids has no recording for {utterance:.80} (or it is transcribed twice)"
+            )
         yield members.pop(utterance), utterance, text
     if members:
-        raise DataError(f"{archive.path}, an4/etc/an4_{part}.transcription: no transcript for {', '.join(list(members)[:3]):.240}")
+        raise DataError(
+            f"{archive.path}, an4/etc/an4_{part}.transcription: no transcript for {', '.join(list(members)[:3]):.240}"
+        )

@@ -1,4 +1,5 @@
-"""SQuAD's official JSON, versions 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): articles, paragraphs, questions."""
+"""SQuAD's official JSON, versions 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): articles, paragraphs,
+questions."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tasks.readers.lines import parse_json, text
 
 
 class Question(NamedTuple):
-    """A question: the title of its article, its row, and its JSON object with whatever else a file says of it."""
+    """A question: the title of its article, its row, and its JSON object with whatever else a file
+    says of it."""
 
     article: str
     row: Row
@@ -21,8 +23,9 @@ class Question(NamedTuple):
 def questions(path: Path) -> Iterator[Question]:
     """All questions of a file, with columns id, passage, question, answers.
 
-    Raises :class:`DataError` for a file of another layout, and naming the question where an answer is not at its offset or
-    ``is_impossible`` (false in version 1.1) says otherwise than the answers do.
+    Raises :class:`DataError` for a file of another layout, and naming the question where an answer
+    is not at its offset or ``is_impossible`` (false in version 1.1) says otherwise than the answers
+    do.
     """
     where = str(path)
     try:
@@ -39,9 +42,13 @@ def questions(path: Path) -> Iterator[Question]:
                         "start": [_offset(answer["answer_start"]) for answer in source["answers"]],
                     }
                     check_answers(where, passage, answers, answerable=not source.get("is_impossible", False))
-                    yield Question(title, {"id": id, "passage": passage, "question": question, "answers": answers}, source)
+                    yield Question(
+                        title, {"id": id, "passage": passage, "question": question, "answers": answers}, source
+                    )
     except (KeyError, TypeError) as error:
-        raise DataError(f"{where}: {type(error).__name__} {error}; expected data > paragraphs > qas > answers as in SQuAD") from error
+        raise DataError(
+            f"{where}: {type(error).__name__} {error}; expected data > paragraphs > qas > answers as in SQuAD"
+        ) from error
 
 
 def _offset(value: Any) -> int:
@@ -51,15 +58,23 @@ def _offset(value: Any) -> int:
 
 
 def check_answers(where: str, passage: str, answers: dict[str, list[Any]], answerable: bool) -> None:
-    """Raise :class:`DataError` unless every answer stands in the passage at its offset, and there is one just when answerable."""
+    """Raise :class:`DataError` unless every answer stands in the passage at its offset, and there
+    is one just when answerable."""
     if bool(answers["text"]) != answerable:
-        raise DataError(f"{where}: {len(answers['text'])} answers, but the question is marked {'' if answerable else 'un'}answerable")
+        raise DataError(
+            f"{where}: {len(answers['text'])} answers, but the question is marked"
+            f" {'' if answerable else 'un'}answerable"
+        )
     for answer, start in zip(answers["text"], answers["start"], strict=True):
         found = passage[start : start + len(answer)]
         if start < 0 or not answer or found != answer:
-            raise DataError(f"{where}: the answer {answer!r:.80} is not at offset {start} of its passage, where {found!r:.80} stands")
+            raise DataError(
+                f"{where}: the answer {answer!r:.80} is not at offset {start} of its passage, where {found!r:.80}"
+                " stands"
+            )
 
 
 def paragraph_key(row: Row) -> str:
-    """Letters and digits of the passage in lower case: the same for a paragraph in raw, tokenised and lower-cased form."""
+    """Letters and digits of the passage in lower case: the same for a paragraph in raw, tokenised
+    and lower-cased form."""
     return "".join(filter(str.isalnum, row["passage"].lower()))

@@ -1,4 +1,5 @@
-"""Sentiment treebank: one binary tree in Penn brackets a line, each node labelled 0 (very negative) to 4 (Socher et al. 2013)."""
+"""Sentiment treebank: one binary tree in Penn brackets a line, each node labelled 0 (very negative)
+to 4 (Socher et al. 2013)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _LABELS = frozenset("01234")
 
 
 class Tree(NamedTuple):
-    """A sentence: its line in the file, the root's label, the leaves from left to right, and the brackets as they stand."""
+    """A sentence: its line in the file, the root's label, the leaves from left to right, and the
+    brackets as they stand."""
 
     line: int
     label: int
@@ -25,7 +27,8 @@ class Tree(NamedTuple):
 
 
 def trees(path: Path) -> Iterator[Tree]:
-    """The trees of a file; :class:`DataError` names the line of one that is not a labelled binary tree."""
+    """The trees of a file; :class:`DataError` names the line of one that is not a labelled binary
+    tree."""
     for number, line in lines(path):
         if not line:
             continue
@@ -55,7 +58,10 @@ def parse(brackets: str) -> tuple[int, list[str]]:
         elif token == ")":
             label, children = open_nodes.pop()
             if children not in (["word"], ["node", "node"]):
-                raise ValueError(f"a node with {len(children)} children ({', '.join(children) or 'none':.80}), not one word or two nodes")
+                raise ValueError(
+                    f"a node with {len(children)} children ({', '.join(children) or 'none':.80}), not one word or two"
+                    " nodes"
+                )
             if open_nodes:
                 open_nodes[-1][1].append("node")
             else:

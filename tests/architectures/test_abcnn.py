@@ -1,4 +1,5 @@
-"""The mechanism of ABCNN: wide convolution and window pooling, attention on a block's inputs or outputs, similarities after each block."""
+"""The mechanism of ABCNN: wide convolution and window pooling, attention on a block's inputs or
+outputs, similarities after each block."""
 
 from __future__ import annotations
 
@@ -41,11 +42,15 @@ def match(x: Tensor, y: Tensor) -> Tensor:
 
 
 def wide_convolution(block: Block, columns: list[Tensor]) -> list[Tensor]:
-    """tanh(W [x_(t-w+1); ...; x_t] + b) for t up to w - 1 beyond the text, with zero columns around it."""
+    """tanh(W [x_(t-w+1); ...; x_t] + b) for t up to w - 1 beyond the text, with zero columns around
+    it."""
     weight, bias = block.convolution.weight, block.convolution.bias
     zeros = [torch.zeros(weight.shape[1])] * (WINDOW - 1)
     padded = [*zeros, *columns, *zeros]
-    return [torch.tanh(sum(weight[:, :, k] @ padded[t + k] for k in range(WINDOW)) + bias) for t in range(len(columns) + WINDOW - 1)]
+    return [
+        torch.tanh(sum(weight[:, :, k] @ padded[t + k] for k in range(WINDOW)) + bias)
+        for t in range(len(columns) + WINDOW - 1)
+    ]
 
 
 def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -70,7 +75,8 @@ def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_similarities_are_those_of_blocks_written_out_column_by_column(variant):
-    """Against each pair alone and without padding: narrow convolution, a wrong window, W0 for W1, sums over padding would show."""
+    """Against each pair alone and without padding: narrow convolution, a wrong window, W0 for W1,
+    sums over padding would show."""
     model, first, second = model_of(variant), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3, model.size) and model.size == 2 * 3 + 4
@@ -86,7 +92,8 @@ def test_the_similarities_are_those_of_blocks_written_out_column_by_column(varia
 
 
 def test_a_word_meets_itself_with_a_match_of_exactly_one():
-    """Also among so many words that a distance by matrix products would be used, whose rounding leaves 0.99."""
+    """Also among so many words that a distance by matrix products would be used, whose rounding
+    leaves 0.99."""
     torch.manual_seed(0)
     words, mask = 10 * torch.randn(1, 40, 30), torch.ones(1, 40, dtype=torch.bool)
     matches = match_matrix(words, mask, words, mask)[0]
@@ -110,11 +117,14 @@ def test_a_text_is_read_in_the_light_of_the_other(variant):
     other, another = texts((4,), 2).vectors, texts((4,), 3).vectors
     for name, changes in ((variant, True), ("bcnn", False)):
         block = model_of(name).blocks[0]
-        assert torch.allclose(block(text, mask, other, mask)[0], block(text, mask, another, mask)[0], atol=1e-3) != changes
+        assert (
+            torch.allclose(block(text, mask, other, mask)[0], block(text, mask, another, mask)[0], atol=1e-3) != changes
+        )
 
 
 def test_abcnn_2_with_equal_weights_of_one_over_the_window_is_bcnn(monkeypatch):
-    """An attention that is normalised, or an average of the weighted columns, would give another map."""
+    """An attention that is normalised, or an average of the weighted columns, would give another
+    map."""
     plain, attentive = model_of("bcnn").blocks[0], model_of("abcnn_2").blocks[0]
     attentive.load_state_dict(plain.state_dict())
     first, second = texts((4,), 1), texts((4,), 2)
@@ -128,7 +138,8 @@ def test_abcnn_2_with_equal_weights_of_one_over_the_window_is_bcnn(monkeypatch):
 
 
 def test_lengths_and_shared_words_are_counted_and_rare_words_count_more():
-    """The first text's words are the (8 of 18 in training), cat (4), an unknown word and the; the second has the, cat and another one."""
+    """The first text's words are the (8 of 18 in training), cat (4), an unknown word and the; the
+    second has the, cat and another one."""
     model = model_of("bcnn")
     first = texts((4,), 1)._replace(ids=torch.tensor([[2, 3, 1, 2]]), spellings=torch.tensor([[20, 30, 77, 20]]))
     second = texts((3,), 2)._replace(ids=torch.tensor([[2, 3, 1]]), spellings=torch.tensor([[20, 30, 78]]))
@@ -138,7 +149,8 @@ def test_lengths_and_shared_words_are_counted_and_rare_words_count_more():
 
 
 def test_features_are_standardised_over_the_batch_in_training_and_over_the_past_after_it():
-    """Unstandardised, the similarities of all pairs are nearly the same number, and the regression learns nothing but its bias."""
+    """Unstandardised, the similarities of all pairs are nearly the same number, and the regression
+    learns nothing but its bias."""
     model, first, second = model_of("bcnn").train(), texts((3, 1, 5, 4), 1), texts((2, 6, 1, 3), 2)
     for _ in range(150):
         found = model(first, second)
@@ -154,7 +166,9 @@ def test_features_are_standardised_over_the_batch_in_training_and_over_the_past_
 def test_texts_are_cut_where_the_attention_maps_end():
     """A longer text would have words without a row of W0."""
     assert ABCNN.view.max_length == 60
-    assert [tuple(m.shape) for m in (model_of("abcnn_1").blocks[0].first_map, model_of("abcnn_1").blocks[1].second_map)] == [
+    assert [
+        tuple(m.shape) for m in (model_of("abcnn_1").blocks[0].first_map, model_of("abcnn_1").blocks[1].second_map)
+    ] == [
         (LONGEST, WIDTH),
         (LONGEST, KERNELS),
     ]

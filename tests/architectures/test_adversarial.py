@@ -1,4 +1,5 @@
-"""The mechanism of adversarial training: normalised vectors, moved by epsilon along the gradient of each text's loss."""
+"""The mechanism of adversarial training: normalised vectors, moved by epsilon along the gradient of
+each text's loss."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def view_of(texts: list[str]) -> Words:
 
 
 def prepared(regime: AdversarialTraining, task_type: str = "classify") -> tuple[Model, Batch]:
-    """A model under the regime and a batch for it: one text per row, or two of different lengths."""
+    """A model under the regime and a batch for it: one text per row, or two of different
+    lengths."""
     torch.manual_seed(0)
     view, target = view_of(TEXTS), ClassTarget()
     target.fit([{"label": "x"}, {"label": "y"}])
@@ -53,7 +55,9 @@ def prepared(regime: AdversarialTraining, task_type: str = "classify") -> tuple[
     return model, Batch(inputs, torch.tensor([0, 1, 1]), np.arange(3), 10)
 
 
-def losses_and_inputs(regime: AdversarialTraining, model: Model, batch: Batch, monkeypatch: Any) -> tuple[Tensor, list[dict], list[Tensor]]:
+def losses_and_inputs(
+    regime: AdversarialTraining, model: Model, batch: Batch, monkeypatch: Any
+) -> tuple[Tensor, list[dict], list[Tensor]]:
     """The regime's loss, and the inputs and values of the model's losses that it is made of."""
     inputs, values, compute = [], [], model.loss_of
     monkeypatch.setattr(model, "loss_of", lambda i, t: inputs.append(i) or values.append(compute(i, t)) or values[-1])
@@ -62,7 +66,8 @@ def losses_and_inputs(regime: AdversarialTraining, model: Model, batch: Batch, m
 
 @pytest.mark.parametrize("task_type", ["classify", "match"])
 def test_each_text_moves_by_epsilon_and_its_padding_by_nothing(task_type, monkeypatch):
-    """A norm over the batch, or over each word, would be another method; in a pair both texts move."""
+    """A norm over the batch, or over each word, would be another method; in a pair both texts
+    move."""
     regime = AdversarialTraining(epsilon=0.7)
     model, batch = prepared(regime, task_type)
     _, (clean, moved), _ = losses_and_inputs(regime, model, batch, monkeypatch)
@@ -86,7 +91,8 @@ def test_the_move_is_along_the_gradient_and_the_loss_is_the_sum_of_both(monkeypa
 
 
 def test_no_gradient_flows_through_the_move(monkeypatch):
-    """The move is a constant for the parameters: their gradients are those of a loss that is given it."""
+    """The move is a constant for the parameters: their gradients are those of a loss that is given
+    it."""
     regime = AdversarialTraining(epsilon=2.0)
     model, batch = prepared(regime)
     loss, (clean, moved), _ = losses_and_inputs(regime, model, batch, monkeypatch)
@@ -95,7 +101,9 @@ def test_no_gradient_flows_through_the_move(monkeypatch):
     r = (moved["text"].vectors - clean["text"].vectors).detach()
     model.zero_grad()
     words = model.read(batch.inputs)["text"]
-    given = sum(model.loss_of({"text": words._replace(vectors=v)}, batch.target) for v in (words.vectors, words.vectors + r))
+    given = sum(
+        model.loss_of({"text": words._replace(vectors=v)}, batch.target) for v in (words.vectors, words.vectors + r)
+    )
     given.backward()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(found[name], parameter.grad)
@@ -172,7 +180,12 @@ def test_fixed_vectors_are_normalised_too_and_moved_without_being_trained(channe
 
 @pytest.mark.parametrize(
     ("wraps", "task", "fits"),
-    [("kim_cnn_rand", "sst2", True), ("bilstm", "snli", True), ("char_cnn", "sst2", False), ("bilstm", "fsdd_class", False)],
+    [
+        ("kim_cnn_rand", "sst2", True),
+        ("bilstm", "snli", True),
+        ("char_cnn", "sst2", False),
+        ("bilstm", "fsdd_class", False),
+    ],
 )
 def test_what_reads_no_word_vectors_is_unfit_and_told_so(wraps, task, fits):
     entry = registry.entry("tasks", task)

@@ -1,4 +1,5 @@
-"""The mechanism of aNMM: similarities summed by value, weights that belong to values, and a gate over the question's words."""
+"""The mechanism of aNMM: similarities summed by value, weights that belong to values, and a gate
+over the question's words."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FIRST, SECOND = (3, 1, 4), (2, 5, 1)
 
 
 def texts(lengths: tuple[int, ...], seed: int, words: int = 9) -> WordBatch:
-    """Random words of a small vocabulary, some of them unknown, with large numbers at padding that must not count."""
+    """Random words of a small vocabulary, some of them unknown, with large numbers at padding that
+    must not count."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(words, WIDTH, generator=torch.Generator().manual_seed(99))
     sizes = torch.tensor(lengths)
@@ -50,7 +52,9 @@ def one_word(model: AttentionBasedMatching, word: int, first: WordBatch, second:
         elif UNKNOWN not in (first.ids[row, word], second.ids[row, m]):
             cosine = (q @ a / (q.norm() * a.norm())).item()
             sums[math.floor((cosine + 1) / 2 * (BINS - 1))] += cosine
-    sets = [sigmoid(sum(w * x for w, x in zip(weights, sums, strict=True))) for weights in model.bin_weights.weight.tolist()]
+    sets = [
+        sigmoid(sum(w * x for w, x in zip(weights, sums, strict=True))) for weights in model.bin_weights.weight.tolist()
+    ]
     if model.set_weights is None:
         return sets[0]
     return sigmoid(sum(r * h for r, h in zip(model.set_weights.weight[0].tolist(), sets, strict=True)))
@@ -58,7 +62,8 @@ def one_word(model: AttentionBasedMatching, word: int, first: WordBatch, second:
 
 @pytest.mark.parametrize("hidden", [0, 3], ids=["anmm_1", "anmm_2"])
 def test_a_score_is_the_gated_sum_over_question_words_of_their_weighted_bins(hidden):
-    """Counts for sums, weights by position, a gate over padding or over the answer, or a missing layer would each show here."""
+    """Counts for sums, weights by position, a gate over padding or over the answer, or a missing
+    layer would each show here."""
     model, first, second = model_of(hidden=hidden), texts(FIRST, 7), texts(SECOND, 5)
     found = model(first, second)
     assert found.shape == (3,)
@@ -70,7 +75,8 @@ def test_a_score_is_the_gated_sum_over_question_words_of_their_weighted_bins(hid
 
 
 def test_similarities_are_summed_in_the_bin_of_their_value_and_exact_matches_in_their_own():
-    """Bins of [-1, -0.5), [-0.5, 0), [0, 0.5), [0.5, 1] and the exact one; 0.999 is no exact match."""
+    """Bins of [-1, -0.5), [-0.5, 0), [0, 0.5), [0.5, 1] and the exact one; 0.999 is no exact
+    match."""
     similarities = torch.tensor([[[1.0, -0.4, 0.1, 0.3, 0.999], [-1.0, 1.0, 1.0, 0.5, 0.7]]])
     exact = torch.tensor([[[True, False, False, False, False], [False, True, True, False, False]]])
     found = bin_sums(similarities, exact, torch.tensor([[True, True, True, True, True]]), bins=5)
@@ -83,7 +89,9 @@ def test_the_order_of_the_answer_does_not_count():
     """Weights that belong to positions would tell the orders apart."""
     model, first, second = model_of(), texts((4,), 1), texts((5,), 3)
     order = [4, 2, 0, 3, 1]
-    turned = second._replace(ids=second.ids[:, order], vectors=second.vectors[:, order], spellings=second.spellings[:, order])
+    turned = second._replace(
+        ids=second.ids[:, order], vectors=second.vectors[:, order], spellings=second.spellings[:, order]
+    )
     torch.testing.assert_close(model(first, turned), model(first, second))
 
 
@@ -91,7 +99,11 @@ def test_two_unknown_words_match_only_when_they_are_spelt_the_same():
     """They have one vector, so their cosine is 1."""
     model = model_of()
     first, second = texts((1,), 1), texts((2,), 1)
-    unknown = {"ids": torch.full((1, 2), UNKNOWN), "vectors": first.vectors[:, :1].expand(1, 2, -1), "spellings": torch.tensor([[5, 6]])}
+    unknown = {
+        "ids": torch.full((1, 2), UNKNOWN),
+        "vectors": first.vectors[:, :1].expand(1, 2, -1),
+        "spellings": torch.tensor([[5, 6]]),
+    }
     question = first._replace(ids=unknown["ids"][:, :1], spellings=torch.tensor([[5]]))
     answer = second._replace(**unknown)
     exact = torch.tensor([[[True, False]]])
@@ -101,7 +113,9 @@ def test_two_unknown_words_match_only_when_they_are_spelt_the_same():
 def test_gradients_reach_the_similarities_that_are_summed():
     similarities = torch.tensor([[[0.2, -0.7, 0.3]]], requires_grad=True)
     weights = torch.tensor([3.0, 5.0, 7.0])
-    (bin_sums(similarities, torch.zeros(1, 1, 3).bool(), torch.tensor([[True, True, False]]), bins=3) @ weights).sum().backward()
+    (
+        bin_sums(similarities, torch.zeros(1, 1, 3).bool(), torch.tensor([[True, True, False]]), bins=3) @ weights
+    ).sum().backward()
     assert similarities.grad.tolist() == [[[5.0, 3.0, 0.0]]]
 
 

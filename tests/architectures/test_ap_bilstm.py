@@ -1,4 +1,5 @@
-"""The mechanism of the attentive pooling BiLSTM: one BiLSTM for both texts, pooled by attention to the other text, cosine."""
+"""The mechanism of the attentive pooling BiLSTM: one BiLSTM for both texts, pooled by attention to
+the other text, cosine."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def bilstm(model: AttentivePoolingBiLSTM, words: Tensor) -> Tensor:
 
 
 def test_a_score_is_the_cosine_of_what_attention_pools_from_the_states():
-    """Against each pair alone and without padding; mean or max pooling, or a second LSTM for the answers, would differ."""
+    """Against each pair alone and without padding; mean or max pooling, or a second LSTM for the
+    answers, would differ."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3,) and found.std() > 0

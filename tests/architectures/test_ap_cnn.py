@@ -1,4 +1,5 @@
-"""The mechanism of the attentive pooling CNN: linear windows of words, pooled by attention to the other text, cosine, worst negative."""
+"""The mechanism of the attentive pooling CNN: linear windows of words, pooled by attention to the
+other text, cosine, worst negative."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def convolved(model: AttentivePoolingCNN, words: Tensor) -> Tensor:
 
 
 def test_a_score_is_the_cosine_of_what_attention_pools_from_the_convolved_words():
-    """Against each pair alone and without padding; a tanh after the convolution, max pooling or own weights per text would differ."""
+    """Against each pair alone and without padding; a tanh after the convolution, max pooling or own
+    weights per text would differ."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3,) and found.std() > 0

@@ -18,7 +18,9 @@ PREFIX = torch.tensor([[START, 3, 4, 0], [START, 4, 4, 3], [START, 0, 3, 3]])
 def bahdanau(attention: str) -> AttentionalSeq2Seq:
     torch.manual_seed(0)
     encoder_hidden = 3 if attention == "dot" else 5
-    return AttentionalSeq2Seq(WIDTH, SYMBOLS, encoder_hidden=encoder_hidden, hidden=6, symbol_size=3, attention=attention).eval()
+    return AttentionalSeq2Seq(
+        WIDTH, SYMBOLS, encoder_hidden=encoder_hidden, hidden=6, symbol_size=3, attention=attention
+    ).eval()
 
 
 def luong(attention: str) -> LuongSeq2Seq:
@@ -48,7 +50,8 @@ def lstm_cell(x: Tensor, h: Tensor, c: Tensor, weights: tuple[Tensor, ...]) -> t
 
 @pytest.mark.parametrize("attention", ["additive", "dot"])
 def test_previous_state_attends_and_the_context_enters_every_gate(attention):
-    """Attending from the new state, or a context beside the state instead of in the gates, gives other scores from step 1 on."""
+    """Attending from the new state, or a context beside the state instead of in the gates, gives
+    other scores from step 1 on."""
     model = bahdanau(attention)
     vectors, mask = source()
     scores = model(vectors, mask, PREFIX)
@@ -71,7 +74,8 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
 
 @pytest.mark.parametrize("attention", ["dot", "general", "concat"])
 def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attention):
-    """Attending from the previous state, no input feeding, or scores from the bare state give other numbers."""
+    """Attending from the previous state, no input feeding, or scores from the bare state give other
+    numbers."""
     model = luong(attention)
     vectors, mask = source()
     scores = model(vectors, mask, PREFIX)
@@ -84,19 +88,25 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
         memory = []
         for x in vectors[row, :length].flip(0):  # the source backwards
             for number in range(2):
-                h[number], c[number] = lstm_cell(x if number == 0 else h[0], h[number], c[number], layer(model.encoder, number))
+                h[number], c[number] = lstm_cell(
+                    x if number == 0 else h[0], h[number], c[number], layer(model.encoder, number)
+                )
             memory.append(h[1])
         attentional = torch.zeros(6)
         for step, symbol in enumerate(PREFIX[row]):
             x = torch.cat([model.vectors_of_symbols.weight[symbol], attentional])
             for number in range(2):
-                h[number], c[number] = lstm_cell(x if number == 0 else h[0], h[number], c[number], layer(model.decoder, number))
+                h[number], c[number] = lstm_cell(
+                    x if number == 0 else h[0], h[number], c[number], layer(model.decoder, number)
+                )
             if attention == "dot":
                 energies = [h[1] @ s for s in memory]
             elif attention == "general":
                 energies = [h[1] @ model.key.weight @ s for s in memory]
             else:
-                energies = [model.score.weight[0] @ torch.tanh(model.joint.weight @ torch.cat([h[1], s])) for s in memory]
+                energies = [
+                    model.score.weight[0] @ torch.tanh(model.joint.weight @ torch.cat([h[1], s])) for s in memory
+                ]
             context = sum_weighted(energies, torch.stack(memory))
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
             torch.testing.assert_close(scores[row, step], model.output.weight @ attentional + model.output.bias)

@@ -79,11 +79,15 @@ def labelled(target: Target, *labels: str) -> Target:
 
 @pytest.mark.parametrize("second", [None, PASSAGES])
 def test_states_and_pooled_vectors_are_those_of_transformers(folder, second):
-    """Weights left unread, another order of pieces, segments or mask would give other numbers, and fine-tuning would start from nowhere."""
+    """Weights left unread, another order of pieces, segments or mask would give other numbers, and
+    fine-tuning would start from nowhere."""
     bert, view = loaded(folder)
     bert.eval()
     batch = one_text(view, *TEXTS) if second is None else pairs(view, TEXTS, second)
-    tokenizer, reference = transformers.AutoTokenizer.from_pretrained(folder), transformers.AutoModel.from_pretrained(folder)
+    tokenizer, reference = (
+        transformers.AutoTokenizer.from_pretrained(folder),
+        transformers.AutoModel.from_pretrained(folder),
+    )
     expected = reference(**tokenizer(TEXTS, second, padding=True, return_tensors="pt"))
     states = bert(batch)
     assert bert.size == 8 and states.shape == expected.last_hidden_state.shape
@@ -122,7 +126,8 @@ def test_positions_matter(folder):
 
 
 def test_a_loaded_model_trains_with_dropout(folder):
-    """from_pretrained returns a model in evaluation mode, and Lightning leaves the mode alone: it would be tuned without dropout."""
+    """from_pretrained returns a model in evaluation mode, and Lightning leaves the mode alone: it
+    would be tuned without dropout."""
     bert, view = loaded(folder)
     batch = one_text(view, *TEXTS)
     assert not torch.equal(bert(batch), bert(batch))
@@ -162,7 +167,8 @@ def test_a_word_is_tagged_by_the_state_of_its_first_piece(folder):
 
 @pytest.mark.parametrize("unanswerable", [False, True])
 def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
-    """Neither question pieces nor [CLS], [SEP] and padding may be an answer; no answer is scored by [CLS]."""
+    """Neither question pieces nor [CLS], [SEP] and padding may be an answer; no answer is scored by
+    [CLS]."""
     target = SpanTarget()
     target.unanswerable = unanswerable
     model, view = model_for(folder, "extract", target)
@@ -189,17 +195,29 @@ def test_every_task_of_texts_has_a_head():
 def test_without_pretrained_the_sizes_are_the_hyperparameters():
     bert = BERT(20, layers=3, hidden=12, heads=4, dropout=0.3, max_length=16)
     config = bert.model.config
-    assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size) == (3, 12, 4, 48)
-    assert (config.vocab_size, config.max_position_embeddings, config.hidden_dropout_prob) == (20, 16, 0.3) and bert.size == 12
+    assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size) == (
+        3,
+        12,
+        4,
+        48,
+    )
+    assert (config.vocab_size, config.max_position_embeddings, config.hidden_dropout_prob) == (
+        20,
+        16,
+        0.3,
+    ) and bert.size == 12
 
 
 def test_hyperparameters_shape_the_view():
-    """Tokenizer and weights must come from one place, and an option that stayed in the constructor would do nothing."""
+    """Tokenizer and weights must come from one place, and an option that stayed in the constructor
+    would do nothing."""
     assert BERT.reads("text", {"pretrained": "x", "vocabulary": 77, "max_length": 9}) == Subwords(77, 9, "x")
     assert BERT.reads("text", {}) == Subwords() and BERT.reads("audio", {}) is None
 
 
-@pytest.mark.parametrize(("id", "layers", "hidden", "heads"), [("bert_base", 12, 768, 12), ("bert_large", 24, 1024, 16)])
+@pytest.mark.parametrize(
+    ("id", "layers", "hidden", "heads"), [("bert_base", 12, 768, 12), ("bert_large", 24, 1024, 16)]
+)
 def test_the_published_models_are_loaded_and_recorded_with_their_sizes(id, layers, hidden, heads):
     settings = grid.hyperparameters(registry.entry("architectures", id))
     assert settings["pretrained"] == f"bert-{id.removeprefix('bert_')}-uncased"

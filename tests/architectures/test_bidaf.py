@@ -1,4 +1,5 @@
-"""BiDAF against its equations word by word, with torch's own bidirectional layers as reference; and its 'no answer' on mini SQuAD 2.0."""
+"""BiDAF against its equations word by word, with torch's own bidirectional layers as reference; and
+its 'no answer' on mini SQuAD 2.0."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ QUESTIONS = ["Where ?", "Who is Anna ?", "who"]
 
 
 def reader_and_texts(self_attention: bool) -> tuple[BiDAF, WordCharacterBatch, WordCharacterBatch]:
-    """A small reader with weights so large that attention is far from uniform, and three passages with their questions."""
+    """A small reader with weights so large that attention is far from uniform, and three passages
+    with their questions."""
     torch.manual_seed(0)
     view = WordsAndCharacters(min_count=1)
     view.fit(PASSAGES + QUESTIONS)
@@ -41,7 +43,9 @@ def torchs(recurrence: Recurrent) -> nn.Module:
     weights = {}
     for number, pair in enumerate(zip(recurrence.forwards, recurrence.backwards, strict=True)):
         for direction, layer in zip(("", "_reverse"), pair, strict=True):
-            weights |= {name.replace("_l0", f"_l{number}{direction}"): weight for name, weight in layer.state_dict().items()}
+            weights |= {
+                name.replace("_l0", f"_l{number}{direction}"): weight for name, weight in layer.state_dict().items()
+            }
     found.load_state_dict(weights)
     return found
 
@@ -63,7 +67,9 @@ def highway(reader: BiDAF, x: Tensor) -> Tensor:
     return x
 
 
-def by_hand(reader: BiDAF, passage: WordCharacterBatch, question: WordCharacterBatch, row: int) -> tuple[Tensor, Tensor, Tensor]:
+def by_hand(
+    reader: BiDAF, passage: WordCharacterBatch, question: WordCharacterBatch, row: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Start and end scores (T,) and the 'no answer' score of one example without its padding."""
     texts = []
     for text in (passage, question):
@@ -95,14 +101,19 @@ def self_attention(reader: BiDAF, g: list[Tensor]) -> list[Tensor]:
     r = torchs(layer.recurrence)(torch.stack(x))[0]
     for t in range(len(g)):
         others = [k for k in range(len(g)) if k != t]
-        a = mean([similarity(layer.similarity, r[t], r[k]) for k in others], r[others]) if others else torch.zeros_like(r[t])
+        a = (
+            mean([similarity(layer.similarity, r[t], r[k]) for k in others], r[others])
+            if others
+            else torch.zeros_like(r[t])
+        )
         found.append(x[t] + torch.relu(layer.merge(torch.cat([r[t], a, r[t] * a]))))
     return found
 
 
 @pytest.mark.parametrize("self_attention", [False, True])
 def test_a_padded_batch_is_each_example_written_out_word_by_word(self_attention):
-    """Wrong similarity or softmax axis, one M for both scores, attention to oneself or to padding: each gives other numbers."""
+    """Wrong similarity or softmax axis, one M for both scores, attention to oneself or to padding:
+    each gives other numbers."""
     reader, passages, questions = reader_and_texts(self_attention)
     scores = reader(passages, questions)
     for row, length in enumerate(passages.lengths.tolist()):
@@ -114,7 +125,8 @@ def test_a_padded_batch_is_each_example_written_out_word_by_word(self_attention)
 
 
 def test_the_attended_passage_is_one_vector_for_all_positions():
-    """Query-to-context attention asks which passage words matter to ANY question word: h * h~ has one h~ per example."""
+    """Query-to-context attention asks which passage words matter to ANY question word: h * h~ has
+    one h~ per example."""
     torch.manual_seed(0)
     reader, _, _ = reader_and_texts(self_attention=False)
     h, u = torch.randn(2, 7, 6), torch.randn(2, 4, 6)
@@ -125,18 +137,29 @@ def test_the_attended_passage_is_one_vector_for_all_positions():
 
 
 def squad2(architecture: str) -> tuple[Model, Corpus]:
-    """A tiny model for mini SQuAD 2.0, a third of whose questions have no answer, and the corpus."""
+    """A tiny model for mini SQuAD 2.0, a third of whose questions have no answer, and the
+    corpus."""
     entry, task = registry.entry("architectures", architecture), registry.entry("tasks", "squad2")
     cls, settings = registry.load(entry), entry.hyperparameters | entry.tiny
     view = cls.view_for(task, settings)
-    corpus = Corpus(registry.load(task)(task), "mini", None, view, ADAPTERS["span", "extract"][1](), "span", max_train=64, cache=None)
+    corpus = Corpus(
+        registry.load(task)(task),
+        "mini",
+        None,
+        view,
+        ADAPTERS["span", "extract"][1](),
+        "span",
+        max_train=64,
+        cache=None,
+    )
     torch.manual_seed(0)
     return build(cls, "span", "extract", settings, view, corpus.target, 8, None), corpus
 
 
 @pytest.mark.parametrize("architecture", ["bidaf", "bidaf_self_attention"])
 def test_the_readers_own_no_answer_score_is_learnt_and_decides_on_mini_squad2(architecture):
-    """The head has a scalar for readers without a score: were it used, all questions would be judged by one number."""
+    """The head has a scalar for readers without a score: were it used, all questions would be
+    judged by one number."""
     model, corpus = squad2(architecture)
     batch = corpus.train.collate(torch.arange(12).numpy())
     model.loss(batch).backward()

@@ -1,4 +1,5 @@
-"""The mechanism of the bidirectional LSTM: both directions start at a real word, whatever the padding."""
+"""The mechanism of the bidirectional LSTM: both directions start at a real word, whatever the
+padding."""
 
 from __future__ import annotations
 

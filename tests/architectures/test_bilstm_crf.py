@@ -1,4 +1,5 @@
-"""BiLSTM-CRF: the loss and the decoding of the whole model, by enumeration of all label sequences."""
+"""BiLSTM-CRF: the loss and the decoding of the whole model, by enumeration of all label
+sequences."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def model() -> tuple[BiLSTMCRF, Tag]:
 
 
 def sequence_scores(head: Tag, emissions: Tensor) -> dict[tuple[int, ...], Tensor]:
-    """Score of every label sequence for the emissions (T, L) of one sentence, added up term by term."""
+    """Score of every label sequence for the emissions (T, L) of one sentence, added up term by
+    term."""
     crf = head.crf
     found = {}
     for labels in itertools.product(range(3), repeat=len(emissions)):
@@ -43,7 +45,8 @@ def sequence_scores(head: Tag, emissions: Tensor) -> dict[tuple[int, ...], Tenso
 
 
 def test_loss_is_minus_the_log_probability_of_the_gold_sequence_among_all_sequences():
-    """A softmax per word, or a CRF without transitions, start or end scores, gives another number."""
+    """A softmax per word, or a CRF without transitions, start or end scores, gives another
+    number."""
     encoder, head = model()
     words, gold = batch(), torch.tensor([[0, 1, 2, 2], [2, 0, IGNORED, IGNORED]])
     loss = head.loss(encoder, head(encoder, {"text": words}), gold)
@@ -62,7 +65,10 @@ def test_decoding_finds_the_best_sequence_which_is_not_the_best_label_of_each_wo
     for row, length in enumerate(LENGTHS):
         scores = sequence_scores(head, outputs[0][row, :length])
         assert decoded[row] == [LABELS[label] for label in max(scores, key=scores.get)]
-    alone = [[LABELS[label] for label in row[:length]] for row, length in zip(outputs[0].argmax(-1).tolist(), LENGTHS, strict=True)]
+    alone = [
+        [LABELS[label] for label in row[:length]]
+        for row, length in zip(outputs[0].argmax(-1).tolist(), LENGTHS, strict=True)
+    ]
     assert decoded != alone
 
 

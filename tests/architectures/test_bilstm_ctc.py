@@ -1,4 +1,5 @@
-"""Deep BiLSTM with CTC: the loss by enumeration of paths, decoding by hand, the stack against torch's own."""
+"""Deep BiLSTM with CTC: the loss by enumeration of paths, decoding by hand, the stack against
+torch's own."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def frames(lengths: list[int]) -> FrameBatch:
 
 
 def probability(emitted: Tensor, labels: list[int]) -> Tensor:
-    """Sum over all paths through the frames (T, L) that give ``labels`` once repeats are merged and blanks dropped."""
+    """Sum over all paths through the frames (T, L) that give ``labels`` once repeats are merged and
+    blanks dropped."""
     total = torch.zeros(())
     for path in itertools.product(range(emitted.shape[1]), repeat=len(emitted)):
         if [label for label, _ in itertools.groupby(path) if label != BLANK] == labels:
@@ -38,7 +40,8 @@ def probability(emitted: Tensor, labels: list[int]) -> Tensor:
 
 
 def test_loss_is_minus_the_log_of_the_sum_over_all_paths():
-    """Three frames and two labels; ``ss`` needs a blank between, so exactly one path spells it. Mean over rows, per symbol."""
+    """Three frames and two labels; ``ss`` needs a blank between, so exactly one path spells it.
+    Mean over rows, per symbol."""
     encoder, head = model()
     inputs = {"text": frames([3, 3, 2])}
     wanted = [[S, T], [S, S], [T]]
@@ -51,12 +54,16 @@ def test_loss_is_minus_the_log_of_the_sum_over_all_paths():
         for row, (labels, length) in enumerate(zip(wanted, [3, 3, 2], strict=True))
     ]
     torch.testing.assert_close(found, torch.stack(expected).mean())
-    torch.testing.assert_close(probability(emitted[1], [S, S]), emitted[1, 0, S] * emitted[1, 1, BLANK] * emitted[1, 2, S])
+    torch.testing.assert_close(
+        probability(emitted[1], [S, S]), emitted[1, 0, S] * emitted[1, 1, BLANK] * emitted[1, 2, S]
+    )
 
 
 def paths(*spelt: list[int]) -> tuple[Tensor, Tensor]:
     """Frame scores whose most probable paths are the given ones."""
-    return torch.log(nn.functional.one_hot(torch.tensor(spelt), 3) * 0.9 + 0.03), torch.tensor([len(path) for path in spelt])
+    return torch.log(nn.functional.one_hot(torch.tensor(spelt), 3) * 0.9 + 0.03), torch.tensor(
+        [len(path) for path in spelt]
+    )
 
 
 def test_best_path_merges_repeats_before_it_drops_blanks():
@@ -78,7 +85,9 @@ def test_layers_are_stacked_and_read_in_both_directions():
     """The same scores as torch's bidirectional LSTM of two layers with these weights."""
     encoder, _ = model(layers=2)
     state = {}
-    for number, (forwards, backwards) in enumerate(zip(encoder.recurrence.forwards, encoder.recurrence.backwards, strict=True)):
+    for number, (forwards, backwards) in enumerate(
+        zip(encoder.recurrence.forwards, encoder.recurrence.backwards, strict=True)
+    ):
         for name, weight in forwards.state_dict().items():
             state[name.replace("l0", f"l{number}")] = weight
         for name, weight in backwards.state_dict().items():
@@ -89,4 +98,6 @@ def test_layers_are_stacked_and_read_in_both_directions():
     scores, lengths = encoder(inputs)
     assert lengths.tolist() == [6, 4]
     for row, length in enumerate([6, 4]):
-        torch.testing.assert_close(scores[row, :length], encoder.output(lstm(inputs.vectors[row : row + 1, :length])[0][0]))
+        torch.testing.assert_close(
+            scores[row, :length], encoder.output(lstm(inputs.vectors[row : row + 1, :length])[0][0])
+        )

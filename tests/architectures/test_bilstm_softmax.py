@@ -1,4 +1,5 @@
-"""BiLSTM with independent softmax: states against torch's own bidirectional LSTM, loss and decoding word by word."""
+"""BiLSTM with independent softmax: states against torch's own bidirectional LSTM, loss and decoding
+word by word."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def model() -> tuple[BiLSTMSoftmax, Tag]:
 
 
 def alone(encoder: BiLSTMSoftmax, vectors: Tensor) -> Tensor:
-    """Emissions (T, labels) of one sentence by torch's bidirectional LSTM with the encoder's weights."""
+    """Emissions (T, labels) of one sentence by torch's bidirectional LSTM with the encoder's
+    weights."""
     lstm = nn.LSTM(4, 6, batch_first=True, bidirectional=True)
     with torch.no_grad():
         for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
@@ -62,5 +64,7 @@ def test_each_word_gets_its_own_best_label():
     outputs = head(encoder, {"text": batch()})
     decoded = head.decode(encoder, outputs, Batch({}, None, None, 0), None)
     for row, length in enumerate(LENGTHS):
-        assert decoded[row] == ["ABC"[max(range(3), key=outputs[0][row, t].tolist().__getitem__)] for t in range(length)]
+        assert decoded[row] == [
+            "ABC"[max(range(3), key=outputs[0][row, t].tolist().__getitem__)] for t in range(length)
+        ]
     assert head.crf is None

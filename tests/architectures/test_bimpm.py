@@ -1,4 +1,5 @@
-"""The mechanism of BiMPM: four multi-perspective matchings in both directions, each written out in loops."""
+"""The mechanism of BiMPM: four multi-perspective matchings in both directions, each written out in
+loops."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def maximum(layer: Perspectives, state: Tensor, other: Tensor, end: Tensor) -> T
 
 def attentive(layer: Perspectives, state: Tensor, other: Tensor, end: Tensor) -> Tensor:
     weights = [cosine(state, candidate) for candidate in other]
-    return perspectives(layer, state, sum(w * candidate for w, candidate in zip(weights, other, strict=True)) / sum(weights))
+    return perspectives(
+        layer, state, sum(w * candidate for w, candidate in zip(weights, other, strict=True)) / sum(weights)
+    )
 
 
 def nearest(layer: Perspectives, state: Tensor, other: Tensor, end: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""The mechanism of the bidirectional RNN: two recurrences with weights of their own, each starting at a real word."""
+"""The mechanism of the bidirectional RNN: two recurrences with weights of their own, each starting
+at a real word."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def written_out(model: BidirectionalRNN, vectors: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_states_are_both_recurrences_written_out_and_padding_reaches_neither(layers):
-    """Large numbers stand at padding: a right-to-left recurrence that began there would carry them into every state."""
+    """Large numbers stand at padding: a right-to-left recurrence that began there would carry them
+    into every state."""
     model = model_of(layers=layers)
     vectors = torch.where(MASK[..., None], torch.randn(4, 7, 3), 1000.0)
     found = model(vectors, MASK)
@@ -56,7 +58,8 @@ def test_each_half_of_a_state_reads_its_own_side_of_the_text():
 
 
 def test_the_directions_share_no_weights_and_have_no_bias():
-    """Shared weights would give a palindrome mirrored states; a bias is not part of the recurrence."""
+    """Shared weights would give a palindrome mirrored states; a bias is not part of the
+    recurrence."""
     model = model_of()
     assert [p.shape for p in model.parameters()] == [(4, 3), (4, 4)] * 2
     vectors = torch.randn(1, 3, 3)
@@ -70,4 +73,6 @@ def test_a_texts_vector_is_the_mean_of_its_states_or_the_ends_of_both_directions
     texts = WordBatch(MASK.long(), MASK, LENGTHS, vectors)
     states = written_out(model_of(), vectors[1, :3])
     torch.testing.assert_close(text_vector(model_of(), texts)[1], states.mean(0))
-    torch.testing.assert_close(text_vector(model_of(pooling="ends"), texts)[1], torch.cat([states[2, :4], states[0, 4:]]))
+    torch.testing.assert_close(
+        text_vector(model_of(pooling="ends"), texts)[1], torch.cat([states[2, :4], states[0, 4:]])
+    )

@@ -64,4 +64,6 @@ def test_labels_are_chosen_word_by_word():
     head = Tag(tagger, target)
     assert head.crf is None
     emissions = tagger(batch())
-    assert head.decode(tagger, (emissions, batch().mask), None, None)[1] == ["ABC"[i] for i in emissions[1, :2].argmax(1)]
+    assert head.decode(tagger, (emissions, batch().mask), None, None)[1] == [
+        "ABC"[i] for i in emissions[1, :2].argmax(1)
+    ]

@@ -1,4 +1,5 @@
-"""The mechanism of BLSTM-2DCNN: added directions as a map, filters and maxima over time and features together, one flat vector."""
+"""The mechanism of BLSTM-2DCNN: added directions as a map, filters and maxima over time and
+features together, one flat vector."""
 
 from __future__ import annotations
 
@@ -47,12 +48,17 @@ def convolved(model: BLSTM2D, states: Tensor) -> list[list[list[Tensor]]]:
 
 
 def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
-    """The vector of one text (n, WIDTH), number by number; cells in which the text has nothing are zero.
+    """The vector of one text (n, WIDTH), number by number; cells in which the text has nothing are
+    zero.
 
     Numbers are divided by how many maps there are.
     """
     states = added_states(model, vectors[:LENGTH])
-    maps, rows = ([[list(row) for row in states]], LENGTH) if model.convolution is None else (convolved(model, states), LENGTH - 2)
+    maps, rows = (
+        ([[list(row) for row in states]], LENGTH)
+        if model.convolution is None
+        else (convolved(model, states), LENGTH - 2)
+    )
     cells = []
     for numbers in maps:
         for top in range(0, rows, 2):
@@ -64,7 +70,8 @@ def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("convolve", [True, False])
 def test_a_batch_is_each_text_written_out_number_by_number(convolve):
-    """Lengths odd and even, shorter than a filter, and longer than the map: a cell half inside a text counts its real half alone."""
+    """Lengths odd and even, shorter than a filter, and longer than the map: a cell half inside a
+    text counts its real half alone."""
     model, batch = model_of(convolve=convolve), texts((7, 4, 1, 2, 10, 13))
     found = model(batch)
     assert found.shape == (6, model.size)
@@ -73,14 +80,16 @@ def test_a_batch_is_each_text_written_out_number_by_number(convolve):
 
 
 def test_the_directions_are_added_not_concatenated_before_the_filters():
-    """The paper's map has h columns, h - 2 behind the filters; concatenated states would give twice as many cells."""
+    """The paper's map has h columns, h - 2 behind the filters; concatenated states would give twice
+    as many cells."""
     assert model_of().size == 2 * (8 // 2) * (4 // 2)
     assert model_of(convolve=False).size == (10 // 2) * (6 // 2)
     assert BLSTM2D(300).size == 100 * 31 * 149
 
 
 def test_the_filters_read_neighbouring_features_together():
-    """One-dimensional filters read whole states, whose features may be renumbered; a map's columns have an order."""
+    """One-dimensional filters read whole states, whose features may be renumbered; a map's columns
+    have an order."""
     model = model_of()
     seen = []
     model.convolution.register_forward_hook(lambda layer, inputs, output: seen.append((inputs[0], output)))
@@ -99,7 +108,8 @@ def test_the_pooling_variant_is_the_one_without_filters():
 
 
 def test_twin_texts_are_refused_with_the_reason():
-    """The layer that joins two such vectors would have 10 to the 11 weights: the cell is skipped, not built."""
+    """The layer that joins two such vectors would have 10 to the 11 weights: the cell is skipped,
+    not built."""
     for task in ("snli", "wikiqa"):
         assert "too wide" in BLSTM2D.unfit(registry.entry("tasks", task), {})
     assert BLSTM2D.unfit(registry.entry("tasks", "sst2"), {}) is None

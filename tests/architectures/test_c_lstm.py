@@ -1,4 +1,5 @@
-"""The mechanism of C-LSTM: the maps of each window are a step of the LSTM, in order and unpooled."""
+"""The mechanism of C-LSTM: the maps of each window are a step of the LSTM, in order and
+unpooled."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def model_of(**options) -> CLSTM:
 
 
 def phrases_of(model: CLSTM, vectors: Tensor) -> Tensor:
-    """ReLU maps of each window of one text, the windows of every width that begin where the widest fits: (steps, maps * widths)."""
+    """ReLU maps of each window of one text, the windows of every width that begin where the widest
+    fits: (steps, maps * widths)."""
     widest = max(convolution.kernel_size[0] for convolution in model.convolutions)
     vectors = torch.cat([vectors, torch.zeros(max(0, widest - len(vectors)), WIDTH)])
     steps = []
@@ -30,14 +32,18 @@ def phrases_of(model: CLSTM, vectors: Tensor) -> Tensor:
         maps = []
         for convolution in model.convolutions:
             window = vectors[start : start + convolution.kernel_size[0]]
-            maps += [(weight.T * window).sum() + bias for weight, bias in zip(convolution.weight, convolution.bias, strict=True)]
+            maps += [
+                (weight.T * window).sum() + bias
+                for weight, bias in zip(convolution.weight, convolution.bias, strict=True)
+            ]
         steps.append(torch.stack(maps).clamp(min=0))
     return torch.stack(steps)
 
 
 @pytest.mark.parametrize("windows", [(3,), (2, 4)])
 def test_a_text_is_the_last_state_of_an_lstm_over_its_windows(windows):
-    """Texts shorter than a window, and windows that reach into padding, in one batch with longer ones."""
+    """Texts shorter than a window, and windows that reach into padding, in one batch with longer
+    ones."""
     model, batch = model_of(windows=windows), texts((8, 5, 3, 2, 1))
     found = model(batch)
     for vector, vectors, length in zip(found, batch.vectors, batch.lengths, strict=True):
@@ -47,7 +53,8 @@ def test_a_text_is_the_last_state_of_an_lstm_over_its_windows(windows):
 
 
 def test_order_of_the_windows_counts():
-    """Pooling over time, or a sum of steps, would not see that two far-apart phrases changed places."""
+    """Pooling over time, or a sum of steps, would not see that two far-apart phrases changed
+    places."""
     model = model_of(windows=(1,))
     batch = texts([6])
     swapped = batch._replace(vectors=batch.vectors[:, [4, 1, 2, 3, 0, 5]])

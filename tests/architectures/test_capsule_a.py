@@ -1,4 +1,5 @@
-"""Capsule-A: its scores are the lengths of class capsules, with an orphan capsule beside them; its loss; where it fits."""
+"""Capsule-A: its scores are the lengths of class capsules, with an orphan capsule beside them; its
+loss; where it fits."""
 
 from __future__ import annotations
 

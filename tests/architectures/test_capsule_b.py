@@ -1,4 +1,5 @@
-"""Capsule-B: three columns of their own windows and weights, their class capsules averaged as vectors."""
+"""Capsule-B: three columns of their own windows and weights, their class capsules averaged as
+vectors."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def test_columns_read_three_four_and_five_words_with_weights_of_their_own():
 def test_scores_are_lengths_of_mean_vectors():
     model, words = model_of(), words_of()
     columns = [column(words.vectors, words.mask) for column in model.columns]
-    expected = [[(sum(c[text, label] for c in columns) / 3).pow(2).sum().sqrt() for label in range(2)] for text in range(3)]
+    expected = [
+        [(sum(c[text, label] for c in columns) / 3).pow(2).sum().sqrt() for label in range(2)] for text in range(3)
+    ]
     torch.testing.assert_close(model(words), torch.stack([torch.stack(row) for row in expected]))
 
 
@@ -60,7 +63,10 @@ def test_a_text_shorter_than_the_widest_window_is_read():
     """Padded to four words by a longer neighbour, or not, it gets the same scores."""
     model, words = model_of(), words_of(length=1)
     longer = WordBatch(
-        words.ids, torch.arange(4) < words.lengths[:, None], words.lengths, torch.cat([words.vectors, torch.ones(3, 3, 5)], 1)
+        words.ids,
+        torch.arange(4) < words.lengths[:, None],
+        words.lengths,
+        torch.cat([words.vectors, torch.ones(3, 3, 5)], 1),
     )
     torch.testing.assert_close(model(longer), model(words))
 

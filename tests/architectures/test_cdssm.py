@@ -1,4 +1,5 @@
-"""The mechanism of CDSSM: trigram windows of three words, tanh, the maximum over the text, tanh, cosine."""
+"""The mechanism of CDSSM: trigram windows of three words, tanh, the maximum over the text, tanh,
+cosine."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def counts(word: str) -> Tensor:
 
 
 def written_out(tower: Tower, text: str, window: int = 3) -> Tensor:
-    """The text's vector by one dense matrix W_c over the counts of a window's words, as in the paper's section 3."""
+    """The text's vector by one dense matrix W_c over the counts of a window's words, as in the
+    paper's section 3."""
     width = len(view().trigrams)
     matrix = torch.cat([tower.table.weight[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(window)]).T
     words = text.split()
@@ -64,7 +66,8 @@ def written_out(tower: Tower, text: str, window: int = 3) -> Tensor:
 
 @pytest.mark.parametrize("window", [3, 2, 1])
 def test_vectors_are_those_of_the_dense_window_matrix(window):
-    """Texts of one, two and more words side by side: "banana" has a trigram twice, "zzz" none that is known."""
+    """Texts of one, two and more words side by side: "banana" has a trigram twice, "zzz" none that
+    is known."""
     model = model_of(window=window)
     texts = ["cat", "banana sat", "the banana zzz on a mat", "zzz dogs the", "a a a"]
     for found, text in zip(model.query(read(*texts)), texts, strict=True):
@@ -79,7 +82,8 @@ def test_a_score_is_the_cosine_of_both_texts_and_full_for_the_same_text():
 
 
 def test_order_of_words_counts_within_windows_only():
-    """Unlike in DSSM; and a maximum, unlike a sum, does not notice a window that comes once more."""
+    """Unlike in DSSM; and a maximum, unlike a sum, does not notice a window that comes once
+    more."""
     query = model_of().query
 
     def vector(text: str) -> Tensor:

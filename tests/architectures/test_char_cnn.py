@@ -1,4 +1,5 @@
-"""The mechanism of the character CNN: the ladder of lengths, characters read backwards, places kept by the flattening."""
+"""The mechanism of the character CNN: the ladder of lengths, characters read backwards, places kept
+by the flattening."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def model_of(**settings) -> CharacterCNN:
 
 
 def test_1014_characters_become_34_positions_by_the_papers_ladder():
-    """Pooling after other layers, or padded convolutions, is another network of about the same score."""
+    """Pooling after other layers, or padded convolutions, is another network of about the same
+    score."""
     model = CharacterCNN(len(ALPHABET), maps=2, hidden=4)
     lengths = [1014]
     for module in model.convolutions:
@@ -48,14 +50,16 @@ def test_layers_are_six_convolutions_with_relu_and_two_dense_ones_with_dropout()
 
 
 def test_the_place_of_a_word_reaches_the_dense_layers():
-    """A maximum over time in place of the flattening would not know where the word stood (blanks are zero vectors)."""
+    """A maximum over time in place of the flattening would not know where the word stood (blanks
+    are zero vectors)."""
     model = model_of()
     early, late = model(read("terrible" + " " * 142, " " * 81 + "terrible" + " " * 61))
     assert not torch.allclose(early, late, atol=1e-3)
 
 
 def test_characters_come_backwards_so_that_a_text_ends_at_the_first_position():
-    """Seen by a filter of the first layer that answers to z alone: the end of the text is where the network begins."""
+    """Seen by a filter of the first layer that answers to z alone: the end of the text is where the
+    network begins."""
     model = model_of()
     first = model.convolutions[0]
     with torch.no_grad():
@@ -78,7 +82,10 @@ def test_the_length_reaches_the_view():
 def test_both_sizes_of_the_paper_are_registered():
     sizes = {id: hyperparameters(registry.entry("architectures", id)) for id in ("char_cnn", "char_cnn_large")}
     wanted = ("maps", "hidden", "spread", "length")
-    assert [tuple(sizes[id][name] for name in wanted) for id in sizes] == [(256, 1024, 0.05, 1014), (1024, 2048, 0.02, 1014)]
+    assert [tuple(sizes[id][name] for name in wanted) for id in sizes] == [
+        (256, 1024, 0.05, 1014),
+        (1024, 2048, 0.02, 1014),
+    ]
 
 
 def test_weights_start_from_a_gaussian_of_the_given_spread():

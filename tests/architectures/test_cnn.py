@@ -1,4 +1,5 @@
-"""The mechanism of the stacked CNN: layers that keep the length, and six ways to say where a word stands."""
+"""The mechanism of the stacked CNN: layers that keep the length, and six ways to say where a word
+stands."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def texts() -> torch.Tensor:
 
 @pytest.mark.parametrize(("position", "merge"), CODES)
 def test_padding_is_as_the_zeros_beside_a_text_alone(position, merge):
-    """Every layer pads with zeros: a state behind the text that a second layer reads would tell how long the batch is."""
+    """Every layer pads with zeros: a state behind the text that a second layer reads would tell how
+    long the batch is."""
     model = model_of(position, merge=merge, layers=3)
     together = model(torch.where(MASK[..., None], texts(), 30.0), MASK)
     assert together.shape == (3, 9, 5)

@@ -1,4 +1,5 @@
-"""The mechanism of the dynamic CNN: filters that stay in their row, folding, and order-keeping k-max with k from the text's own length."""
+"""The mechanism of the dynamic CNN: filters that stay in their row, folding, and order-keeping
+k-max with k from the text's own length."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def model_of(**settings) -> DynamicCNN:
 
 
 def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
-    """The features of one text (n, width), layer by layer, row by row, map by map, column by column (sections 3.1 to 3.5)."""
+    """The features of one text (n, width), layer by layer, row by row, map by map, column by column
+    (sections 3.1 to 3.5)."""
     n, layers = len(vectors), len(model.convolutions)
     maps = [[row.tolist() for row in vectors.T]]  # maps[j][i] is row i of map j
     for number, (convolution, bias) in enumerate(zip(model.convolutions, model.biases, strict=True), start=1):
@@ -49,7 +51,10 @@ def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
                 convolved.append(columns)
             if rows % 2:
                 convolved.append([0.0] * len(convolved[0]))
-            folded = [[a + b for a, b in zip(convolved[i], convolved[i + 1], strict=True)] for i in range(0, len(convolved), 2)]
+            folded = [
+                [a + b for a, b in zip(convolved[i], convolved[i + 1], strict=True)]
+                for i in range(0, len(convolved), 2)
+            ]
             k_l = max(model.top, math.ceil((layers - number) / layers * n))
             biases = bias.unflatten(0, (len(folded), -1)).squeeze(-1).tolist()
             pooled = []
@@ -64,7 +69,8 @@ def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("settings", [{}, {"windows": (2, 4, 2), "maps": (2, 1, 2)}, {"windows": (1, 2), "top": 5}])
 def test_each_text_of_a_batch_is_the_text_written_out_value_by_value(settings):
-    """Narrow convolutions, filters across rows, a missing fold, values sorted by size, k from the batch or tanh before pooling show here.
+    """Narrow convolutions, filters across rows, a missing fold, values sorted by size, k from the
+    batch or tanh before pooling show here.
 
     The last setting leaves short texts with fewer values than k_top: zeros stand behind them.
     """
@@ -84,7 +90,8 @@ def test_the_number_of_values_kept_is_the_papers_example():
 
 
 def test_rows_meet_in_the_folding_only():
-    """With two layers a value of the top depends on four neighbouring rows; were filters to mix rows, it would depend on all."""
+    """With two layers a value of the top depends on four neighbouring rows; were filters to mix
+    rows, it would depend on all."""
     model = DynamicCNN(8, windows=(3, 2), maps=(2, 2), top=2).eval()
     texts = batch([6])._replace(vectors=torch.randn(1, 6, 8))
     top = model(texts).view(2, -1)
@@ -94,7 +101,8 @@ def test_rows_meet_in_the_folding_only():
 
 
 def test_the_papers_settings():
-    """48 rows fold to 24 and 12; each row of each map has a bias of its own, each pair of maps a filter per row."""
+    """48 rows fold to 24 and 12; each row of each map has a bias of its own, each pair of maps a
+    filter per row."""
     model = DynamicCNN(48)
     assert [tuple(c.weight.shape) for c in model.convolutions] == [(48 * 6, 1, 7), (24 * 14, 6, 5)]
     assert [len(bias) for bias in model.biases] == [24 * 6, 12 * 14]

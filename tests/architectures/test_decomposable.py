@@ -1,4 +1,5 @@
-"""The mechanism of decomposable attention: align, compare word by word, sum; and no order of words without the intra part."""
+"""The mechanism of decomposable attention: align, compare word by word, sum; and no order of words
+without the intra part."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from architectures.matching.decomposable import DecomposableAttention
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)
-"""Words of each text of three pairs; 14 words and NULL are farther apart than the distances that have a bias of their own."""
+"""Words of each text of three pairs; 14 words and NULL are farther apart than the distances that
+have a bias of their own."""
 
 texts = partial(random_texts, width=WIDTH)
 
@@ -35,7 +37,8 @@ def softmax_mean(scores: list[Tensor], words: list[Tensor]) -> Tensor:
 
 
 def words_of(model: DecomposableAttention, vectors: Tensor) -> list[Tensor]:
-    """NULL and the words of one text, projected and, where the model does so, joined with what they attend to."""
+    """NULL and the words of one text, projected and, where the model does so, joined with what they
+    attend to."""
     words = [model.project.weight @ (vector / vector.norm()) for vector in (model.null, *vectors)]
     if model.within is None:
         return words
@@ -62,7 +65,8 @@ def written_out(model: DecomposableAttention, first: Tensor, second: Tensor) -> 
 
 @pytest.mark.parametrize("intra", [False, True])
 def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(intra):
-    """Wrong softmax axes, a mean for the sum, padding in either, or a missing NULL word would each show here."""
+    """Wrong softmax axes, a mean for the sum, padding in either, or a missing NULL word would each
+    show here."""
     model, first, second = model_of(intra=intra), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3, model.size) and found.any()

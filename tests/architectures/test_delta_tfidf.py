@@ -33,10 +33,13 @@ def weights(model: DeltaTfIdf) -> dict[str, float]:
 
 
 def test_the_weight_of_a_word_by_hand():
-    """Three positive and two negative texts; a word repeated in its text is in one text. good 2:0 film 2:1 cast 1:1 fine 1:0 bad 0:2."""
+    """Three positive and two negative texts; a word repeated in its text is in one text. good 2:0
+    film 2:1 cast 1:1 fine 1:0 bad 0:2."""
     expected = {"good": (2, 0), "film": (2, 1), "cast": (1, 1), "fine": (1, 0), "bad": (0, 2)}
     found = weights(fitted(ngrams=1))
-    assert found == pytest.approx({t: math.log2(3 / (p + 0.5)) - math.log2(2 / (n + 0.5)) for t, (p, n) in expected.items()})
+    assert found == pytest.approx(
+        {t: math.log2(3 / (p + 0.5)) - math.log2(2 / (n + 0.5)) for t, (p, n) in expected.items()}
+    )
     assert found["good"] < 0 < found["bad"]
 
 

@@ -1,4 +1,5 @@
-"""The mechanism of DiSAN: a weight for each feature, directions that let nothing through from the wrong side, gate, source2token."""
+"""The mechanism of DiSAN: a weight for each feature, directions that let nothing through from the
+wrong side, gate, source2token."""
 
 from __future__ import annotations
 
@@ -37,10 +38,15 @@ def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
         before = range(j) if layer.forwards else range(j + 1, len(tokens))
         context = torch.zeros(HIDDEN)
         if before:
-            scores = [5 * torch.tanh((layer.key.weight @ tokens[i] + layer.query.weight @ token + layer.query.bias) / 5) for i in before]
+            scores = [
+                5 * torch.tanh((layer.key.weight @ tokens[i] + layer.query.weight @ token + layer.query.bias) / 5)
+                for i in before
+            ]
             total = sum(score.exp() for score in scores)
             context = sum(score.exp() / total * tokens[i] for score, i in zip(scores, before, strict=True))
-        gate = torch.sigmoid(layer.gate_attended.weight @ context + layer.gate_token.weight @ token + layer.gate_token.bias)
+        gate = torch.sigmoid(
+            layer.gate_attended.weight @ context + layer.gate_token.weight @ token + layer.gate_token.bias
+        )
         found.append(gate * token + (1 - gate) * context)
     return torch.stack(found)
 
@@ -49,25 +55,31 @@ def test_states_are_those_of_both_directions_written_out_pair_by_pair_and_featur
     """Texts of several blocks of queries and of one word, beside each other."""
     model, (vectors, mask) = model_of(), texts(LENGTHS)
     for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
-        expected = torch.cat([written_out(model.forwards, text[:length]), written_out(model.backwards, text[:length])], dim=-1)
+        expected = torch.cat(
+            [written_out(model.forwards, text[:length]), written_out(model.backwards, text[:length])], dim=-1
+        )
         torch.testing.assert_close(states[:length], expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("direction", ["forwards", "backwards"])
 def test_no_token_sees_itself_or_one_on_the_wrong_side(direction):
-    """Every entry of the Jacobian of s_j by h_i: all of one side, nothing of the other, nothing on the diagonal."""
+    """Every entry of the Jacobian of s_j by h_i: all of one side, nothing of the other, nothing on
+    the diagonal."""
     layer = getattr(model_of(), direction)
     tokens = torch.randn(1, 6, HIDDEN)
     with torch.no_grad():  # all ask the same, so that only what a token attends to is left
         layer.query.weight.zero_()
-    by_token = torch.autograd.functional.jacobian(lambda h: layer.attention(h, torch.ones(1, 6, dtype=torch.bool)), tokens)
+    by_token = torch.autograd.functional.jacobian(
+        lambda h: layer.attention(h, torch.ones(1, 6, dtype=torch.bool)), tokens
+    )
     seen = by_token[0, :, :, 0].abs().sum((1, 3)) > 0
     full = torch.ones(6, 6, dtype=torch.bool)
     assert torch.equal(seen, full.tril(-1) if direction == "forwards" else full.triu(1))
 
 
 def test_the_token_with_nothing_to_attend_to_has_zeros_there_and_a_finite_gradient():
-    """A softmax over nothing would give NaN or a mean of what must not be seen, and its gradient would wreck the model."""
+    """A softmax over nothing would give NaN or a mean of what must not be seen, and its gradient
+    would wreck the model."""
     model, (vectors, mask) = model_of(), texts(LENGTHS)
     tokens = torch.randn(3, 6, HIDDEN)
     assert not model.forwards.attention(tokens, mask)[:, 0].any()
@@ -77,12 +89,15 @@ def test_the_token_with_nothing_to_attend_to_has_zeros_there_and_a_finite_gradie
 
 
 def test_weights_are_a_softmax_for_each_feature_with_scores_bent_at_the_scale():
-    """Two keys, two features that prefer different keys: hand-worked with tanh saturated, so that the scores are +5 and -5."""
+    """Two keys, two features that prefer different keys: hand-worked with tanh saturated, so that
+    the scores are +5 and -5."""
     keys = torch.tensor([[[1000.0, -1000.0], [-1000.0, 1000.0]]])
     values = torch.tensor([[[1.0, 10.0], [3.0, 30.0]]])
     found = attended(torch.zeros(1, 1, 2), keys, values, torch.ones(1, 1, 2, dtype=torch.bool), scale=5.0)
     strong = math.exp(5) / (math.exp(5) + math.exp(-5))
-    torch.testing.assert_close(found[0, 0], torch.tensor([strong * 1 + (1 - strong) * 3, (1 - strong) * 10 + strong * 30]))
+    torch.testing.assert_close(
+        found[0, 0], torch.tensor([strong * 1 + (1 - strong) * 3, (1 - strong) * 10 + strong * 30])
+    )
 
 
 def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
@@ -104,7 +119,8 @@ def test_source2token_attention_learns_where_a_text_needs_a_vector():
 
 
 def test_long_texts_give_the_same_states_and_gradients_as_when_all_weights_are_kept(monkeypatch):
-    """Above ``LONG`` positions the weights are computed twice; a wrong saving of memory would change what is learned."""
+    """Above ``LONG`` positions the weights are computed twice; a wrong saving of memory would
+    change what is learned."""
     vectors, mask = texts((11, 5))
     found = []
     for limit in (10, 11):
@@ -117,7 +133,8 @@ def test_long_texts_give_the_same_states_and_gradients_as_when_all_weights_are_k
 
 
 def test_long_texts_keep_no_number_for_each_pair_of_words_and_feature():
-    """400 words in 300 features are 48 million such numbers per text and direction: memory would run out."""
+    """400 words in 300 features are 48 million such numbers per text and direction: memory would
+    run out."""
     kept: list[int] = []
 
     def keep(tensor: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""The mechanism of the deep pyramid CNN: linear regions, pre-activated blocks with shortcuts, half the positions after each."""
+"""The mechanism of the deep pyramid CNN: linear regions, pre-activated blocks with shortcuts, half
+the positions after each."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def written_out(model: DeepPyramidCNN, vectors: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("window", [3, 5])
 def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(window):
-    """ReLU after the convolutions or on the regions, no shortcut, other pooling, or padding that reaches a window would each show here."""
+    """ReLU after the convolutions or on the regions, no shortcut, other pooling, or padding that
+    reaches a window would each show here."""
     model = model_of(window=window)
     texts = batch((21, 8, 5, 1))
     for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
@@ -59,14 +61,17 @@ def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(windo
 def test_each_block_reads_half_as_many_positions_as_the_one_before():
     model, seen = model_of(blocks=7), []
     for block in model.blocks:
-        block.register_forward_hook(lambda block, inputs, output: seen.append((inputs[0].shape[-1], inputs[1].sum(1).tolist())))
+        block.register_forward_hook(
+            lambda block, inputs, output: seen.append((inputs[0].shape[-1], inputs[1].sum(1).tolist()))
+        )
     model(batch((100, 9)))
     assert [length for length, _ in seen] == [100, 50, 25, 13, 7, 4, 2]
     assert [own for _, own in seen] == [[100, 9], [50, 5], [25, 3], [13, 2], [7, 1], [4, 1], [2, 1]]
 
 
 def test_without_weights_in_the_blocks_the_regions_pass_through_the_shortcuts():
-    """Zero convolutions leave the maximum of the linear regions, negative ones too: nothing bends what the shortcut carries."""
+    """Zero convolutions leave the maximum of the linear regions, negative ones too: nothing bends
+    what the shortcut carries."""
     model, texts = model_of(), batch([12])
     with torch.no_grad():
         for parameter in model.blocks.parameters():
@@ -76,7 +81,8 @@ def test_without_weights_in_the_blocks_the_regions_pass_through_the_shortcuts():
 
 
 def test_fifteen_weight_layers_of_one_width_and_no_batch_norm():
-    """One for regions and two in each of seven blocks; with the one that scores the classes beside them, as the paper counts."""
+    """One for regions and two in each of seven blocks; with the one that scores the classes beside
+    them, as the paper counts."""
     model = DeepPyramidCNN(300)
     layers = [module for module in model.modules() if isinstance(module, nn.Conv1d)]
     assert len(layers) == 15 and {layer.out_channels for layer in layers} == {250}

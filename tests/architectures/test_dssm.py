@@ -1,4 +1,5 @@
-"""The mechanism of DSSM: counted letter trigrams, tanh towers, cosine, and a softmax over one right and drawn wrong candidates."""
+"""The mechanism of DSSM: counted letter trigrams, tanh towers, cosine, and a softmax over one right
+and drawn wrong candidates."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def written_out(tower: Tower, text: str) -> Tensor:
 
 
 def test_a_score_is_the_cosine_of_the_texts_tanh_layers_over_trigram_counts():
-    """ "a cat, a cat!" holds each trigram twice: tables of presence instead of counts would differ."""
+    """ "a cat, a cat!" holds each trigram twice: tables of presence instead of counts would
+    differ."""
     model = model_of()
     found = model(read("the cat sat", "dogs"), read("a cat, a cat!", "a cat, a cat!"))
     for score, question in zip(found, ("the cat sat", "dogs"), strict=True):
@@ -61,7 +63,8 @@ def test_order_of_words_does_not_count_and_a_text_is_as_near_as_can_be_to_itself
 
 
 def test_a_text_without_a_known_trigram_still_has_a_vector_and_a_gradient_of_ordinary_size():
-    """At a zero vector the cosine's gradient is without bound: one such text would wreck the model."""
+    """At a zero vector the cosine's gradient is without bound: one such text would wreck the
+    model."""
     model = model_of()
     model(read("qqqq", "zzz"), read("zzz", "dogs")).sum().backward()
     assert all(p.grad.isfinite().all() and p.grad.abs().max() < 100 for p in model.parameters())
@@ -78,7 +81,8 @@ def test_towers_share_their_weights_or_have_their_own(shared):
 
 LABELS = torch.tensor([1, 0, 0, 0, 1, 0, 1, 0, 0])
 GROUPS = torch.tensor([7, 7, 7, 7, 7, 2, 3, 4, 4])
-"""Question 7 has two right and three wrong candidates; 2 and 4 have no right one and 3 has no wrong one."""
+"""Question 7 has two right and three wrong candidates; 2 and 4 have no right one and 3 has no wrong
+one."""
 SCORES = torch.tensor([0.9, 0.4, -0.2, 0.7, 0.1, 0.3, 0.5, 0.6, 0.8])
 
 
@@ -110,7 +114,9 @@ def test_fewer_wrong_candidates_than_asked_for_are_all_taken():
 
 def test_the_hinge_is_against_the_best_wrong_candidate():
     losses = [max(0.0, 0.3 - 0.9 + 0.7), max(0.0, 0.3 - 0.1 + 0.7)]
-    assert worst_negative_hinge_loss(SCORES, LABELS, GROUPS, negatives=4, margin=0.3).item() == pytest.approx(sum(losses) / 2)
+    assert worst_negative_hinge_loss(SCORES, LABELS, GROUPS, negatives=4, margin=0.3).item() == pytest.approx(
+        sum(losses) / 2
+    )
 
 
 def test_a_right_candidate_beyond_the_margin_gives_no_gradient():
@@ -121,9 +127,13 @@ def test_a_right_candidate_beyond_the_margin_gives_no_gradient():
 
 @pytest.mark.parametrize("rows", [[5, 7, 8], [6], [5, 6]], ids=["no right one", "no wrong one", "apart"])
 @pytest.mark.parametrize(
-    "loss", [lambda *a: sampled_softmax_loss(*a, 4), lambda *a: worst_negative_hinge_loss(*a, 4, 0.3)], ids=["softmax", "hinge"]
+    "loss",
+    [lambda *a: sampled_softmax_loss(*a, 4), lambda *a: worst_negative_hinge_loss(*a, 4, 0.3)],
+    ids=["softmax", "hinge"],
 )
-def test_questions_without_a_right_or_a_wrong_candidate_add_nothing_and_the_loss_can_still_be_differentiated(loss, rows):
+def test_questions_without_a_right_or_a_wrong_candidate_add_nothing_and_the_loss_can_still_be_differentiated(
+    loss, rows
+):
     """Such batches occur: a NaN, or a loss without a graph, would end the training."""
     scores = SCORES[rows].clone().requires_grad_()
     found = loss(scores, LABELS[rows], GROUPS[rows])

@@ -1,4 +1,5 @@
-"""The mechanism of ESIM: soft alignment by products alone, four comparisons, composition, and mean and maximum of both texts."""
+"""The mechanism of ESIM: soft alignment by products alone, four comparisons, composition, and mean
+and maximum of both texts."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def states_of(layer: Recurrent, vectors: Tensor) -> Tensor:
 
 
 def aligned(own: Tensor, other: Tensor) -> list[Tensor]:
-    """Equations 12 and 13: the mean of the other text's states under the softmax of their products with each own state."""
+    """Equations 12 and 13: the mean of the other text's states under the softmax of their products
+    with each own state."""
     found = []
     for state in own:
         weights = [(state @ candidate).exp() for candidate in other]
@@ -55,12 +57,15 @@ def written_out(model: ESIM, first: Tensor, second: Tensor) -> Tensor:
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
-    """A softmax over the wrong axis, padding that is attended to or pooled, or a missing comparison would show here."""
+    """A softmax over the wrong axis, padding that is attended to or pooled, or a missing comparison
+    would show here."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3, model.size)
     for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        torch.testing.assert_close(found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
+        )
 
 
 def test_both_texts_are_read_by_the_same_weights():
@@ -74,12 +79,16 @@ def test_both_texts_are_read_by_the_same_weights():
 
 @pytest.mark.parametrize("layer", ["encoding", "projection", "composition", "output"])
 def test_dropout_stands_before_each_layer(layer):
-    """Half of what a layer reads is zero in training; without it the model over-fits small tasks."""
+    """Half of what a layer reads is zero in training; without it the model over-fits small
+    tasks."""
     model, seen = ESIM(40, hidden=40).train(), []
     getattr(model, layer).register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     words = texts((9,), 1)._replace(vectors=torch.randn(1, 9, 40))
     model(words, words)
     zeros = (torch.cat([s.flatten() for s in seen]) == 0).float().mean().item()
-    # The projection reads states that no dropout has touched; the composition reads ReLUs, half of which are zero anyway.
-    expected = {"encoding": (0.4, 0.6), "projection": (0.0, 0.01), "composition": (0.65, 0.85), "output": (0.4, 0.6)}[layer]
+    # The projection reads states that no dropout has touched; the composition reads ReLUs, half of
+    # which are zero anyway.
+    expected = {"encoding": (0.4, 0.6), "projection": (0.0, 0.01), "composition": (0.65, 0.85), "output": (0.4, 0.6)}[
+        layer
+    ]
     assert expected[0] <= zeros <= expected[1]

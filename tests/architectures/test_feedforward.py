@@ -20,7 +20,9 @@ def words(*texts: list[list[float]]) -> WordBatch:
     longest, width = max(map(len, texts)), len(texts[0][0])
     vectors = torch.tensor([[*text, *[[99.0] * width] * (longest - len(text))] for text in texts])
     lengths = torch.tensor([len(text) for text in texts])
-    return WordBatch(torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors)
+    return WordBatch(
+        torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors
+    )
 
 
 A, B, C = [1.0, 0.0], [3.0, 4.0], [5.0, 2.0]
@@ -69,14 +71,16 @@ def test_outside_training_dan_is_the_mean_and_hidden_layers_with_relu():
 
 
 def one_hot_means(word_dropout: float, rows: int = 400, length: int = 6) -> torch.Tensor:
-    """Means (rows, length) in training of texts whose i-th word is the i-th unit vector: entry i tells whether word i was kept."""
+    """Means (rows, length) in training of texts whose i-th word is the i-th unit vector: entry i
+    tells whether word i was kept."""
     torch.manual_seed(0)
     model = DeepAveragingNetwork(length, layers=0, word_dropout=word_dropout).train()
     return model(words(*[torch.eye(length).tolist()] * rows))
 
 
 def test_word_dropout_takes_whole_words_and_averages_those_that_are_left():
-    """Dropout of single coordinates, or a mean that still divides by all words, is another regulariser."""
+    """Dropout of single coordinates, or a mean that still divides by all words, is another
+    regulariser."""
     means = one_hot_means(0.3)
     kept = means > 0
     torch.testing.assert_close(means, kept / kept.sum(1, keepdim=True))

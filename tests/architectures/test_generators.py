@@ -1,4 +1,5 @@
-"""Every encoder-decoder: step against forward, what of the target a score may see, and beam search over it against enumeration."""
+"""Every encoder-decoder: step against forward, what of the target a score may see, and beam search
+over it against enumeration."""
 
 from __future__ import annotations
 
@@ -22,18 +23,23 @@ PREFIX = torch.tensor([[START, 3, 4, 0], [START, 4, 4, 3], [START, 0, 3, 3]])
 GENERATORS = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind == "generate"}
 MODELS = [pytest.param(id, {}, id=id) for id in GENERATORS]
 # kinds of attention that no id has
-MODELS += [pytest.param("attn_seq2seq_luong", {"attention": how}, id=f"attn_seq2seq_luong-{how}") for how in ("dot", "concat")]
+MODELS += [
+    pytest.param("attn_seq2seq_luong", {"attention": how}, id=f"attn_seq2seq_luong-{how}") for how in ("dot", "concat")
+]
 
 source = partial(random_vectors, LENGTHS, 1, WIDTH)
 
 
 def model_of(id: str, options: dict[str, object]) -> Generator:
-    """Small, with two layers where it has layers, and weights so far from their starting values that all scores differ widely."""
+    """Small, with two layers where it has layers, and weights so far from their starting values
+    that all scores differ widely."""
     torch.manual_seed(3)  # with which no model writes the same for all sources
     sizes = dict(GENERATORS[id].tiny)
     if "layers" in sizes:
         sizes["layers"] = 2
-    model = registry.load(GENERATORS[id])(WIDTH, symbols=SYMBOLS, **GENERATORS[id].hyperparameters | sizes | options).eval()
+    model = registry.load(GENERATORS[id])(
+        WIDTH, symbols=SYMBOLS, **GENERATORS[id].hyperparameters | sizes | options
+    ).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -51,7 +57,8 @@ def stepped(model: Generator, symbols: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("id", "options"), MODELS)
 def test_decoding_step_by_step_gives_the_scores_of_teacher_forcing(id, options):
-    """A step at the wrong position, or that forgets what is written, would search with scores that the model was not trained on."""
+    """A step at the wrong position, or that forgets what is written, would search with scores that
+    the model was not trained on."""
     model = model_of(id, options)
     torch.testing.assert_close(stepped(model, PREFIX), model(*source(), PREFIX).log_softmax(-1))
 
@@ -69,9 +76,11 @@ def test_a_later_symbol_changes_no_earlier_score(id, options, place):
 
 @pytest.mark.parametrize(("id", "options"), MODELS)
 def test_a_wide_beam_finds_the_most_probable_sequence(id, options):
-    """At most three symbols, so that all sequences can be listed, and each symbol in turn as the end.
+    """At most three symbols, so that all sequences can be listed, and each symbol in turn as the
+    end.
 
-    A state whose rows are not its sources, or a part of it that stays behind when hypotheses are re-ordered, would mix them up.
+    A state whose rows are not its sources, or a part of it that stays behind when hypotheses are
+    re-ordered, would mix them up.
     """
     model = model_of(id, options)
     pairs = itertools.product(range(SYMBOLS), repeat=LONGEST - 1)

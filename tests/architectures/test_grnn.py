@@ -1,4 +1,5 @@
-"""The mechanism of Conv-GRNN and LSTM-GRNN: a vector per sentence, a recurrence with two gates over them, the mean of its states."""
+"""The mechanism of Conv-GRNN and LSTM-GRNN: a vector per sentence, a recurrence with two gates over
+them, the mean of its states."""
 
 from __future__ import annotations
 
@@ -31,18 +32,24 @@ def model_of(sentence: str) -> GatedRNN:
 
 
 def convolved(model: ConvolutionalSentence, sentence: Tensor) -> Tensor:
-    """One sentence's vector: filters window by window, their mean, tanh, and the mean of the three widths."""
+    """One sentence's vector: filters window by window, their mean, tanh, and the mean of the three
+    widths."""
     vectors = []
     for bank, window in zip(model.banks, (1, 2, 3), strict=True):
         words = torch.cat([sentence, torch.zeros(max(0, window - len(sentence)), WIDTH)])
-        maps = [bank.filters.weight @ words[i : i + window].flatten() + bank.filters.bias for i in range(len(words) - window + 1)]
+        maps = [
+            bank.filters.weight @ words[i : i + window].flatten() + bank.filters.bias
+            for i in range(len(words) - window + 1)
+        ]
         vectors.append(torch.tanh(sum(maps) / len(maps)))
     return sum(vectors) / 3
 
 
 def states_of(recurrence: GatedRecurrence, sentences: list[Tensor]) -> list[Tensor]:
     """The states of one document, gate by gate."""
-    read, past, bias = (part.chunk(3) for part in (recurrence.sentence.weight, recurrence.past.weight, recurrence.sentence.bias))
+    read, past, bias = (
+        part.chunk(3) for part in (recurrence.sentence.weight, recurrence.past.weight, recurrence.sentence.bias)
+    )
     state, states = torch.zeros(len(bias[0])), []
     for sentence in sentences:
         i, f, g = (read[k] @ sentence + past[k] @ state + bias[k] for k in range(3))
@@ -53,7 +60,8 @@ def states_of(recurrence: GatedRecurrence, sentences: list[Tensor]) -> list[Tens
 
 @pytest.mark.parametrize("sentence", ["conv", "lstm"])
 def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
-    """Sentences shorter than a window, padding at both levels, and the last or summed state in place of the mean would show here."""
+    """Sentences shorter than a window, padding at both levels, and the last or summed state in
+    place of the mean would show here."""
     model = model_of(sentence)
     batch, texts = documents()
     for vector, document in zip(model(batch), texts, strict=True):
@@ -68,7 +76,9 @@ def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
 def test_one_unit_worked_by_hand_has_its_tanh_outside_the_sum_and_no_output_gate():
     recurrence = GatedRecurrence(1, 1)
     with torch.no_grad():
-        recurrence.sentence.weight.copy_(torch.tensor([[100.0], [100.0], [0.5]]))  # both gates open for a positive sentence
+        recurrence.sentence.weight.copy_(
+            torch.tensor([[100.0], [100.0], [0.5]])
+        )  # both gates open for a positive sentence
         recurrence.sentence.bias.zero_()
         recurrence.past.weight.copy_(torch.tensor([[0.0], [0.0], [2.0]]))
         states = recurrence(torch.tensor([[[1.0], [0.4]]])).flatten()

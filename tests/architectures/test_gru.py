@@ -1,4 +1,5 @@
-"""The mechanism of the GRU: one gate that both writes and forgets, one that hides the past from the candidate, no memory cell."""
+"""The mechanism of the GRU: one gate that both writes and forgets, one that hides the past from the
+candidate, no memory cell."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from harness.heads import text_vector
 from harness.views.words import WordBatch
 
 RESET, KEEP, CANDIDATE = range(3)
-"""Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the paper's 1 - u."""
+"""Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the
+paper's 1 - u."""
 
 
 def gates(model: GRU, name: str) -> list[Tensor]:
@@ -22,8 +24,11 @@ def gates(model: GRU, name: str) -> list[Tensor]:
 
 
 def written_out(model: GRU, vectors: Tensor) -> Tensor:
-    """Eq. 4.26-4.30 step by step for one text (T, width), but for the candidate's reset, which acts behind the matrix."""
-    v, u_matrices, input_biases, past_biases = (gates(model, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    """Eq. 4.26-4.30 step by step for one text (T, width), but for the candidate's reset, which acts
+    behind the matrix."""
+    v, u_matrices, input_biases, past_biases = (
+        gates(model, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
     h, states = torch.zeros(model.size), []
     for x in vectors:
         r = torch.sigmoid(u_matrices[RESET] @ h + v[RESET] @ x + input_biases[RESET] + past_biases[RESET])
@@ -59,12 +64,18 @@ def test_states_follow_the_equations_at_every_real_word():
 
 
 def test_two_steps_of_one_unit_by_the_papers_own_equations():
-    """Of one unit without that bias, resetting before or behind the matrix is one thing: (r h) U = r (h U)."""
+    """Of one unit without that bias, resetting before or behind the matrix is one thing: (r h) U =
+    r (h U)."""
     model = GRU(width=1, hidden=1).eval()
     v, u, b = [0.5, -1.0, 2.0], [1.5, 0.7, -0.8], [0.1, 0.3, -0.2]
     layer = model.recurrence.forwards[0]
     with torch.no_grad():
-        for parameter, values in ((layer.weight_ih_l0, v), (layer.weight_hh_l0, u), (layer.bias_ih_l0, b), (layer.bias_hh_l0, [0.0] * 3)):
+        for parameter, values in (
+            (layer.weight_ih_l0, v),
+            (layer.weight_hh_l0, u),
+            (layer.bias_ih_l0, b),
+            (layer.bias_hh_l0, [0.0] * 3),
+        ):
             parameter.copy_(torch.tensor(values).view_as(parameter))
 
     def logistic(z: float) -> float:
@@ -98,7 +109,8 @@ def test_a_shut_update_gate_copies_the_state_for_ever():
 
 @pytest.mark.parametrize(("reset", "reads_the_past"), [(-100.0, False), (100.0, True)])
 def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_past):
-    """With the update gate open, the state is the candidate: that of the last word, whatever stood before, if the past is hidden."""
+    """With the update gate open, the state is the candidate: that of the last word, whatever stood
+    before, if the past is hidden."""
     model = model_of()
     bias(model, KEEP, -100.0)
     bias(model, RESET, reset)

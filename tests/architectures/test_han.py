@@ -1,4 +1,5 @@
-"""The mechanism of the hierarchical attention network: words attend within their sentence, sentences within their document."""
+"""The mechanism of the hierarchical attention network: words attend within their sentence,
+sentences within their document."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def level_of(level: Level, vectors: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_document_is_read_sentence_by_sentence_and_then_as_sentences():
-    """Against documents read alone and without padding, with torch's own bidirectional GRU at both levels."""
+    """Against documents read alone and without padding, with torch's own bidirectional GRU at both
+    levels."""
     model = model_of()
     batch, sentences = documents()
     found = model(batch)

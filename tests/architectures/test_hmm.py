@@ -1,4 +1,5 @@
-"""Hidden Markov tagger: Viterbi by enumeration, estimates by hand, unknown words by their endings."""
+"""Hidden Markov tagger: Viterbi by enumeration, estimates by hand, unknown words by their
+endings."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ CORPUS = [row("the/D dog/N saw/V the/D saw/N"), row("Anna/N saw/V the/D dog/N"),
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_viterbi_finds_what_enumeration_finds(seed, length):
-    """3 tags, up to 4 words, one transition impossible: a wrong back-pointer or a lost start or end score tags another sequence."""
+    """3 tags, up to 4 words, one transition impossible: a wrong back-pointer or a lost start or end
+    score tags another sequence."""
     random = np.random.default_rng(seed)
     start, transitions, emissions, end = (random.normal(size=size) for size in (3, (3, 3), (length, 3), 3))
     transitions[0, 2] = -np.inf
@@ -32,7 +34,9 @@ def test_viterbi_finds_what_enumeration_finds(seed, length):
         moves = sum(transitions[a, b] for a, b in itertools.pairwise(tags))
         return start[tags[0]] + moves + sum(emissions[t, tag] for t, tag in enumerate(tags)) + end[tags[-1]]
 
-    assert tuple(viterbi(start, transitions, emissions, end)) == max(itertools.product(range(3), repeat=length), key=score)
+    assert tuple(viterbi(start, transitions, emissions, end)) == max(
+        itertools.product(range(3), repeat=length), key=score
+    )
 
 
 def test_probabilities_are_relative_frequencies_when_nothing_is_smoothed():
@@ -56,7 +60,8 @@ def test_rows_of_transitions_and_end_sum_to_one_with_smoothing():
 
 
 def test_parameters_are_counted_as_a_plain_number():
-    """15 moves, 6 words with their tags, 16 endings with theirs; a record cannot hold a number of numpy's."""
+    """15 moves, 6 words with their tags, 16 endings with theirs; a record cannot hold a number of
+    numpy's."""
     hmm = HiddenMarkovTagger(longest_ending=2)
     hmm.fit(CORPUS, [])
     # "": D N V, and N for capitals; e he; g og; w aw with N and V; capital a na; s ps
@@ -65,14 +70,21 @@ def test_parameters_are_counted_as_a_plain_number():
 
 
 def test_the_same_word_is_tagged_by_its_neighbours():
-    """``saw`` is seen more often as a verb: without transitions the noun after ``the`` would be lost."""
+    """``saw`` is seen more often as a verb: without transitions the noun after ``the`` would be
+    lost."""
     hmm = HiddenMarkovTagger()
     hmm.fit(CORPUS, [])
     assert hmm.predict([{"text": ["the", "saw", "saw", "Anna"]}]) == [["D", "N", "V", "N"]]
 
 
 def test_unknown_words_are_judged_by_their_ending_and_capital():
-    train = [row("the/D walking/G"), row("the/D talking/G"), row("the/D nation/N"), row("the/D station/N"), row("the/D Bonn/P")]
+    train = [
+        row("the/D walking/G"),
+        row("the/D talking/G"),
+        row("the/D nation/N"),
+        row("the/D station/N"),
+        row("the/D Bonn/P"),
+    ]
     hmm = HiddenMarkovTagger(smoothing=0.1)
     hmm.fit(train, [])
 

@@ -1,4 +1,5 @@
-"""The mechanism of HyperQA: summed projected words inside the unit ball, Poincare distance, linear score, pairwise hinge."""
+"""The mechanism of HyperQA: summed projected words inside the unit ball, Poincare distance, linear
+score, pairwise hinge."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def written_out(q: torch.Tensor, a: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("scale", [0.05, 4.0], ids=["inside the ball", "beyond its border"])
 def test_a_score_is_linear_in_the_distance_of_the_sums_of_projected_words(scale):
-    """A mean for the sum, a missing ReLU, a euclidean distance or padding in a sum would each show here."""
+    """A mean for the sum, a missing ReLU, a euclidean distance or padding in a sum would each show
+    here."""
     model, first, second = model_of(scale), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3,)
@@ -77,7 +79,8 @@ def test_only_vectors_longer_than_the_ball_are_shortened():
 
 @pytest.mark.parametrize("length", [0.0, 0.5, 1 - 2 * RIM, 1.0, 40.0])
 def test_gradients_are_finite_at_the_same_point_at_the_rim_and_beyond(length):
-    """arcosh(1 + x) itself has none at x = 0, and 1 / (1 - |q|^2) none at the rim: one such text would end the training."""
+    """arcosh(1 + x) itself has none at x = 0, and 1 / (1 - |q|^2) none at the rim: one such text
+    would end the training."""
     for other in ([length, 0.0], [0.0, length], [-0.1, 0.2]):
         q, a = torch.tensor([[length, 0.0]], requires_grad=True), torch.tensor([other], requires_grad=True)
         poincare_distance(q, a).sum().backward()
@@ -96,7 +99,8 @@ def test_near_the_rim_the_gradient_is_that_of_double_precision():
 
 
 def test_texts_of_forty_words_start_inside_the_ball():
-    """Beyond its border the length of a sum has no gradient: a model that starts there cannot use the ball."""
+    """Beyond its border the length of a sum has no gradient: a model that starts there cannot use
+    the ball."""
     torch.manual_seed(0)
     words = torch.empty(50, 40, 100).uniform_(-0.25, 0.25)
     mask = torch.ones(50, 40, dtype=torch.bool)

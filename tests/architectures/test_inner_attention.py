@@ -1,4 +1,5 @@
-"""The mechanism of inner attention: the mean of a text's own states asks which of them to attend to."""
+"""The mechanism of inner attention: the mean of a text's own states asks which of them to attend
+to."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def model_of(**options) -> InnerAttention:
 def written_out(model: InnerAttention, states: Tensor) -> Tensor:
     """The vector of one text's states (n, size): r_mean, M, alpha and r state by state."""
     mean = sum(states) / len(states)
-    energies = [(model.score.weight[0] @ torch.tanh(model.state.weight @ y + model.mean.weight @ mean)).exp() for y in states]
+    energies = [
+        (model.score.weight[0] @ torch.tanh(model.state.weight @ y + model.mean.weight @ mean)).exp() for y in states
+    ]
     return sum(energy / sum(energies) * y for energy, y in zip(energies, states, strict=True))
 
 
@@ -49,12 +52,16 @@ def test_weights_sum_to_one_over_the_words_and_are_not_uniform():
 
 def test_states_that_are_alike_get_the_same_weight():
     model = model_of()
-    states, mask = torch.randn(1, 1, model.size).expand(2, 4, -1), torch.tensor([[True] * 4, [True, True, False, False]])
+    states, mask = (
+        torch.randn(1, 1, model.size).expand(2, 4, -1),
+        torch.tensor([[True] * 4, [True, True, False, False]]),
+    )
     torch.testing.assert_close(model.weights(states, mask), torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]]))
 
 
 def test_another_word_changes_how_the_first_two_compare():
-    """The text's mean asks: attention that scored each state alone would keep the ratio of the weights of two states."""
+    """The text's mean asks: attention that scored each state alone would keep the ratio of the
+    weights of two states."""
     model, mask = model_of(), torch.ones(1, 3, dtype=torch.bool)
     states = torch.randn(1, 3, model.size)
     other = states.clone()

@@ -1,4 +1,5 @@
-"""The mechanism of Kim's CNN: maps over windows, their maximum over time, two channels under one set of filters, bounded softmax rows."""
+"""The mechanism of Kim's CNN: maps over windows, their maximum over time, two channels under one
+set of filters, bounded softmax rows."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def batch(*lengths: int, padding: float = 0.0) -> WordBatch:
 
 
 def written_out(model: KimCNN, channels: list[torch.Tensor]) -> torch.Tensor:
-    """The features of one text, window by window and map by map; ``channels`` are its vectors (n, width), added before the ReLU."""
+    """The features of one text, window by window and map by map; ``channels`` are its vectors (n,
+    width), added before the ReLU."""
     features = []
     for convolution, bias in zip(model.convolutions, model.bias, strict=True):
         maps, _, window = convolution.weight.shape
@@ -51,7 +53,8 @@ def model_of(**settings) -> KimCNN:
 
 @pytest.mark.parametrize(("length", "padding"), [(9, 50.0), (5, 50.0), (4, 0.0), (1, 0.0)])
 def test_each_feature_is_a_maps_largest_value_within_the_text(length, padding):
-    """Windows that reach into padding change a text's features with its batch; only a text shorter than its window has one that does."""
+    """Windows that reach into padding change a text's features with its batch; only a text shorter
+    than its window has one that does."""
     model = model_of()
     texts = batch(9, length, padding=padding)
     for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
@@ -73,7 +76,8 @@ def test_two_channels_pass_the_same_filters_and_are_added_before_the_nonlinearit
 
 
 def whole_model(id: str) -> tuple[Model, WordBatch]:
-    """The variant of this name with its word vectors and softmax layer, and a batch of two texts."""
+    """The variant of this name with its word vectors and softmax layer, and a batch of two
+    texts."""
     torch.manual_seed(0)
     texts = ["a b c d e f", "b c a"]
     entry, view, target = registry.entry("architectures", id), Words(min_count=1), ClassTarget()
@@ -83,7 +87,12 @@ def whole_model(id: str) -> tuple[Model, WordBatch]:
     return model, view.collate(view.encode(texts), np.arange(2))
 
 
-VARIANTS = {"kim_cnn_rand": "tuned", "kim_cnn_static": "static", "kim_cnn_nonstatic": "tuned", "kim_cnn_multichannel": "multichannel"}
+VARIANTS = {
+    "kim_cnn_rand": "tuned",
+    "kim_cnn_static": "static",
+    "kim_cnn_nonstatic": "tuned",
+    "kim_cnn_multichannel": "multichannel",
+}
 
 
 @pytest.mark.parametrize(("id", "use"), VARIANTS.items())
@@ -96,7 +105,10 @@ def test_a_step_moves_the_vectors_that_are_tuned_and_no_others(id, use):
     torch.nn.functional.cross_entropy(model({"text": texts}), torch.tensor([0, 1])).backward()
     optimizer.step()
     moved = {name: not torch.equal(vectors.weight, before[name]) for name, vectors in table.named_children()}
-    assert moved == {"tuned": {"tuned": True}, "static": {"tuned": False}, "multichannel": {"tuned": True, "static": False}}[use]
+    assert (
+        moved
+        == {"tuned": {"tuned": True}, "static": {"tuned": False}, "multichannel": {"tuned": True, "static": False}}[use]
+    )
 
 
 def test_rows_of_the_softmax_layer_longer_than_3_are_shortened_to_3_and_nothing_else_is():
@@ -111,7 +123,11 @@ def test_rows_of_the_softmax_layer_longer_than_3_are_shortened_to_3_and_nothing_
     model.head.constrain(model.encoder)
     torch.testing.assert_close(weight[0], before["head.output.weight"][0] / 2)
     assert torch.equal(weight[1], before["head.output.weight"][1])
-    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters() if name != "head.output.weight")
+    assert all(
+        torch.equal(parameter, before[name])
+        for name, parameter in model.named_parameters()
+        if name != "head.output.weight"
+    )
 
 
 def test_half_of_the_features_are_dropped_in_training():

@@ -1,4 +1,5 @@
-"""The mechanism of LEAM: words and labels in one space, cosines through a window, and labels that must be given their own class."""
+"""The mechanism of LEAM: words and labels in one space, cosines through a window, and labels that
+must be given their own class."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list
     for place in range(len(vectors)):
         near = range(place - WINDOW // 2, place + WINDOW // 2 + 1)
         scores = [
-            sum(tap * row[at] for tap, at in zip(taps, near, strict=True) if 0 <= at < len(vectors)) + model.bias[k].item()
+            sum(tap * row[at] for tap, at in zip(taps, near, strict=True) if 0 <= at < len(vectors))
+            + model.bias[k].item()
             for k, row in enumerate(cosines)
         ]
         best.append(max(max(0.0, score) for score in scores))
@@ -53,7 +55,10 @@ def test_a_word_weighs_as_much_as_its_neighbourhood_meets_its_best_label():
 def test_scores_are_those_of_the_weighted_mean_of_the_word_vectors_themselves():
     model, words = model_of(), texts()
     for scores, vectors, length in zip(model(words), words.vectors, LENGTHS, strict=True):
-        mean = sum(weight * vector for weight, vector in zip(weights_written_out(model, vectors[:length]), vectors, strict=False))
+        mean = sum(
+            weight * vector
+            for weight, vector in zip(weights_written_out(model, vectors[:length]), vectors, strict=False)
+        )
         torch.testing.assert_close(scores, model.classifier(mean))
 
 

@@ -13,7 +13,8 @@ INPUT, FORGET, CANDIDATE, OUTPUT = range(4)
 
 
 def test_an_open_forget_gate_and_a_closed_input_gate_copy_the_cell_for_ever():
-    """The word at the start writes the cell; two hundred others, shut out by the input gate, leave it as it is."""
+    """The word at the start writes the cell; two hundred others, shut out by the input gate, leave
+    it as it is."""
     model = LSTM(width=1, hidden=1).eval()
     layer = model.recurrence.forwards[0]
     with torch.no_grad():

@@ -1,4 +1,5 @@
-"""BiLSTM-CNNs-CRF: where dropout acts, what spelling changes, and that labels are decoded as a sequence."""
+"""BiLSTM-CNNs-CRF: where dropout acts, what spelling changes, and that labels are decoded as a
+sequence."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]
 
 
 def tagger_and_words(dropout: float = 0.0) -> tuple[BiLSTMCNNsCRF, WordCharacterBatch]:
-    """A small tagger and both sentences; the words' own vectors are equal, so that only spelling tells them apart."""
+    """A small tagger and both sentences; the words' own vectors are equal, so that only spelling
+    tells them apart."""
     torch.manual_seed(0)
     view = WordsAndCharacters(min_count=1)
     view.fit(SENTENCES)
@@ -33,7 +35,8 @@ def test_words_with_equal_vectors_are_told_apart_by_their_characters():
 
 
 def test_dropout_acts_on_characters_and_on_input_and_output_of_the_bilstm():
-    """With everything dropped, each stage must hand on nothing: the next stage's bias is all that is left."""
+    """With everything dropped, each stage must hand on nothing: the next stage's bias is all that
+    is left."""
     model, words = tagger_and_words(dropout=1.0)
     model.train()
     seen: list[Tensor] = []

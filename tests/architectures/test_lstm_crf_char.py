@@ -1,4 +1,5 @@
-"""LSTM-CRF with characters: end states word by word, where dropout acts, and which words are replaced by the unknown one."""
+"""LSTM-CRF with characters: end states word by word, where dropout acts, and which words are
+replaced by the unknown one."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def tagger_and_words(**options) -> tuple[LSTMCRFCharacters, WordCharacterBatch]:
 
 
 def read_alone(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
-    """The last state that the LSTM has, one step after the other, over one word's vectors (C, size)."""
+    """The last state that the LSTM has, one step after the other, over one word's vectors (C,
+    size)."""
     state = None
     for vector in vectors:
         output, state = lstm(vector[None, None], state)
@@ -94,7 +96,8 @@ def test_a_replaced_word_keeps_its_characters_and_trains_the_unknown_words_vecto
 
 
 def test_a_word_that_training_never_showed_gets_the_trained_unknown_vector():
-    """The word table's own row of the unknown word never trains, as every training word has a row."""
+    """The word table's own row of the unknown word never trains, as every training word has a
+    row."""
     model, words = tagger_and_words()
     model.eval()
     strange = words._replace(ids=words.ids.clone())
@@ -104,7 +107,8 @@ def test_a_word_that_training_never_showed_gets_the_trained_unknown_vector():
 
 
 def test_the_view_gives_words_seen_once_an_id_in_their_own_case():
-    """With the usual limit of two they would always be unknown, and nothing would be left to replace at random."""
+    """With the usual limit of two they would always be unknown, and nothing would be left to
+    replace at random."""
     view = LSTMCRFCharacters.reads("text", {})
     assert isinstance(view, WordsAndCharacters)
     view.fit(SENTENCES)

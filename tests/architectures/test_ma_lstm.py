@@ -1,4 +1,5 @@
-"""The mechanism of MaLSTM: one LSTM for both texts, exp of minus the L1 distance of the last states, squared error."""
+"""The mechanism of MaLSTM: one LSTM for both texts, exp of minus the L1 distance of the last
+states, squared error."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def last_state(model: MaLSTM, vectors: Tensor) -> Tensor:
 
 
 def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
-    """A mean over units or time, a squared distance, or the state behind the padding would each show."""
+    """A mean over units or time, a squared distance, or the state behind the padding would each
+    show."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     for score, u, v, m, n in zip(model(first, second), first.vectors, second.vectors, FIRST, SECOND, strict=True):
         a, b = last_state(model, u[:m]), last_state(model, v[:n])
@@ -40,7 +42,9 @@ def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
 def test_a_text_is_as_near_as_can_be_to_itself_and_order_of_words_counts():
     model, text = model_of(), texts((4, 3), 1)
     assert model(text, text).tolist() == [1.0, 1.0]
-    turned = text._replace(vectors=text.vectors[:1].flip(1), mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1])
+    turned = text._replace(
+        vectors=text.vectors[:1].flip(1), mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1]
+    )
     straight = text._replace(vectors=text.vectors[:1], mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1])
     assert 0 < model(straight, turned).item() < 0.99
 

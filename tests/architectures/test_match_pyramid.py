@@ -1,4 +1,5 @@
-"""The mechanism of MatchPyramid: an image of word similarities, pooled to a grid by each pair's own lengths."""
+"""The mechanism of MatchPyramid: an image of word similarities, pooled to a grid by each pair's own
+lengths."""
 
 from __future__ import annotations
 
@@ -35,9 +36,12 @@ def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: i
 
 
 def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: int) -> Tensor:
-    """The vector of one pair: its image word by word, and every cell of the grid as the maximum over its own rectangle."""
+    """The vector of one pair: its image word by word, and every cell of the grid as the maximum
+    over its own rectangle."""
     n, m = int(first.lengths[row]), int(second.lengths[row])
-    image = torch.tensor([[similarity_of(model.similarity, first, second, row, i, j) for j in range(m)] for i in range(n)])
+    image = torch.tensor(
+        [[similarity_of(model.similarity, first, second, row, i, j) for j in range(m)] for i in range(n)]
+    )
     maps = torch.relu(F.conv2d(image[None], model.first.weight, model.first.bias, padding=2))
     size = model.grid
     grid = torch.zeros(len(maps), size, size)
@@ -53,7 +57,8 @@ def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: i
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_a_batch_of_pairs_is_each_pair_written_out_cell_by_cell(similarity):
-    """Another similarity, a grid laid over the batch's length, rows taken for columns, or padding in the image would each show here."""
+    """Another similarity, a grid laid over the batch's length, rows taken for columns, or padding
+    in the image would each show here."""
     model, first, second = model_of(similarity), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3, model.size) and found.any(1).all()
@@ -89,7 +94,9 @@ def test_exact_matching_needs_no_word_vectors_and_the_others_do():
 
 
 def test_the_three_similarities_are_three_ids():
-    found = [registry.entry("architectures", f"match_pyramid_{name}").hyperparameters["similarity"] for name in SIMILARITIES]
+    found = [
+        registry.entry("architectures", f"match_pyramid_{name}").hyperparameters["similarity"] for name in SIMILARITIES
+    ]
     assert found == list(SIMILARITIES)
     with pytest.raises(ValueError, match="'gaussian' is none of indicator, dot, cosine"):
         MatchPyramid(WIDTH, "gaussian")

@@ -1,4 +1,5 @@
-"""The mechanism of end-to-end memory networks: position encoding, soft hops over the facts with their ages, and tied tables."""
+"""The mechanism of end-to-end memory networks: position encoding, soft hops over the facts with
+their ages, and tied tables."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def encoded_by_hand(vectors: list[torch.Tensor]) -> torch.Tensor:
 
 
 def test_position_encoding_of_two_words_and_two_features_is_the_papers():
-    """l_11 = .5, l_21 = .5, l_12 = .5, l_22 = 1 for d = J = 2; padding behind the words changes nothing."""
+    """l_11 = .5, l_21 = .5, l_12 = .5, l_22 = 1 for d = J = 2; padding behind the words changes
+    nothing."""
     unit = torch.eye(2)
     for mask in (torch.tensor([True, True]), torch.tensor([True, True, False])):
         words = torch.full((len(mask), 2), 7.0)
@@ -58,7 +60,8 @@ def test_position_encoding_of_two_words_and_two_features_is_the_papers():
 @pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
 @pytest.mark.parametrize("hops", [1, 3])
 def test_a_batch_is_each_story_written_out(tying, hops):
-    """A wrong table in a hop, facts counted from the wrong end, padding in the softmax, or a missing H would show here."""
+    """A wrong table in a hop, facts counted from the wrong end, padding in the softmax, or a
+    missing H would show here."""
     model, facts, questions = model_of(hops=hops, tying=tying)
     found = model(facts, questions)
     for row, told in enumerate(STORIES):
@@ -73,7 +76,8 @@ def test_a_batch_is_each_story_written_out(tying, hops):
             first, second = (hop, hop + 1) if tying == "adjacent" else (0, 1)
             ages = [count - 1 - i for i in range(count)]
             m = [
-                words(model.words[first], facts.ids[row, i], facts.mask[row, i]) + model.times[first].weight[ages[i]] for i in range(count)
+                words(model.words[first], facts.ids[row, i], facts.mask[row, i]) + model.times[first].weight[ages[i]]
+                for i in range(count)
             ]
             c = [
                 words(model.words[second], facts.ids[row, i], facts.mask[row, i]) + model.times[second].weight[ages[i]]
@@ -82,7 +86,9 @@ def test_a_batch_is_each_story_written_out(tying, hops):
             attention = torch.stack([state @ fact for fact in m]).softmax(0)
             read = sum(p * fact for p, fact in zip(attention, c, strict=True))
             state = read + (state if tying == "adjacent" else model.carry.weight @ state)
-        expected = state @ model.words[-1].weight[model.answers].T if tying == "adjacent" else model.output.weight @ state
+        expected = (
+            state @ model.words[-1].weight[model.answers].T if tying == "adjacent" else model.output.weight @ state
+        )
         torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
 
 

@@ -1,4 +1,5 @@
-"""The mechanism of MV-LSTM: all states interact with all, and only the strongest interactions are read, wherever they stand."""
+"""The mechanism of MV-LSTM: all states interact with all, and only the strongest interactions are
+read, wherever they stand."""
 
 from __future__ import annotations
 
@@ -34,13 +35,20 @@ def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
     if kind == "Cosine":
         return [(u @ v / (u.norm() * v.norm())).item()]
     if kind == "Bilinear":
-        return [sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item() + layer.bias.item()]
+        return [
+            sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item()
+            + layer.bias.item()
+        ]
     joined, weights = torch.cat([u, v]), torch.cat([layer.first.weight, layer.second.weight], dim=1)
-    return [max(0.0, (u @ m @ v + w @ joined + b).item()) for m, w, b in zip(layer.weight, weights, layer.first.bias, strict=True)]
+    return [
+        max(0.0, (u @ m @ v + w @ joined + b).item())
+        for m, w, b in zip(layer.weight, weights, layer.first.bias, strict=True)
+    ]
 
 
 def written_out(model: MVLSTM, first: Tensor, second: Tensor) -> Tensor:
-    """The vector of one pair: every interaction, sorted, cut after k, and through the hidden layer."""
+    """The vector of one pair: every interaction, sorted, cut after k, and through the hidden
+    layer."""
     u, v = (model.positions(text[None], torch.ones(1, len(text), dtype=torch.bool))[0] for text in (first, second))
     found = [maps_of(model.interaction, x, y) for x in u for y in v]
     kept = []
@@ -52,12 +60,15 @@ def written_out(model: MVLSTM, first: Tensor, second: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("interaction", INTERACTIONS)
 def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(interaction):
-    """A wrong formula, padding among the largest values, or values of one map in the place of another's would show here."""
+    """A wrong formula, padding among the largest values, or values of one map in the place of
+    another's would show here."""
     model, first, second = model_of(interaction, classes=2), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     assert found.shape == (3, model.size) and found.any()
     for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        torch.testing.assert_close(found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
+        )
 
 
 def test_the_k_largest_of_the_whole_matrix_are_kept_in_falling_order_wherever_they_stand():
@@ -68,7 +79,8 @@ def test_the_k_largest_of_the_whole_matrix_are_kept_in_falling_order_wherever_th
 
 
 def test_fewer_interactions_than_k_leave_zeros_and_a_finite_gradient():
-    """Two texts of one word have one interaction; -inf in the places of the missing ones would end the training."""
+    """Two texts of one word have one interaction; -inf in the places of the missing ones would end
+    the training."""
     maps = torch.tensor([[[[-2.0, 4.0]]]], requires_grad=True)
     kept = k_largest(maps, torch.tensor([[[True, False]]]), 5)
     kept.square().sum().backward()
@@ -76,12 +88,15 @@ def test_fewer_interactions_than_k_leave_zeros_and_a_finite_gradient():
 
 
 def test_ranking_gives_a_score_and_is_trained_by_the_hinge_of_a_right_and_a_wrong_candidate_of_one_question():
-    """One wrong candidate for each right one, at the margin; a question without wrong ones adds nothing."""
+    """One wrong candidate for each right one, at the margin; a question without wrong ones adds
+    nothing."""
     model = model_of("cosine", margin=0.5)
     scores = model(texts(FIRST, 1), texts(SECOND, 2))
     assert model.scores and scores.shape == (3,)
     labels, groups = torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1])
-    torch.testing.assert_close(model.rank_loss(torch.tensor([0.7, 0.4, 9.0]), labels, groups), torch.tensor(0.5 - 0.7 + 0.4))
+    torch.testing.assert_close(
+        model.rank_loss(torch.tensor([0.7, 0.4, 9.0]), labels, groups), torch.tensor(0.5 - 0.7 + 0.4)
+    )
     assert model.rank_loss(torch.tensor([1.0, 0.4, 0.0]), labels, groups) == 0
 
 

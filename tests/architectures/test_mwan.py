@@ -1,4 +1,5 @@
-"""The mechanism of the multiway attention network: four attentions, each gated and aggregated on its own, mixed, pooled twice."""
+"""The mechanism of the multiway attention network: four attentions, each gated and aggregated on
+its own, mixed, pooled twice."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> 
         gated = [torch.sigmoid(aggregation.gate.weight @ x) * x for x in joined]
         ways.append(states_of(aggregation.recurrence, torch.stack(gated)))
     mix, pooling = model.mix, model.question
-    mixed = [attended(lambda h: additive(mix.attention, mix.query[0, 0], h), [way[t] for way in ways]) for t in range(len(p))]
+    mixed = [
+        attended(lambda h: additive(mix.attention, mix.query[0, 0], h), [way[t] for way in ways]) for t in range(len(p))
+    ]
     states = states_of(model.recurrence, torch.stack(mixed))
     asked = attended(lambda h: additive(pooling.attention, pooling.query[0, 0], h), q)
     answered = attended(lambda h: additive(model.passage, asked, h), list(states))
@@ -68,12 +71,15 @@ def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> 
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_score_by_score():
-    """A wrong score, a softmax over the wrong axis, a shared aggregation, a missing gate or attended padding would show here."""
+    """A wrong score, a softmax over the wrong axis, a shared aggregation, a missing gate or
+    attended padding would show here."""
     model, first, second = model_of(), texts(QUESTION, 1), texts(PASSAGE, 2)
     found = model(first, second)
     assert found.shape == (3, model.size) and found.any()
     for row, (m, n) in enumerate(zip(QUESTION, PASSAGE, strict=True)):
-        torch.testing.assert_close(found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
+        )
 
 
 def test_the_gate_closes_single_coordinates_of_both_the_attended_and_the_own_word():

@@ -14,7 +14,8 @@ TRAIN = [
     {"text": ["good"], "label": "pos"},
     {"text": "bad film", "label": "neg"},
 ]
-# Vocabulary: good, film, bad, "good good", "good film", "bad film". N_pos = 3 + 1 + 1 + 1 = 6, N_neg = 1 + 1 + 1 = 3.
+# Vocabulary: good, film, bad, "good good", "good film", "bad film". N_pos = 3 + 1 + 1 + 1 = 6,
+# N_neg = 1 + 1 + 1 = 3.
 
 
 def fitted(**settings) -> NaiveBayes:
@@ -30,10 +31,17 @@ def log_probability(model: NaiveBayes, ngram: str) -> list[float]:
 
 @pytest.mark.parametrize(
     ("ngram", "negative", "positive"),
-    [("good", 1 / 9, 4 / 12), ("film", 2 / 9, 2 / 12), ("bad", 2 / 9, 1 / 12), ("good good", 1 / 9, 2 / 12), ("bad film", 2 / 9, 1 / 12)],
+    [
+        ("good", 1 / 9, 4 / 12),
+        ("film", 2 / 9, 2 / 12),
+        ("bad", 2 / 9, 1 / 12),
+        ("good good", 1 / 9, 2 / 12),
+        ("bad film", 2 / 9, 1 / 12),
+    ],
 )
 def test_an_ngram_has_its_smoothed_share_of_the_classs_counts(ngram, negative, positive):
-    """Without the one in the numerator a word of one class alone would decide every text; without |V| the shares would not sum to one."""
+    """Without the one in the numerator a word of one class alone would decide every text; without
+    |V| the shares would not sum to one."""
     assert np.allclose(log_probability(fitted(), ngram), [math.log(negative), math.log(positive)])
 
 
@@ -52,7 +60,8 @@ def test_unknown_words_leave_the_prior_to_decide():
 
 
 def test_word_order_counts_through_bigrams_alone():
-    """A bigram model tells `not good , bad` from `not bad , good`; without bigrams the two are one text."""
+    """A bigram model tells `not good , bad` from `not bad , good`; without bigrams the two are one
+    text."""
     train = [{"text": "not bad , good", "label": "pos"}, {"text": "not good , bad", "label": "neg"}]
     rows = [{"text": "not bad"}, {"text": "not good"}]
     for ngrams, expected in ((2, ["pos", "neg"]), (1, ["neg", "neg"])):

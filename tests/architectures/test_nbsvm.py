@@ -38,7 +38,8 @@ def ratio(binary: np.ndarray, positive: np.ndarray) -> np.ndarray:
 
 
 def test_the_ratio_of_a_word_by_hand():
-    """Unigrams good film cast bad not: one text each in pos (2 1 1 0 0) and neg (1 1 1 2 1), one added to each."""
+    """Unigrams good film cast bad not: one text each in pos (2 1 1 0 0) and neg (1 1 1 2 1), one
+    added to each."""
     model = fitted(ngrams=1)
     binary = sparse.csr_array(features(model))
     found = dict(zip(model.counter.get_feature_names_out(), log_count_ratio(binary, LABELS == "pos", 1.0), strict=True))
@@ -62,7 +63,8 @@ def test_a_repeated_word_counts_once():
 
 
 def test_without_the_svms_differences_the_score_is_proportional_to_the_sum_of_the_ratios():
-    """beta = 0 makes all weights equal, so what is left is naive Bayes up to a factor and the bias."""
+    """beta = 0 makes all weights equal, so what is left is naive Bayes up to a factor and the
+    bias."""
     model = fitted(beta=0.0)
     binary = features(model)
     sums = binary @ ratio(binary, LABELS == "pos")
@@ -72,7 +74,8 @@ def test_without_the_svms_differences_the_score_is_proportional_to_the_sum_of_th
 
 @pytest.mark.parametrize("beta", [0.25, 1.0])
 def test_the_machine_reads_the_scaled_features_and_its_weights_are_interpolated(beta):
-    """On labels drawn by lot, so that the machine turns some ratios round: the mean is of sizes, not of weights that cancel."""
+    """On labels drawn by lot, so that the machine turns some ratios round: the mean is of sizes,
+    not of weights that cancel."""
     lot = np.random.default_rng(0)
     train = [{"text": list(lot.choice(list("abcdef"), 5)), "label": str(lot.integers(2))} for _ in range(30)]
     positive = np.array([row["label"] == "1" for row in train])

@@ -1,4 +1,5 @@
-"""The mechanism of the neural semantic encoder: read, compose, write, over a memory that begins as the words."""
+"""The mechanism of the neural semantic encoder: read, compose, write, over a memory that begins as
+the words."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def model_of(**options) -> NeuralSemanticEncoder:
 
 
 def read_and_written(model: NeuralSemanticEncoder, text: Tensor) -> tuple[Tensor, Tensor]:
-    """States (T, width) and the final memory (T, width) of one text, word by word and slot by slot: equations 1 to 6 of the paper."""
+    """States (T, width) and the final memory (T, width) of one text, word by word and slot by slot:
+    equations 1 to 6 of the paper."""
     read = nn.LSTMCell(WIDTH, WIDTH)
     with torch.no_grad():
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
@@ -56,7 +58,8 @@ def memory_after(model: NeuralSemanticEncoder, vectors: Tensor, mask: Tensor) ->
 
 
 def test_states_are_those_of_read_compose_and_write_word_by_word():
-    """A memory that is never rewritten, rewritten after the wrong word, or seen by padding gives other states."""
+    """A memory that is never rewritten, rewritten after the wrong word, or seen by padding gives
+    other states."""
     model, (vectors, mask) = model_of(), texts(LENGTHS)
     for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
         torch.testing.assert_close(states[:length], read_and_written(model, text[:length])[0])
@@ -91,7 +94,8 @@ def test_slots_of_padding_are_neither_read_nor_written():
 
 
 def test_the_first_word_already_reads_the_last():
-    """The memory holds the whole text from the start; a left-to-right LSTM would not see what follows."""
+    """The memory holds the whole text from the start; a left-to-right LSTM would not see what
+    follows."""
     model, (vectors, mask) = model_of(), texts([5])
     changed = vectors.clone()
     changed[0, 4] += 1
@@ -106,7 +110,8 @@ def test_a_texts_vector_is_its_last_state():
 
 
 def test_long_texts_give_the_same_states_and_gradients_as_when_all_memories_are_kept(monkeypatch):
-    """Above ``STEPS`` words part of the pass is computed twice, with dropout; other numbers the second time would spoil what is learned."""
+    """Above ``STEPS`` words part of the pass is computed twice, with dropout; other numbers the
+    second time would spoil what is learned."""
     vectors, mask = texts((9, 3))
     found = []
     for limit in (4, 9):

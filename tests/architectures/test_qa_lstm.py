@@ -1,4 +1,5 @@
-"""The mechanism of the QA-LSTM family: shared bidirectional LSTM, pooling, convolutions above or below it, attention on the answer."""
+"""The mechanism of the QA-LSTM family: shared bidirectional LSTM, pooling, convolutions above or
+below it, attention on the answer."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ def written_out(model: QALSTM, first: Tensor, second: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("options", SETTINGS, ids=str)
 def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(options):
-    """Texts of one word, longer questions and longer answers beside one another: padding in any step would show."""
+    """Texts of one word, longer questions and longer answers beside one another: padding in any
+    step would show."""
     model, first, second = model_of(**options), texts(FIRST, 1), texts(SECOND, 2)
     found = model(first, second)
     for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
@@ -129,7 +131,8 @@ def test_dropout_acts_before_the_cosine_in_training_only():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({"convolution": "above"}, "none, states, words"), ({"convolution": "states", "pooling": "ends"}, "max or mean")]
+    ("options", "said"),
+    [({"convolution": "above"}, "none, states, words"), ({"convolution": "states", "pooling": "ends"}, "max or mean")],
 )
 def test_settings_without_a_meaning_are_refused(options, said):
     with pytest.raises(ValueError, match=said):

@@ -1,4 +1,5 @@
-"""The mechanism of the recurrent CNN: contexts that end before the word and begin behind it, and a maximum over the words."""
+"""The mechanism of the recurrent CNN: contexts that end before the word and begin behind it, and a
+maximum over the words."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ def written_out(model: RecurrentCNN, vectors: Tensor) -> Tensor:
     for i in range(n - 2, -1, -1):
         layer = model.right.recurrence
         right[i] = torch.tanh(layer.weight_hh_l0 @ right[i + 1] + layer.weight_ih_l0 @ vectors[i + 1])
-    latent = [torch.tanh(model.project.weight @ torch.cat([left[i], vectors[i], right[i]]) + model.project.bias) for i in range(n)]
+    latent = [
+        torch.tanh(model.project.weight @ torch.cat([left[i], vectors[i], right[i]]) + model.project.bias)
+        for i in range(n)
+    ]
     return torch.stack(latent).amax(0)
 
 

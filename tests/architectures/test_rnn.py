@@ -1,4 +1,5 @@
-"""The mechanism of the Elman network: h_i = tanh(h_{i-1} U + x_i V), and which states make a text's vector."""
+"""The mechanism of the Elman network: h_i = tanh(h_{i-1} U + x_i V), and which states make a text's
+vector."""
 
 from __future__ import annotations
 

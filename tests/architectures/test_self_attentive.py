@@ -1,4 +1,5 @@
-"""The mechanism of the structured self-attentive embedding: several attentions over one text, pressed apart by a penalty."""
+"""The mechanism of the structured self-attentive embedding: several attentions over one text,
+pressed apart by a penalty."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def test_each_row_sums_to_one_over_the_words():
 
 
 def test_the_penalty_is_zero_for_rows_on_words_of_their_own_and_large_for_equal_rows():
-    """Hand-worked: three equal one-hot rows make A A^T all ones, six entries of it off the diagonal; uniform rows over n words 1/n."""
+    """Hand-worked: three equal one-hot rows make A A^T all ones, six entries of it off the
+    diagonal; uniform rows over n words 1/n."""
     apart, alike, spread = torch.eye(ROWS, 4), torch.eye(1, 4).expand(ROWS, -1), torch.full((ROWS, 4), 0.25)
     found = [SelfAttentive.penalty(rows[None]).item() for rows in (apart, alike, spread)]
     assert found == pytest.approx([0.0, 6.0, 3 * 0.75**2 + 6 * 0.25**2])
@@ -76,10 +78,13 @@ def test_the_penalty_of_a_training_pass_joins_the_loss_times_its_coefficient():
 
 
 def test_both_texts_of_a_pair_are_penalised():
-    """The harness encodes a pair in two passes; a penalty of the last one alone would leave the first texts free."""
+    """The harness encodes a pair in two passes; a penalty of the last one alone would leave the
+    first texts free."""
     model, first, second = model_of(dropout=0.0).train(), texts(LENGTHS, 1), texts((2, 4, 1), 2)
     model(first), model(second)
-    assert model.auxiliary_loss().item() == pytest.approx(penalty_of(model, first) + penalty_of(model, second), rel=1e-4)
+    assert model.auxiliary_loss().item() == pytest.approx(
+        penalty_of(model, first) + penalty_of(model, second), rel=1e-4
+    )
 
 
 def test_a_penalty_counts_once_and_evaluation_leaves_none():

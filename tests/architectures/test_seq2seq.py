@@ -23,9 +23,12 @@ def model_of(limit: float = 1.0) -> Seq2Seq:
 
 
 def advance(lstm: nn.LSTM, x: Tensor, h: list[Tensor], c: list[Tensor]) -> Tensor:
-    """Move the states and cells of all layers by one step, gates in torch's order input, forget, cell, output; the top state."""
+    """Move the states and cells of all layers by one step, gates in torch's order input, forget,
+    cell, output; the top state."""
     for number in range(len(h)):
-        w_x, w_h, b_x, b_h = (getattr(lstm, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+        w_x, w_h, b_x, b_h = (
+            getattr(lstm, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
         i, f, g, o = (w_x @ x + b_x + w_h @ h[number] + b_h).chunk(4)
         c[number] = torch.sigmoid(f) * c[number] + torch.sigmoid(i) * torch.tanh(g)
         x = h[number] = torch.sigmoid(o) * torch.tanh(c[number])
@@ -33,7 +36,8 @@ def advance(lstm: nn.LSTM, x: Tensor, h: list[Tensor], c: list[Tensor]) -> Tenso
 
 
 def test_the_decoder_goes_on_from_the_states_in_which_the_encoder_left_the_reversed_source():
-    """A source read forwards, a decoder begun from zeros or from the top layer alone, padding read: each gives other scores."""
+    """A source read forwards, a decoder begun from zeros or from the top layer alone, padding read:
+    each gives other scores."""
     model = model_of()
     vectors, mask = source()
     scores = model(vectors, mask, PREFIX)

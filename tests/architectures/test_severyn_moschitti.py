@@ -1,4 +1,5 @@
-"""The mechanism of the short-text ranker: overlap marks, wide convolutions, a learned similarity, overlap features, the join."""
+"""The mechanism of the short-text ranker: overlap marks, wide convolutions, a learned similarity,
+overlap features, the join."""
 
 from __future__ import annotations
 
@@ -42,8 +43,11 @@ def model_of(**options) -> SeverynMoschitti:
 
 
 def sentence(model: SentenceModel, vectors: Tensor, is_shared: list[bool]) -> Tensor:
-    """Output of one sentence model, window by window; a window may begin before the text and end behind it."""
-    words = [torch.cat([vector, model.overlap.weight[int(flag)]]) for vector, flag in zip(vectors, is_shared, strict=True)]
+    """Output of one sentence model, window by window; a window may begin before the text and end
+    behind it."""
+    words = [
+        torch.cat([vector, model.overlap.weight[int(flag)]]) for vector, flag in zip(vectors, is_shared, strict=True)
+    ]
     weight, bias = model.convolution.weight, model.convolution.bias
     width = weight.shape[2]
     maps = []
@@ -66,7 +70,8 @@ def written_out(model: SeverynMoschitti, first: str, second: str) -> Tensor:
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out():
-    """Texts shorter than a window, repeated and unknown words, padding on either side: all as loops give it."""
+    """Texts shorter than a window, repeated and unknown words, padding on either side: all as loops
+    give it."""
     model = model_of()
     found = model(read(*FIRST), read(*SECOND))
     assert found.shape == (3, model.size) and model.size == 2 * MAPS + 1 + 4 and found.any()
@@ -115,11 +120,15 @@ def test_texts_of_stop_words_alone_have_no_overlap_of_content_and_no_division_by
 
 
 def test_distinct_words_are_those_that_stand_for_the_first_time():
-    assert distinct(read("the zebra the zebra cat", "cat")).tolist() == [[True, True, False, False, True], [True] + [False] * 4]
+    assert distinct(read("the zebra the zebra cat", "cat")).tolist() == [
+        [True, True, False, False, True],
+        [True] + [False] * 4,
+    ]
 
 
 def test_what_the_other_text_has_is_marked_in_the_convolutions_input():
-    """With word vectors alone an unknown word that both texts have would look like any other unknown word."""
+    """With word vectors alone an unknown word that both texts have would look like any other
+    unknown word."""
     model = model_of()
     same, other = model.query, read("zebra")
     found = [same(other.vectors, other.mask, torch.tensor([[flag]])) for flag in (True, False)]

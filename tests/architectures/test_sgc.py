@@ -1,4 +1,5 @@
-"""SGC: scores and gradients against dense powers of the graph, the regression's minimum, and what may be seen of dev and test."""
+"""SGC: scores and gradients against dense powers of the graph, the regression's minimum, and what
+may be seen of dev and test."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_features_are_rows_of_the_power_of_the_graph(power):
 
 
 def test_two_linear_graph_layers_with_merged_weights_give_the_same_scores():
-    """What the paper takes out is the non-linearity and nothing else: S (S X W0) W1 = S^2 X (W0 W1)."""
+    """What the paper takes out is the non-linearity and nothing else: S (S X W0) W1 = S^2 X (W0
+    W1)."""
     random = np.random.default_rng(0)
     first, second = random.normal(size=(8, 5)), random.normal(size=(5, 3))
     layers = GRAPH @ (GRAPH @ first) @ second
@@ -52,7 +54,9 @@ def rows(split: str, *texts: str, label: str | None = None) -> list[dict]:
     return [{"id": f"{split}-{n}", "text": text} | ({"label": label} if label else {}) for n, text in enumerate(texts)]
 
 
-TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows("train-n", "bad film", "poor cast", label="neg")
+TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows(
+    "train-n", "bad film", "poor cast", label="neg"
+)
 DEV = rows("dev-p", "good cast", label="pos") + rows("dev-n", "bad poor film", label="neg")
 TEST = rows("test", "fine good story", "poor bad story", "film")
 
@@ -64,7 +68,8 @@ def fitted(train=TRAIN, dev=DEV, test=TEST, **settings) -> SimplifiedGraphConvol
 
 
 def test_it_is_declared_transductive():
-    """The leaderboard marks what has seen the test texts, and the worker hands them over, by this flag alone."""
+    """The leaderboard marks what has seen the test texts, and the worker hands them over, by this
+    flag alone."""
     assert SimplifiedGraphConvolution.transductive is True
 
 
@@ -76,18 +81,23 @@ def test_test_texts_are_in_the_graph_and_their_labels_are_never_read():
     other = fitted(test=[*TEST[:2], TEST[2] | {"text": "good"}])
     assert other.weights.shape == plain.weights.shape and not np.allclose(other.weights, plain.weights)
     expected = TextGraph.of((*TRAIN, *DEV, *TEST), 20, 1).adjacency
-    assert isinstance(expected, sparse.csr_array) and np.array_equal(plain.graph.adjacency.toarray(), expected.toarray())
+    assert isinstance(expected, sparse.csr_array) and np.array_equal(
+        plain.graph.adjacency.toarray(), expected.toarray()
+    )
     assert plain.parameter_count == 2 * expected.shape[0]
 
 
 def test_dev_labels_choose_the_penalty_and_are_never_trained_on():
-    """A text of a good and a bad word: a large penalty answers with the commoner class, a small one does not; dev's label decides."""
+    """A text of a good and a bad word: a large penalty answers with the commoner class, a small one
+    does not; dev's label decides."""
     penalties = (1e-5, 1e3)
     gold = np.array([[row["label"] == label for label in ("neg", "pos")] for row in TRAIN], dtype=float)
     for label, best in (("neg", 1e-5), ("pos", 1e3)):
         model = fitted(dev=rows("dev", "good bad", label=label), penalties=penalties)
         assert model.penalty == best
-        assert np.array_equal(model.weights, logistic_regression(Propagated(model.graph.adjacency, np.arange(5), 2), gold, best))
+        assert np.array_equal(
+            model.weights, logistic_regression(Propagated(model.graph.adjacency, np.arange(5), 2), gold, best)
+        )
 
 
 def test_a_text_that_was_not_in_the_graph_is_refused_by_name():
@@ -101,7 +111,8 @@ def test_a_power_without_propagation_is_refused():
 
 
 def test_the_operations_of_a_text_are_its_part_of_the_propagation():
-    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text and word, both ways), 2 classes."""
+    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text
+    and word, both ways), 2 classes."""
     train = [{"id": "a", "text": "good", "label": "pos"}, {"id": "b", "text": "bad", "label": "neg"}]
     model = fitted(train, [train[0] | {"id": "c"}], [{"id": "d", "text": "bad"}])
     assert model.flops_per_example == 2 * (14 * 2 + 8 * 2) / 4, "the last propagation is into the four texts alone"

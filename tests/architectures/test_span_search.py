@@ -21,7 +21,9 @@ def reference(recurrence: Recurrent) -> nn.LSTM:
     """torch's bidirectional LSTM with the weights of a one-layer :class:`Recurrent`."""
     forwards, backwards = recurrence.forwards[0], recurrence.backwards[0]
     lstm = nn.LSTM(forwards.input_size, forwards.hidden_size, bidirectional=True)
-    lstm.load_state_dict(forwards.state_dict() | {f"{name}_reverse": weight for name, weight in backwards.state_dict().items()})
+    lstm.load_state_dict(
+        forwards.state_dict() | {f"{name}_reverse": weight for name, weight in backwards.state_dict().items()}
+    )
     return lstm
 
 
@@ -42,7 +44,8 @@ def by_hand(reader: StartEndSearcher, passage: Tensor, question: Tensor) -> tupl
 
 
 def test_scores_are_those_of_the_equations_for_each_passage_of_a_padded_batch():
-    """Wrong attention, one m for start and end, or u left out of the scores: each gives other numbers."""
+    """Wrong attention, one m for start and end, or u left out of the scores: each gives other
+    numbers."""
     torch.manual_seed(0)
     reader = StartEndSearcher(width=5, hidden=3, attention=4).eval()
     passages, questions = torch.randn(2, 6, 5), torch.randn(2, 4, 5)

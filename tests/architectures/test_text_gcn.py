@@ -1,4 +1,5 @@
-"""TextGCN: what may be seen of a test text, the two layers against dense matrices, and which epoch answers."""
+"""TextGCN: what may be seen of a test text, the two layers against dense matrices, and which epoch
+answers."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def rows(split: str, *texts: str, label: str | None = None) -> list[dict]:
     return [{"id": f"{split}-{n}", "text": text} | ({"label": label} if label else {}) for n, text in enumerate(texts)]
 
 
-TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows("train-n", "bad film", "poor cast", label="neg")
+TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows(
+    "train-n", "bad film", "poor cast", label="neg"
+)
 DEV = rows("dev-p", "good cast", label="pos") + rows("dev-n", "bad poor film", label="neg")
 TEST = rows("test", "fine good story", "poor bad story", "film")
 
@@ -31,12 +34,14 @@ def fitted(train=TRAIN, dev=DEV, test=TEST, **settings) -> TextGCN:
 
 
 def test_it_is_declared_transductive():
-    """The leaderboard marks what has seen the test texts, and the worker hands them over, by this flag alone."""
+    """The leaderboard marks what has seen the test texts, and the worker hands them over, by this
+    flag alone."""
     assert TextGCN.transductive is True
 
 
 def test_test_texts_are_in_the_graph_and_their_labels_are_never_read():
-    """A system that looked at a test label would be worth nothing; one without test texts in its graph is not TextGCN."""
+    """A system that looked at a test label would be worth nothing; one without test texts in its
+    graph is not TextGCN."""
     plain = fitted()
     assert plain.predict(TEST)[:2] == ["pos", "neg"]
     for label in ("pos", "neg", "unheard of"):
@@ -74,7 +79,9 @@ def test_dev_labels_choose_the_epoch_and_are_never_trained_on(epochs):
 def test_dev_rows_without_a_known_label_are_left_out_and_one_is_needed():
     known = fitted()
     strange = [row | {"label": "other"} for row in DEV]
-    assert known.predict(TEST[:2]) == fitted(dev=[*DEV, *[row | {"id": f"{row['id']}x"} for row in strange]]).predict(TEST[:2])
+    assert known.predict(TEST[:2]) == fitted(dev=[*DEV, *[row | {"id": f"{row['id']}x"} for row in strange]]).predict(
+        TEST[:2]
+    )
     with pytest.raises(ValueError, match="no dev row has a label"):
         fitted(dev=strange)
 
@@ -107,7 +114,8 @@ def test_scores_are_two_propagations_of_a_vector_per_node(monkeypatch):
 
 
 def test_the_epoch_with_the_lowest_dev_loss_answers(epochs):
-    """Training goes on for ``patience`` epochs after it, and must not take those into the answer."""
+    """Training goes on for ``patience`` epochs after it, and must not take those into the
+    answer."""
     model = fitted(lr=0.5, patience=4, epochs=100)
     best = int(np.argmin([loss for loss, _ in epochs]))
     assert len(epochs) == best + 1 + 4 < 101
@@ -124,7 +132,8 @@ def test_a_text_that_was_not_in_the_graph_is_refused_by_name():
 
 
 def test_rare_words_can_be_left_out_and_a_text_may_lose_all_its_words():
-    """Of the 7 words only good and film are seen four times: `poor bad story` keeps no edge but its own."""
+    """Of the 7 words only good and film are seen four times: `poor bad story` keeps no edge but its
+    own."""
     every, frequent = fitted(), fitted(min_count=4)
     assert every.parameter_count - frequent.parameter_count == 5 * 8
     assert len(frequent.predict(TEST)) == 3 and frequent.scores.isfinite().all()
@@ -139,7 +148,8 @@ def test_the_seed_decides_and_the_global_generator_is_left_alone():
 
 
 def test_the_operations_of_a_text_are_its_part_of_the_pass_over_the_graph():
-    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text and word, both ways), 2 classes."""
+    """Four texts of one word, two words: 6 nodes, 14 edges (6 of a node to itself, 4 between text
+    and word, both ways), 2 classes."""
     train = [{"id": "a", "text": "good", "label": "pos"}, {"id": "b", "text": "bad", "label": "neg"}]
     model = fitted(train, [train[0] | {"id": "c"}], [{"id": "d", "text": "bad"}])
     assert model.flops_per_example == 2 * (14 * 8 + 6 * 8 * 2 + 14 * 2) / 4

@@ -1,4 +1,5 @@
-"""The mechanism of the transformer encoder: attention among all real positions, norms behind the sums, sinusoidal positions."""
+"""The mechanism of the transformer encoder: attention among all real positions, norms behind the
+sums, sinusoidal positions."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]
     """PyTorch's post-norm layers with the weights of the model."""
     layers = []
     for layer in model.layers:
-        reference = nn.TransformerEncoderLayer(SIZE, HEADS, INNER, batch_first=True, norm_first=False, activation="relu").eval()
+        reference = nn.TransformerEncoderLayer(
+            SIZE, HEADS, INNER, batch_first=True, norm_first=False, activation="relu"
+        ).eval()
         pairs = {
             "self_attn.in_proj_": layer.attention.queries_keys_values,
             "self_attn.out_proj.": layer.attention.output,
@@ -41,7 +44,9 @@ def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]
             "norm1.": layer.norms[0],
             "norm2.": layer.norms[1],
         }
-        reference.load_state_dict({prefix + kind: getattr(module, kind) for prefix, module in pairs.items() for kind in ("weight", "bias")})
+        reference.load_state_dict(
+            {prefix + kind: getattr(module, kind) for prefix, module in pairs.items() for kind in ("weight", "bias")}
+        )
         layers.append(reference)
     return layers
 
@@ -73,7 +78,10 @@ def test_attention_is_a_softmax_of_scaled_dot_products_in_each_head():
 def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
     """Also of an odd size, which ends on a sine: frames and merged inputs have any width."""
     for size in (6, 5):
-        expected = [[(math.cos if k % 2 else math.sin)(i / 10000 ** ((k - k % 2) / size)) for k in range(size)] for i in range(50)]
+        expected = [
+            [(math.cos if k % 2 else math.sin)(i / 10000 ** ((k - k % 2) / size)) for k in range(size)]
+            for i in range(50)
+        ]
         torch.testing.assert_close(sinusoids(50, size, torch.empty(0)), torch.tensor(expected), atol=1e-5, rtol=1e-5)
     assert sinusoids(3, 4, torch.empty(0, dtype=torch.float64)).dtype == torch.float64
 

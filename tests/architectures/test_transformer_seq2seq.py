@@ -33,7 +33,9 @@ def model_of(width: int = WIDTH, **settings) -> TransformerSeq2Seq:
 def attention_weights(attention: MultiHeadAttention, prefix: str) -> dict[str, Tensor]:
     """The weights under the names of torch's attention."""
     joint = (attention.query, attention.key, attention.value)
-    found = {f"{prefix}.in_proj_{kind}": torch.cat([getattr(part, kind) for part in joint]) for kind in ("weight", "bias")}
+    found = {
+        f"{prefix}.in_proj_{kind}": torch.cat([getattr(part, kind) for part in joint]) for kind in ("weight", "bias")
+    }
     return found | {f"{prefix}.out_proj.{kind}": getattr(attention.output, kind) for kind in ("weight", "bias")}
 
 
@@ -46,14 +48,17 @@ def torchs(layer: Layer) -> nn.Module:
         weights |= attention_weights(layer.across, "multihead_attn")
     named = {"linear1": layer.feedforward[0], "linear2": layer.feedforward[2]}
     named |= {f"norm{number}": norm for number, norm in enumerate(layer.norms, start=1)}
-    weights |= {f"{name}.{kind}": getattr(module, kind) for name, module in named.items() for kind in ("weight", "bias")}
+    weights |= {
+        f"{name}.{kind}": getattr(module, kind) for name, module in named.items() for kind in ("weight", "bias")
+    }
     reference.load_state_dict(weights)
     return reference
 
 
 @pytest.mark.parametrize("width", [WIDTH, SIZE])
 def test_scores_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_positions(width):
-    """No scaling, no positions, norms before the sums, no mask, or output weights of their own: each gives other scores."""
+    """No scaling, no positions, norms before the sums, no mask, or output weights of their own:
+    each gives other scores."""
     model = model_of(width)
     vectors, mask = source(width=width)
     projected = vectors if width == SIZE else model.projection(vectors)

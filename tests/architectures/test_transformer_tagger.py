@@ -1,4 +1,5 @@
-"""Transformer tagger: learned positions added to words, and three encoder layers written out for each sentence alone."""
+"""Transformer tagger: learned positions added to words, and three encoder layers written out for
+each sentence alone."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def norm(layer: nn.LayerNorm, state: Tensor) -> Tensor:
 
 
 def encoded(layer: nn.TransformerEncoderLayer, states: list[Tensor]) -> list[Tensor]:
-    """Multi-head attention among all states and the feed-forward network, each added to its input and normed."""
+    """Multi-head attention among all states and the feed-forward network, each added to its input
+    and normed."""
     attention, part = layer.self_attn, SIZE // HEADS
     queries, keys, values = (
         [weight @ state + bias for state in states]

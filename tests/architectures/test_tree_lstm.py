@@ -1,4 +1,5 @@
-"""The mechanism of Tree-LSTMs: a forget gate per child, words at the leaves only, and all nodes of one height at once."""
+"""The mechanism of Tree-LSTMs: a forget gate per child, words at the leaves only, and all nodes of
+one height at once."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from torch import Tensor, nn
 from architectures.recurrent.tree_lstm import CHILDREN, TreeLSTM
 from harness.views.tree import TreeBatch, Trees, parse
 
-TREES = ["(3 (2 a) (4 (3 very) (4 fine)))", "(2 fine)", "(1 (1 (0 (2 not) (2 a)) (2 (2 very) (2 fine))) (2 not))", "(1 (2 not) (2 a))"]
+TREES = [
+    "(3 (2 a) (4 (3 very) (4 fine)))",
+    "(2 fine)",
+    "(1 (1 (0 (2 not) (2 a)) (2 (2 very) (2 fine))) (2 not))",
+    "(1 (2 not) (2 a))",
+]
 WORDS = ("a", "fine", "not", "very")
 WIDTH, HIDDEN = 3, 4
 VECTORS = torch.randn(len(WORDS), WIDTH, generator=torch.Generator().manual_seed(5))
@@ -43,7 +49,8 @@ def gates(model: TreeLSTM, h_left: Tensor, h_right: Tensor) -> tuple[Tensor, ...
 
 
 def recursion(model: TreeLSTM, tree: str) -> list[Tensor]:
-    """States of a tree's nodes, one after the other: equations 2 to 8 (child-sum) and 9 to 14 (N-ary) of the paper."""
+    """States of a tree's nodes, one after the other: equations 2 to 8 (child-sum) and 9 to 14
+    (N-ary) of the paper."""
     nodes, words = parse(tree), iter(parse(tree).words)
     states: list[tuple[Tensor, Tensor]] = []
     b_i, b_o, b_u = model.input.bias.split(HIDDEN)
@@ -56,7 +63,10 @@ def recursion(model: TreeLSTM, tree: str) -> list[Tensor]:
             (h_left, c_left), (h_right, c_right) = states[left], states[right]
             i, o, u, f_left, f_right = gates(model, h_left, h_right)
             i, o, u = i + b_i, o + b_o, u + b_u
-            kept = torch.sigmoid(f_left + model.forget_bias) * c_left + torch.sigmoid(f_right + model.forget_bias) * c_right
+            kept = (
+                torch.sigmoid(f_left + model.forget_bias) * c_left
+                + torch.sigmoid(f_right + model.forget_bias) * c_right
+            )
         cell = torch.sigmoid(i) * torch.tanh(u) + kept
         states.append((torch.sigmoid(o) * torch.tanh(cell), cell))
     return [state for state, _ in states]
@@ -64,14 +74,18 @@ def recursion(model: TreeLSTM, tree: str) -> list[Tensor]:
 
 @pytest.mark.parametrize("children", CHILDREN)
 def test_trees_computed_level_by_level_are_each_tree_node_by_node(children):
-    """One forget gate for both children, words at inner nodes, or a level that reads the wrong rows would each show here."""
+    """One forget gate for both children, words at inner nodes, or a level that reads the wrong rows
+    would each show here."""
     model = model_of(children)
-    torch.testing.assert_close(model.nodes(batch(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)]))
+    torch.testing.assert_close(
+        model.nodes(batch(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)])
+    )
 
 
 @pytest.mark.parametrize("children", CHILDREN)
 def test_a_level_is_one_step_for_the_whole_batch(children, monkeypatch):
-    """Node by node is slower by orders: the longest of the trees has three levels, however many trees there are."""
+    """Node by node is slower by orders: the longest of the trees has three levels, however many
+    trees there are."""
     model, steps = model_of(children), []
     compute = model.parent
     monkeypatch.setattr(model, "parent", lambda left, right: steps.append(len(left)) or compute(left, right))
@@ -118,7 +132,8 @@ def test_a_text_of_one_word_is_its_leaf(children):
 
 
 def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tree():
-    """Dropout within the recursion would make inner states random too: what is kept must be twice the state without dropout."""
+    """Dropout within the recursion would make inner states random too: what is kept must be twice
+    the state without dropout."""
     model = model_of("n-ary")
     states = model.nodes(batch(*TREES * 10))
     torch.manual_seed(0)

@@ -1,4 +1,5 @@
-"""The mechanism of VDCNN: its depths, halving with doubled width, batch norm over real characters, the 8 largest values in order."""
+"""The mechanism of VDCNN: its depths, halving with doubled width, batch norm over real characters,
+the 8 largest values in order."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def written_out(model: VDCNN, ids: Tensor) -> Tensor:
             for place, (convolution, norm) in enumerate(zip(block.convolutions, block.norms, strict=True)):
                 inner = normed(norm, F.conv1d(inner, convolution.weight, padding=1))
                 if block.shortcut and place:
-                    inner = inner + (normed(block.widen_norm, F.conv1d(states, block.widen.weight)) if block.widen else states)
+                    inner = inner + (
+                        normed(block.widen_norm, F.conv1d(states, block.widen.weight)) if block.widen else states
+                    )
                 inner = torch.relu(inner)
             states = inner
     kept = []
@@ -63,9 +66,11 @@ def written_out(model: VDCNN, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("shortcut", [False, True])
 @pytest.mark.parametrize("depth", [9, 17])
 def test_each_text_of_a_batch_is_the_text_alone_written_out(depth, shortcut):
-    """Other places for batch norm, ReLU, pooling or shortcut, k-max out of order, or padding that any layer reads would each show here.
+    """Other places for batch norm, ReLU, pooling or shortcut, k-max out of order, or padding that
+    any layer reads would each show here.
 
-    70 characters leave 9 positions, of which the 8 largest are kept; 12 and 1 leave 2 and 1, with zeros behind them.
+    70 characters leave 9 positions, of which the 8 largest are kept; 12 and 1 leave 2 and 1, with
+    zeros behind them.
     """
     model = model_of(depth=depth, shortcut=shortcut)
     texts = read("the film is not so much bad as dull ~ and 2 hours of it are too much!!", "a good film!", "x")
@@ -77,12 +82,15 @@ def test_each_text_of_a_batch_is_the_text_alone_written_out(depth, shortcut):
 
 @pytest.mark.parametrize(("id", "depth"), DEPTHS.items())
 def test_the_depth_is_the_number_of_convolutions(id, depth):
-    """Counted on the way a text takes: a block left out, or a convolution beside the shortcut counted in, is another network."""
+    """Counted on the way a text takes: a block left out, or a convolution beside the shortcut
+    counted in, is another network."""
     model = VDCNN(VDCNN.view.width, **SMALL | registry.entry("architectures", id).hyperparameters)
     seen = []
     for module in model.modules():
         if isinstance(module, nn.Conv1d):
-            module.register_forward_hook(lambda layer, inputs, output: seen.append((layer.out_channels, output.shape[-1])))
+            module.register_forward_hook(
+                lambda layer, inputs, output: seen.append((layer.out_channels, output.shape[-1]))
+            )
     model(read("x" * 40))
     assert len(seen) == depth
     assert list(dict.fromkeys(seen)) == [(3, 40), (4, 20), (5, 10), (6, 5)]
@@ -113,7 +121,8 @@ def test_a_blank_is_no_unknown_character_and_case_does_not_count():
 
 
 def test_batch_norm_is_that_of_torch_over_the_real_positions_of_the_batch():
-    """Were padding counted, a batch's statistics would depend on how unequal its texts are, and predictions not match training."""
+    """Were padding counted, a batch's statistics would depend on how unequal its texts are, and
+    predictions not match training."""
     torch.manual_seed(0)
     mask = torch.arange(6) < torch.tensor([6, 2, 3])[:, None]
     states = torch.randn(3, 4, 6).masked_fill(~mask[:, None], 50.0)

@@ -22,7 +22,8 @@ def tagger(window: int = 5) -> WindowTagger:
 
 
 def test_scores_are_the_textbooks_equations_with_one_block_of_weights_per_slot():
-    """z1 = sig(sum over slots of W1[slot] x[slot]), z2 = sig(W2 z1), scores = W3 z2; trained vectors stand beyond the sentence."""
+    """z1 = sig(sum over slots of W1[slot] x[slot]), z2 = sig(W2 z1), scores = W3 z2; trained
+    vectors stand beyond the sentence."""
     model = tagger()
     lengths = [6, 1, 3]
     vectors = torch.randn(3, 6, 4, dtype=torch.float64)

@@ -1,4 +1,5 @@
-"""Cells as the benchmarks need them: one built in this process, and the command that runs a grid of them in others."""
+"""Cells as the benchmarks need them: one built in this process, and the command that runs a grid of
+them in others."""
 
 from __future__ import annotations
 
@@ -15,11 +16,22 @@ RUN = [sys.executable, "-m", "harness.cli", "run"]
 
 
 def assembly(
-    architecture: str, task: str, data: Path | None, work: Path, protocol: str = "equal", rows: int | None = None, **changed: Any
+    architecture: str,
+    task: str,
+    data: Path | None,
+    work: Path,
+    protocol: str = "equal",
+    rows: int | None = None,
+    **changed: Any,
 ) -> Assembly:
-    """A cell on one thread, ready to train on ``rows`` texts (None: all) by the protocol's settings but for those ``changed``."""
+    """A cell on one thread, ready to train on ``rows`` texts (None: all) by the protocol's settings
+    but for those ``changed``."""
     kind, what = registry.entry("architectures", architecture), registry.entry("tasks", task)
     settings = protocols.training(protocol, kind, what) | changed
-    chosen = grid.hyperparameters(kind) | {"training": settings, "limits": {"max_train": rows, "max_epochs": None}, "vectors": None}
+    chosen = grid.hyperparameters(kind) | {
+        "training": settings,
+        "limits": {"max_train": rows, "max_epochs": None},
+        "vectors": None,
+    }
     cell = Cell(kind.id, kind.version, what.id, what.version, "local" if data else "mini", protocol, chosen, seed=0)
     return Assembly(cell, grid.Settings(work, data, (), 1, None, None, work))

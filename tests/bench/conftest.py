@@ -1,7 +1,8 @@
-"""Benchmarks side by side: ours and a peer in turn, so that what else the machine does meets both alike.
+"""Benchmarks side by side: ours and a peer in turn, so that what else the machine does meets both
+alike.
 
-``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names the JSON file from which ``report.py`` makes
-``results/speed.md``.
+``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names the JSON file from
+which ``report.py`` makes ``results/speed.md``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def corpora() -> Path | None:
 
 @pytest.fixture(scope="session")
 def data_folder(corpora: Path | None) -> Path:
-    """The same for a benchmark that only real corpora can carry; it is skipped where there are none."""
+    """The same for a benchmark that only real corpora can carry; it is skipped where there are
+    none."""
     if corpora is None:
         pytest.skip("no real corpora (set ARCHBENCH_DATA)")
     return corpora
@@ -50,9 +52,11 @@ def scaling() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def beside(benchmark, enter) -> Callable[..., float]:
-    """Time ``ours`` by pytest-benchmark, with a round of ``theirs`` before each of its rounds; enter and return theirs / ours (medians).
+    """Time ``ours`` by pytest-benchmark, with a round of ``theirs`` before each of its rounds;
+    enter and return theirs / ours (medians).
 
-    Both are called without arguments, or with what ``prepare`` returns (it is called before each of them and not timed).
+    Both are called without arguments, or with what ``prepare`` returns (it is called before each of
+    them and not timed).
     """
 
     def compare(
@@ -92,7 +96,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         widths = [max(len(row[i]) for row in table) for i in range(len(HEADINGS) - 1)]
         terminalreporter.section("targets")
         for row in table:
-            terminalreporter.line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]))
+            terminalreporter.line(
+                "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]])
+            )
     if (name := os.environ.get("ARCHBENCH_SPEED")) and (ROWS or SCALING):
         enter_all(Path(name))
 

@@ -1,8 +1,10 @@
-"""What every architecture costs on this machine, measured alone: ``python tests/bench/models.py results/speed.json [ID ...]``.
+"""What every architecture costs on this machine, measured alone: ``python tests/bench/models.py
+results/speed.json [ID ...]``.
 
-Each trains for some steps at its paper's sizes on the mini tier of its home task (protocol smoke: the scores mean nothing and are not
-kept). Texts of the mini tier are short; within one task the figures compare. All of them take about half an hour on a quiet machine; with
-ids, only those are measured and the other rows of the file stay.
+Each trains for some steps at its paper's sizes on the mini tier of its home task (protocol smoke:
+the scores mean nothing and are not kept). Texts of the mini tier are short; within one task the
+figures compare. All of them take about half an hour on a quiet machine; with ids, only those are
+measured and the other rows of the file stay.
 """
 
 from __future__ import annotations
@@ -38,21 +40,30 @@ def home(architecture: registry.Entry) -> str | None:
 def untrained_bert(folder: Path, layers: int, hidden: int, heads: int, task: str) -> None:
     """A BERT of published size with random weights, which cost what trained ones do.
 
-    It knows the words of the mini tier whole, as the published vocabulary does most words; the rest of its pieces occur in no text.
+    It knows the words of the mini tier whole, as the published vocabulary does most words; the rest
+    of its pieces occur in no text.
     """
     import transformers
 
     entry = registry.entry("tasks", task)
-    words = {word for row in registry.load(entry)(entry).load("train", "mini") for word in plain(row["text"]).lower().split()}
+    words = {
+        word for row in registry.load(entry)(entry).load("train", "mini") for word in plain(row["text"]).lower().split()
+    }
     pieces = [*SPECIAL, *sorted(words)]
     pieces += [f"[unused{number}]" for number in range(BERT_PIECES - len(pieces))]
     transformers.BertTokenizerFast(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(folder)
-    sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
+    sizes = {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+    }
     transformers.BertModel(transformers.BertConfig(vocab_size=BERT_PIECES, **sizes)).save_pretrained(folder)
 
 
 def run(architectures: list[registry.Entry], folder: Path) -> None:
-    """One grid for each task, one cell at a time; weights that would have to be fetched are random."""
+    """One grid for each task, one cell at a time; weights that would have to be fetched are
+    random."""
     for task in HOMES:
         chosen = [architecture for architecture in architectures if home(architecture) == task]
         options: list[str] = []
@@ -63,7 +74,17 @@ def run(architectures: list[registry.Entry], folder: Path) -> None:
                 untrained_bert(weights, given["layers"], given["hidden"], given["heads"], task)
                 options += ["-o", f"{architecture.id}.pretrained={weights}"]
         if chosen:
-            options += ["--tier", "mini", "--protocol", "smoke", "--max-train", "640", "--speed-alone", "--threads", "1"]
+            options += [
+                "--tier",
+                "mini",
+                "--protocol",
+                "smoke",
+                "--max-train",
+                "640",
+                "--speed-alone",
+                "--threads",
+                "1",
+            ]
             options += ["--timeout", "1800", "--mlflow", "none", "--results", str(folder)]
             subprocess.run([*RUN, "-a", ",".join(one.id for one in chosen), "-t", task, *options], check=False)
 
@@ -92,7 +113,9 @@ def main(file: Path, only: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(chosen, Path(folder))
         measured = {record.architecture: row(record) for record in Store(Path(folder)).all()}
-    rows = {known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures} | measured
+    rows = {
+        known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
+    } | measured
     keep(file, models=sorted(rows.values(), key=lambda known: (HOMES.index(known["task"]), known["architecture"])))
 
 

@@ -1,4 +1,5 @@
-"""``results/speed.md`` and its plot from ``results/speed.json``: ``python tests/bench/report.py results/speed.json``."""
+"""``results/speed.md`` and its plot from ``results/speed.json``: ``python tests/bench/report.py
+results/speed.json``."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ LAYERS = {
     "convolution, window 3": ("O(k n d^2)", "O(1)", "O(n / k)"),
     "self-attention": ("O(n^2 d)", "O(1)", "O(1)"),
 }
-"""Zhang and Teng's table of one layer: cost, steps that wait for each other, length of the path between two words."""
+"""Zhang and Teng's table of one layer: cost, steps that wait for each other, length of the path
+between two words."""
 
 
 def document(kept: dict[str, Any]) -> str:
@@ -25,26 +27,36 @@ def document(kept: dict[str, Any]) -> str:
     parts = [
         "# Speed",
         "Generated from `speed.json` by `tests/bench/report.py`; measured by `make bench` and `tests/bench/models.py`.",
-        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['ram_gib']} GiB, {machine['device']}; {versions}.",
+        (
+            f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['ram_gib']} GiB, {machine['device']};"
+            f" {versions}."
+        ),
     ]
     if rows := [Row(**row) for row in kept.get("targets", [])]:
         parts += ["## Targets", f"{sum(row.met for row in rows)} of {len(rows)} are met.", markdown(rows)]
     if points := kept.get("scaling"):
-        parts += ["## Cost against length", SCALING, "![time and operations against length](speed_scaling.svg)", scaling_table(points)]
+        parts += [
+            "## Cost against length",
+            SCALING,
+            "![time and operations against length](speed_scaling.svg)",
+            scaling_table(points),
+        ]
     if models := kept.get("models"):
         parts += ["## Every architecture", MODELS, model_table(models)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 SCALING = (
-    "One layer of each sort, 128 wide, forward and backward, batch 8, one thread. n is the number of words, d the width, k the window. "
-    "A growth of 1 is linear in n, 2 is quadratic; it is taken between the two greatest lengths. The self-attention layer has its "
-    "projections and feed-forward network beside the n^2 part, which therefore shows only in long texts."
+    "One layer of each sort, 128 wide, forward and backward, batch 8, one thread. n is the number of words, d the"
+    " width, k the window. A growth of 1 is linear in n, 2 is quadratic; it is taken between the two greatest lengths."
+    " The self-attention layer has its projections and feed-forward network beside the n^2 part, which therefore shows"
+    " only in long texts."
 )
 MODELS = (
-    "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with nothing else running. "
-    "Examples/s are of training; memory is that of the cell's processes with Python and its libraries (about 400 MiB). "
-    "~ marks a rate whose spread was too wide to trust. Rows of different tasks do not compare: their texts differ in length."
+    "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
+    " nothing else running. Examples/s are of training; memory is that of the cell's processes with Python and its"
+    " libraries (about 400 MiB). ~ marks a rate whose spread was too wide to trust. Rows of different tasks do not"
+    " compare: their texts differ in length."
 )
 
 
@@ -57,23 +69,51 @@ def growth(points: list[dict[str, Any]], figure: str) -> float:
 def scaling_table(points: list[dict[str, Any]]) -> str:
     """The table of the source text with what was measured beside it."""
     lengths = sorted({point["length"] for point in points})
-    shown = ["layer", "cost", "steps in turn", "path", "growth of operations", "of time", "words seen by a state", *lengths]
+    shown = [
+        "layer",
+        "cost",
+        "steps in turn",
+        "path",
+        "growth of operations",
+        "of time",
+        "words seen by a state",
+        *lengths,
+    ]
     rows = [[f"{name} words, ms" if isinstance(name, int) else name for name in shown], ["---"] * len(shown)]
     for name, complexity in LAYERS.items():
         mine = {point["length"]: point for point in points if point["layer"] == name}
         measured = [f"{growth(list(mine.values()), figure):.2f}" for figure in ("flops", "ms")]
         sees = mine[lengths[-1]]["sees"]
-        rows.append([name, *complexity, *measured, f"{sees} of {lengths[-1]}", *(f"{mine[length]['ms']:.3g}" for length in lengths)])
+        rows.append(
+            [
+                name,
+                *complexity,
+                *measured,
+                f"{sees} of {lengths[-1]}",
+                *(f"{mine[length]['ms']:.3g}" for length in lengths),
+            ]
+        )
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def model_table(models: list[dict[str, Any]]) -> str:
     """One row for each architecture."""
-    headings = ["task", "architecture", "examples/s", "latency, ms", "inference, examples/s", "memory, MiB", "parameters", "FLOPs/example"]
+    headings = [
+        "task",
+        "architecture",
+        "examples/s",
+        "latency, ms",
+        "inference, examples/s",
+        "memory, MiB",
+        "parameters",
+        "FLOPs/example",
+    ]
     rows = [headings, ["---", "---", *["---:"] * 6]]
     for model in models:
         figures = [model[name] for name in ("latency_ms", "inference_per_second", "memory_mib", "parameters", "flops")]
-        rate = _number(model["examples_per_second"]) + ("~" if model["unstable"] and model["examples_per_second"] else "")
+        rate = _number(model["examples_per_second"]) + (
+            "~" if model["unstable"] and model["examples_per_second"] else ""
+        )
         told = [rate, *map(_number, figures)] if model["status"] == "ok" else [model["status"], *[""] * 5]
         rows.append([model["task"], model["architecture"], *told])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
@@ -88,7 +128,8 @@ def _number(value: float | None) -> str:
 
 
 def plot(points: list[dict[str, Any]], file: Path) -> None:
-    """Time and operations against length, both axes logarithmic, so that a power of n is a straight line."""
+    """Time and operations against length, both axes logarithmic, so that a power of n is a straight
+    line."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -96,7 +137,9 @@ def plot(points: list[dict[str, Any]], file: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for axis, name, label in zip(axes, ("ms", "flops"), ("ms per text, forward and backward", "operations per text, forward"), strict=True):
+    for axis, name, label in zip(
+        axes, ("ms", "flops"), ("ms per text, forward and backward", "operations per text, forward"), strict=True
+    ):
         for layer, style in zip(LAYERS, ("o-", "s--", "^:"), strict=True):
             mine = sorted((point["length"], point[name]) for point in points if point["layer"] == layer)
             axis.loglog(*zip(*mine, strict=True), style, label=layer, base=2)

@@ -1,4 +1,5 @@
-"""The table of ``make bench``: what was measured beside what, and whether it is as fast as it should be."""
+"""The table of ``make bench``: what was measured beside what, and whether it is as fast as it
+should be."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SIGNS = {">=": operator.ge, "<=": operator.le}
 
 @dataclass
 class Row:
-    """One target: ``measured`` has to lie on the right side (``sign``) of ``target``; both in ``unit`` ("x" for a ratio)."""
+    """One target: ``measured`` has to lie on the right side (``sign``) of ``target``; both in
+    ``unit`` ("x" for a ratio)."""
 
     what: str
     against: str
@@ -63,11 +65,13 @@ def markdown(rows: list[Row]) -> str:
 
 
 def kept(file: Path) -> dict[str, Any]:
-    """The figures of earlier runs, from which the report is made; none where there is no file yet."""
+    """The figures of earlier runs, from which the report is made; none where there is no file
+    yet."""
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def keep(file: Path, **figures: Any) -> None:
-    """Put figures into the file in place of those of the same names, with the machine they are from; others stay."""
+    """Put figures into the file in place of those of the same names, with the machine they are
+    from; others stay."""
     found = kept(file) | {"environment": environment()} | figures
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""What a cell costs besides its training, and what a grid of small cells costs: whole ``archbench run`` commands, MLflow included."""
+"""What a cell costs besides its training, and what a grid of small cells costs: whole ``archbench
+run`` commands, MLflow included."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def trained(records: list[Record]) -> float:
 
 
 def test_fixed_cost_of_a_cell(benchmark, enter, tmp_path: Path) -> None:
-    """Of ten cells more in one run, so that the run's own start (imports, the fork server, MLflow's tables) is left out."""
+    """Of ten cells more in one run, so that the run's own start (imports, the fork server, MLflow's
+    tables) is left out."""
     short, few = grid(tmp_path / "few", "dan", 2, workers=1)
     told: list[tuple[float, list[Record]]] = []
     benchmark.pedantic(lambda: told.append(grid(tmp_path / "many", "dan", 12, workers=1)), rounds=1)
@@ -50,8 +52,13 @@ def test_a_hundred_small_cells(benchmark, enter, tmp_path: Path) -> None:
     [(seconds, records)] = told
     ideal = trained(records) / 2
     busy = sum(record.seconds["total"] for record in records) / 2
-    why = f"smoke cells train for {2 * ideal / len(records):.2f} s each; of all that cells do, {seconds / busy:.2f}x / 2 workers"
-    enter(Row("100 smoke cells on 2 workers", "half the sum of their training times", "<=", 1.3, seconds / ideal, why=why))
+    why = (
+        f"smoke cells train for {2 * ideal / len(records):.2f} s each; of all that cells do, {seconds / busy:.2f}x / 2"
+        " workers"
+    )
+    enter(
+        Row("100 smoke cells on 2 workers", "half the sum of their training times", "<=", 1.3, seconds / ideal, why=why)
+    )
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("list", "architectures")], ids=" ".join)
@@ -66,10 +73,18 @@ def test_start(benchmark, enter, arguments: tuple[str, ...]) -> None:
         empty.append(time.perf_counter() - began)
 
     benchmark.pedantic(
-        lambda: subprocess.run([program, *arguments], check=True, capture_output=True), setup=setup, rounds=9, warmup_rounds=1
+        lambda: subprocess.run([program, *arguments], check=True, capture_output=True),
+        setup=setup,
+        rounds=9,
+        warmup_rounds=1,
     )
     more = benchmark.stats.stats.median - sorted(empty)[len(empty) // 2]
     parse = "import time; from harness import registry; began = time.perf_counter(); registry.entries('architectures')"
-    told = subprocess.run([sys.executable, "-c", f"{parse}; print(time.perf_counter() - began)"], check=True, capture_output=True)
-    why = f"reading what the files of the architectures declare takes {float(told.stdout):.2f} s, most of the rest are imports"
+    told = subprocess.run(
+        [sys.executable, "-c", f"{parse}; print(time.perf_counter() - began)"], check=True, capture_output=True
+    )
+    why = (
+        f"reading what the files of the architectures declare takes {float(told.stdout):.2f} s, most of the rest are"
+        " imports"
+    )
     enter(Row(f"archbench {' '.join(arguments)}", "python -c pass", "<=", 0.3, more, "s more", why))

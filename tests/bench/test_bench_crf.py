@@ -1,6 +1,8 @@
-"""Our CRF beside pytorch-crf at the sizes of tagging: 9 labels (NER) and 45 (part of speech), batch 32, up to 25 words.
+"""Our CRF beside pytorch-crf at the sizes of tagging: 9 labels (NER) and 45 (part of speech), batch
+32, up to 25 words.
 
-With shared weights both give the same loss, gradients and paths in float64; the times are those of float32.
+With shared weights both give the same loss, gradients and paths in float64; the times are those of
+float32.
 """
 
 from __future__ import annotations
@@ -38,7 +40,13 @@ def shared(labels: int, dtype: torch.dtype) -> Case:
     lengths = torch.randint(5, 26, (32,))
     lengths[0] = 25
     emissions = torch.randn(32, 25, labels).to(dtype).requires_grad_()
-    return Case(ours.to(dtype), theirs.to(dtype), emissions, torch.randint(labels, (32, 25)), torch.arange(25) < lengths[:, None])
+    return Case(
+        ours.to(dtype),
+        theirs.to(dtype),
+        emissions,
+        torch.randint(labels, (32, 25)),
+        torch.arange(25) < lengths[:, None],
+    )
 
 
 @pytest.fixture(params=[9, 45], ids=["9 labels", "45 labels"])
@@ -61,7 +69,9 @@ def test_loss_and_gradient(beside, labels: int) -> None:
     torch.testing.assert_close(found, expected)
     ours = torch.autograd.grad(found, [exact.emissions, exact.ours.transitions, exact.ours.start, exact.ours.end])
     peer = exact.theirs
-    theirs = torch.autograd.grad(expected, [exact.emissions, peer.transitions, peer.start_transitions, peer.end_transitions])
+    theirs = torch.autograd.grad(
+        expected, [exact.emissions, peer.transitions, peer.start_transitions, peer.end_transitions]
+    )
     torch.testing.assert_close(ours, theirs)
 
     case = shared(labels, torch.float32)
@@ -78,7 +88,9 @@ def test_loss_and_gradient(beside, labels: int) -> None:
 def test_viterbi(beside, labels: int) -> None:
     exact = shared(labels, torch.float64)
     paths = exact.ours.viterbi(exact.emissions, exact.mask)
-    assert [row[real].tolist() for row, real in zip(paths, exact.mask, strict=True)] == exact.theirs.decode(exact.emissions, exact.mask)
+    assert [row[real].tolist() for row, real in zip(paths, exact.mask, strict=True)] == exact.theirs.decode(
+        exact.emissions, exact.mask
+    )
 
     case = shared(labels, torch.float32)
     with torch.no_grad():

@@ -1,6 +1,8 @@
-"""CTC prefix beam search beside the textbook's, a dictionary from prefix to probabilities: 32 recordings, beam 16.
+"""CTC prefix beam search beside the textbook's, a dictionary from prefix to probabilities: 32
+recordings, beam 16.
 
-100 frames and 28 labels (letters) are what a few seconds of speech have behind an encoder that joins three or four frames of 10 ms.
+100 frames and 28 labels (letters) are what a few seconds of speech have behind an encoder that
+joins three or four frames of 10 ms.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def log_add(a: float, b: float) -> float:
 
 
 def dictionary_beam_search(frames: list[list[float]]) -> list[int]:
-    """Hannun et al. 2014, algorithm 1, without a language model: each prefix has a score that ends in a blank and one that does not."""
+    """Hannun et al. 2014, algorithm 1, without a language model: each prefix has a score that ends
+    in a blank and one that does not."""
     beam = {(): (0.0, NOTHING)}
     for frame in frames:
         following: dict[tuple[int, ...], tuple[float, float]] = defaultdict(lambda: (NOTHING, NOTHING))
@@ -55,7 +58,10 @@ def test_prefix_beam_search(beside) -> None:
         return prefix_beam_search(log_probs, lengths, BEAM)
 
     def theirs() -> list[list[int]]:
-        return [dictionary_beam_search(row[:length]) for row, length in zip(log_probs.tolist(), lengths.tolist(), strict=True)]
+        return [
+            dictionary_beam_search(row[:length])
+            for row, length in zip(log_probs.tolist(), lengths.tolist(), strict=True)
+        ]
 
     assert ours() == theirs()
     beside("CTC prefix beam search, batch 32, beam 16", "a dictionary of prefixes", 3.0, ours, theirs, rounds=3)

@@ -1,4 +1,5 @@
-"""What becomes of texts before a model sees them: how little of a batch is padding, and how long encoding takes."""
+"""What becomes of texts before a model sees them: how little of a batch is padding, and how long
+encoding takes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def corpus(task: str, folder: Path, cache: Path | None = None) -> Corpus:
     architecture, entry = registry.entry("architectures", "bilstm"), registry.entry("tasks", task)
     view = registry.load(architecture).view_for(entry, grid.hyperparameters(architecture))
     target = ADAPTERS[architecture.kind, entry.type][1]()
-    return Corpus(registry.load(entry)(entry), "local", folder, view, target, architecture.kind, max_train=None, cache=cache)
+    return Corpus(
+        registry.load(entry)(entry), "local", folder, view, target, architecture.kind, max_train=None, cache=cache
+    )
 
 
 @pytest.mark.parametrize("task", ["sst2", "snli", "squad1", "conll2003_ner"])
@@ -38,7 +41,16 @@ def test_padding_of_an_epoch(benchmark, enter, data_folder: Path, task: str) -> 
         real += sum(int(words.mask.sum()) for words in batch.inputs.values())
     assert real == split.lengths.sum(), "an epoch has every word once"
     benchmark.pedantic(lambda: sum(batch.units for batch in batches), rounds=1)
-    enter(Row(f"share of an epoch's batches of {BATCH} that is no padding, {task}", "all places", ">=", 0.92, real / places, unit=""))
+    enter(
+        Row(
+            f"share of an epoch's batches of {BATCH} that is no padding, {task}",
+            "all places",
+            ">=",
+            0.92,
+            real / places,
+            unit="",
+        )
+    )
 
 
 def test_encoding(beside, data_folder: Path) -> None:
@@ -53,11 +65,19 @@ def test_encoding(beside, data_folder: Path) -> None:
 
     encoded = view.encode(texts)["ids"]
     assert all(np.array_equal(encoded[row], ids) for row, ids in enumerate(plain()))
-    beside(f"encoding ag_news ({len(texts):,} texts)", "a plain regex loop", 1.0, lambda: view.encode(texts), plain, rounds=5)
+    beside(
+        f"encoding ag_news ({len(texts):,} texts)",
+        "a plain regex loop",
+        1.0,
+        lambda: view.encode(texts),
+        plain,
+        rounds=5,
+    )
 
 
 def test_encoding_for_the_second_time(benchmark, enter, data_folder: Path, tmp_path: Path) -> None:
-    """What was encoded before is read from the cache, vocabulary and checksums included; reading the rows themselves is not counted."""
+    """What was encoded before is read from the cache, vocabulary and checksums included; reading
+    the rows themselves is not counted."""
     first = corpus("ag_news", data_folder, cache=tmp_path)
     rows = first.train.rows.to_list()
 
@@ -68,4 +88,13 @@ def test_encoding_for_the_second_time(benchmark, enter, data_folder: Path, tmp_p
     before = first.train.inputs["text"]["ids"].values.copy()
     benchmark.pedantic(again, rounds=5, warmup_rounds=1)
     assert np.array_equal(first.train.inputs["text"]["ids"].values, before)
-    enter(Row(f"ag_news from the cache ({len(rows):,} texts)", "the clock", "<=", 0.1, benchmark.stats.stats.median, unit="s"))
+    enter(
+        Row(
+            f"ag_news from the cache ({len(rows):,} texts)",
+            "the clock",
+            "<=",
+            0.1,
+            benchmark.stats.stats.median,
+            unit="s",
+        )
+    )

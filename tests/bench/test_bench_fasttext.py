@@ -1,9 +1,11 @@
-"""fastText beside the authors' program: words a second in training, accuracy, and the memory of a cell.
+"""fastText beside the authors' program: words a second in training, accuracy, and the memory of a
+cell.
 
-``FASTTEXT`` names the program (built by ``g++ -O3 -march=native -pthread src/*.cc`` from their release); else it is looked for on PATH.
-Both read the same words in lower case, for the same number of passes. The program steps after each text; our steps are of ``BATCH``
-texts at as many times its rate, as each has a cost that no text adds to. It takes two threads; torch is given one, because in steps
-this small a second one only waits, and takes from the first where the machine has other work.
+``FASTTEXT`` names the program (built by ``g++ -O3 -march=native -pthread src/*.cc`` from their
+release); else it is looked for on PATH. Both read the same words in lower case, for the same number
+of passes. The program steps after each text; our steps are of ``BATCH`` texts at as many times its
+rate, as each has a cost that no text adds to. It takes two threads; torch is given one, because in
+steps this small a second one only waits, and takes from the first where the machine has other work.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def write(assembly: Assembly, split: str, path: Path) -> int:
 
 
 def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: Path) -> None:
-    """Words of all passes by the seconds that training took, without reading the data, dev evaluation and saving."""
+    """Words of all passes by the seconds that training took, without reading the data, dev
+    evaluation and saving."""
     words = EPOCHS * write(assembly, "train", tmp_path / "train")
     write(assembly, "test", tmp_path / "test")
     view, encoder = assembly.corpus.view, grid.hyperparameters(registry.entry("architectures", "fasttext"))
@@ -70,7 +73,9 @@ def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: 
 
     def setup() -> tuple[tuple, dict]:
         told = subprocess.run(
-            [*command, *(part for name, value in options.items() for part in (f"-{name}", str(value)))], capture_output=True, check=True
+            [*command, *(part for name, value in options.items() for part in (f"-{name}", str(value)))],
+            capture_output=True,
+            check=True,
         )
         theirs.append(2 * float(re.findall(rb"words/sec/thread:\s*(\d+)", told.stdout + told.stderr)[-1]))
         fits.append(assembly.training_of(assembly.model(0), RATE * BATCH))
@@ -83,12 +88,14 @@ def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: 
     benchmark.pedantic(timed, setup=setup, rounds=3)
     ratio = statistics.median(ours) / statistics.median(theirs)
     why = (
-        f"{statistics.median(ours):,.0f} words/s beside {statistics.median(theirs):,.0f}: "
-        "it writes its table text by text on two threads that do not wait for each other; torch first sums a batch's gradients by row"
+        f"{statistics.median(ours):,.0f} words/s beside {statistics.median(theirs):,.0f}: it writes its table text by"
+        " text on two threads that do not wait for each other; torch first sums a batch's gradients by row"
     )
     enter(Row("fasttext on ag_news: training words/s", "the authors' program, 2 threads", ">=", 0.5, ratio, why=why))
 
-    told = subprocess.run([program, "test", tmp_path / "model.bin", tmp_path / "test"], capture_output=True, check=True, text=True)
+    told = subprocess.run(
+        [program, "test", tmp_path / "model.bin", tmp_path / "test"], capture_output=True, check=True, text=True
+    )
     reached = float(re.search(r"P@1\s+([\d.]+)", told.stdout)[1])
     test = assembly.corpus.test()
     accuracy = score(["accuracy"], predict(fits[-1].model, test, BATCH), test.rows)["accuracy"]
@@ -105,11 +112,21 @@ def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: 
 
 
 def test_memory_of_a_cell(benchmark, enter, data_folder: Path, tmp_path: Path) -> None:
-    """Peak of the cell's process, as its record has it: one pass with Adam, whose moments make two further tables."""
+    """Peak of the cell's process, as its record has it: one pass with Adam, whose moments make two
+    further tables."""
     command = [*RUN, "-a", "fasttext", "-t", "ag_news", "--tier", "local", "--protocol", "equal"]
     command += ["--data-dir", str(data_folder), "--results", str(tmp_path), "--max-epochs", "1", "--mlflow", "none"]
     benchmark.pedantic(lambda: subprocess.run(command, check=True, capture_output=True), rounds=1)
     [record] = Store(tmp_path).all()
     assert record.status == "ok"
     trained = f"{record.counts['train']:,} texts"
-    enter(Row(f"peak memory of a fasttext cell on ag_news ({trained})", "the machine", "<=", 1536, record.memory["peak_rss_mib"], "MiB"))
+    enter(
+        Row(
+            f"peak memory of a fasttext cell on ag_news ({trained})",
+            "the machine",
+            "<=",
+            1536,
+            record.memory["peak_rss_mib"],
+            "MiB",
+        )
+    )

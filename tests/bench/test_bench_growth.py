@@ -1,8 +1,11 @@
-"""How costs grow with the data: 1, 2, 4 and 8 times as many rows of AG News, read by the mean of word vectors.
+"""How costs grow with the data: 1, 2, 4 and 8 times as many rows of AG News, read by the mean of
+word vectors.
 
-A straight line is laid through the four times (a fixed part is allowed) and the largest distance from it is entered. Times are those of
-the processor, on one thread; the sizes are measured in turn and the fastest of each counts: what else the machine does only ever adds.
-Python's collector is off meanwhile: one of its rare looks at everything, 0.2 s with this corpus in memory, would fall on one of the sizes.
+A straight line is laid through the four times (a fixed part is allowed) and the largest distance
+from it is entered. Times are those of the processor, on one thread; the sizes are measured in turn
+and the fastest of each counts: what else the machine does only ever adds. Python's collector is off
+meanwhile: one of its rare looks at everything, 0.2 s with this corpus in memory, would fall on one
+of the sizes.
 """
 
 from __future__ import annotations
@@ -35,11 +38,14 @@ ROUNDS = 7
 def assembly(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     torch.set_num_threads(1)
     changed = {"learning_rates": [0.002], "batch_size": 64, "vector_dims": 50}
-    return assembled("avg_vectors", "ag_news", data_folder, tmp_path_factory.mktemp("work"), rows=int(SIZES[-1]), **changed)
+    return assembled(
+        "avg_vectors", "ag_news", data_folder, tmp_path_factory.mktemp("work"), rows=int(SIZES[-1]), **changed
+    )
 
 
 def off_the_line(sizes: np.ndarray, costs: np.ndarray) -> float:
-    """Largest distance of a cost from the straight line of least relative squares, as a share of the line."""
+    """Largest distance of a cost from the straight line of least relative squares, as a share of
+    the line."""
     slope, fixed = np.polyfit(sizes, costs, 1, w=1 / costs)
     return float(np.abs(costs / (slope * sizes + fixed) - 1).max())
 
@@ -59,7 +65,17 @@ def grows(benchmark, enter) -> Callable[[str, Callable[[int], float]], None]:
         benchmark.pedantic(lambda: rounds.append([cost(int(size)) for size in SIZES]), rounds=ROUNDS)
         fastest = np.min(rounds, axis=0)
         steps = " ".join(f"{size}:{seconds:.3f}s" for size, seconds in zip(SIZES, fastest, strict=True))
-        enter(Row(f"growth of {what}, off the line", "1, 2, 4, 8 x data", "<=", 10, 100 * off_the_line(SIZES, fastest), "%", why=steps))
+        enter(
+            Row(
+                f"growth of {what}, off the line",
+                "1, 2, 4, 8 x data",
+                "<=",
+                10,
+                100 * off_the_line(SIZES, fastest),
+                "%",
+                why=steps,
+            )
+        )
 
     return measure
 
@@ -125,4 +141,13 @@ def test_memory_of_the_parent(benchmark, enter, data_folder: Path, tmp_path: Pat
     large: list[float] = []
     benchmark.pedantic(lambda: large.append(peak(int(SIZES[-1]))), rounds=1)
     told = f"{small:.0f} and {large[0]:.0f} MiB"
-    enter(Row("peak memory of the process of archbench run", "an eighth of the data", "<=", 1.1, large[0] / small, why=told))
+    enter(
+        Row(
+            "peak memory of the process of archbench run",
+            "an eighth of the data",
+            "<=",
+            1.1,
+            large[0] / small,
+            why=told,
+        )
+    )

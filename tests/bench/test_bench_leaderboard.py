@@ -1,6 +1,8 @@
-"""The whole of `python leaderboard.py` on 10,000 records: all registered architectures, ten tasks, eleven seeds; wants to stay below 5 s.
+"""The whole of `python leaderboard.py` on 10,000 records: all registered architectures, ten tasks,
+eleven seeds; wants to stay below 5 s.
 
-The records have no predictions: what intervals and tests cost grows with the test sets (about 4 s for 20 architectures on 10,000 examples).
+The records have no predictions: what intervals and tests cost grows with the test sets (about 4 s
+for 20 architectures on 10,000 examples).
 """
 
 from __future__ import annotations
@@ -43,7 +45,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
             task.id,
             dict.fromkeys(task.metrics, generator.random()),
             seed=seed,
-            speed={"train_examples_per_second": 50 * generator.random() + 1, "latency_ms_p50": 1.0, "latency_ms_p95": 2.0},
+            speed={
+                "train_examples_per_second": 50 * generator.random() + 1,
+                "latency_ms_p50": 1.0,
+                "latency_ms_p95": 2.0,
+            },
             memory={"peak_rss_mib": 500.0},
             parameters={"total": generator.randrange(10**6), "embedding": 1000},
             seconds={"train": 60.0, "dev": 1.0, "other": 2.0, "total": 63.0},

@@ -1,7 +1,9 @@
-"""Cost against length for one layer of each sort: recurrent, convolutional, self-attention, 128 wide, forward and backward.
+"""Cost against length for one layer of each sort: recurrent, convolutional, self-attention, 128
+wide, forward and backward.
 
-Zhang and Teng (16.1.3) compare the sorts by cost per layer, steps that wait for each other, and the length of the path between two
-words; here is how time and operations really grow. The points go into ``results/speed.md`` and its plot.
+Zhang and Teng (16.1.3) compare the sorts by cost per layer, steps that wait for each other, and the
+length of the path between two words; here is how time and operations really grow. The points go
+into ``results/speed.md`` and its plot.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ LAYERS = {
 
 
 def seen(layer: SequenceEncoder, length: int) -> int:
-    """Of how many words one layer's state knows: the most inputs that the state in the middle, or the last one, depends on.
+    """Of how many words one layer's state knows: the most inputs that the state in the middle, or
+    the last one, depends on.
 
     In float64: through 200 steps of an LSTM, gradients in float32 are exactly zero.
     """
@@ -35,7 +38,9 @@ def seen(layer: SequenceEncoder, length: int) -> int:
     vectors = torch.randn(1, length, WIDTH, dtype=torch.float64, requires_grad=True)
     states = layer(vectors, torch.ones(1, length, dtype=torch.bool))
     weights = torch.randn(WIDTH, dtype=torch.float64)  # the sum alone would be constant behind a layer norm
-    gradients = (torch.autograd.grad(states[0, place] @ weights, vectors, retain_graph=True)[0] for place in (length // 2, -1))
+    gradients = (
+        torch.autograd.grad(states[0, place] @ weights, vectors, retain_graph=True)[0] for place in (length // 2, -1)
+    )
     return max(int((gradient.abs().amax(2) > 0).sum()) for gradient in gradients)
 
 

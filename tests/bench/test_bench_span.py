@@ -1,4 +1,5 @@
-"""The best answer spans of batches of 32 passages of 150 to 400 words, as SQuAD has them, beside a loop over starts and ends in Python."""
+"""The best answer spans of batches of 32 passages of 150 to 400 words, as SQuAD has them, beside a
+loop over starts and ends in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def scores() -> tuple[torch.Tensor, torch.Tensor, list[int]]:
 
 
 def test_best_spans(beside) -> None:
-    """Both read tensors and give lists; the loop runs over Python's own numbers, its fastest way. One round is ten batches."""
+    """Both read tensors and give lists; the loop runs over Python's own numbers, its fastest way.
+    One round is ten batches."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     batches = [scores() for _ in range(10)]
@@ -39,7 +41,9 @@ def test_best_spans(beside) -> None:
         return [span for first, last in found for span in zip(first.tolist(), last.tolist(), strict=True)]
 
     def theirs() -> list[Span]:
-        rows = (row for start, end, lengths in batches for row in zip(start.tolist(), end.tolist(), lengths, strict=True))
+        rows = (
+            row for start, end, lengths in batches for row in zip(start.tolist(), end.tolist(), lengths, strict=True)
+        )
         return [double_loop(start[:length], end[:length]) for start, end, length in rows]
 
     assert ours() == theirs()

@@ -1,7 +1,9 @@
-"""BiLSTM-CRF on CoNLL-2003 (the mini corpus where it is not at hand): sentences a second in training, beside how it is usually written.
+"""BiLSTM-CRF on CoNLL-2003 (the mini corpus where it is not at hand): sentences a second in
+training, beside how it is usually written.
 
-That is one ``nn.LSTM`` over packed sequences, pytorch-crf, torch's Adam as it comes, and shuffled batches padded by ``pad_sequence``, drawn
-without regard to length. Sizes, weights at the beginning and sentences are the same; one round is one pass over them.
+That is one ``nn.LSTM`` over packed sequences, pytorch-crf, torch's Adam as it comes, and shuffled
+batches padded by ``pad_sequence``, drawn without regard to length. Sizes, weights at the beginning
+and sentences are the same; one round is one pass over them.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def corpus(corpora: Path | None) -> Corpus:
     torch.set_num_threads(1)
     entry = registry.entry("tasks", "conll2003_ner")
     view = BiLSTMCRF.view_for(entry, {})
-    return Corpus(registry.load(entry)(entry), "local" if corpora else "mini", corpora, view, TagTarget(), "tag", None, None)
+    return Corpus(
+        registry.load(entry)(entry), "local" if corpora else "mini", corpora, view, TagTarget(), "tag", None, None
+    )
 
 
 class UsualTagger(nn.Module):
@@ -112,7 +116,9 @@ def test_training(beside, benchmark, corpus: Corpus, corpora: Path | None, batch
     expected.backward()
     own = by_their_names(exact)
     for name, parameter in usual.named_parameters():
-        torch.testing.assert_close(own[name].grad, parameter.grad, msg=lambda difference, name=name: f"{name}: {difference}")
+        torch.testing.assert_close(
+            own[name].grad, parameter.grad, msg=lambda difference, name=name: f"{name}: {difference}"
+        )
 
     def step(model: nn.Module, chosen: torch.optim.Optimizer, loss: Tensor) -> None:
         chosen.zero_grad()

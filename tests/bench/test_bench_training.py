@@ -1,6 +1,8 @@
-"""What the harness costs beside a bare PyTorch loop over the same model and batches: training examples per second through both.
+"""What the harness costs beside a bare PyTorch loop over the same model and batches: training
+examples per second through both.
 
-Real data where it is at hand, else the mini tier, whose epochs are so short that checkpoints weigh more.
+Real data where it is at hand, else the mini tier, whose epochs are so short that checkpoints weigh
+more.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def assembly(request: pytest.FixtureRequest, corpora: Path | None, tmp_path: Pat
 
 
 def bare(one: Training) -> None:
-    """The loop one would write by hand: same batches, optimiser and clipping; no callbacks, no dev evaluation, no checkpoints."""
+    """The loop one would write by hand: same batches, optimiser and clipping; no callbacks, no dev
+    evaluation, no checkpoints."""
     model, split = one.model, one.train_split
     chosen = optimizer(list(model.parameters()), one.settings, one.lr)
     batches = Batches(split.padded_lengths, one.settings["batch_size"], split.collate, seed=0)
@@ -53,7 +56,8 @@ def bare(one: Training) -> None:
 
 
 def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dev is one row (none is not allowed) and not scored, so that both loops do the same work but for the harness's own."""
+    """Dev is one row (none is not allowed) and not scored, so that both loops do the same work but
+    for the harness's own."""
     task = assembly.task.entry
     monkeypatch.setattr(training, "score", lambda *_: dict.fromkeys(task.metrics, 0.5))
     numbers = itertools.count()
@@ -74,5 +78,7 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
         bare,
         rounds=5,
         prepare=prepare,
-        why="the difference is Lightning's start and end of a fit and of its epochs, the weights kept, and a checkpoint",
+        why=(
+            "the difference is Lightning's start and end of a fit and of its epochs, the weights kept, and a checkpoint"
+        ),
     )

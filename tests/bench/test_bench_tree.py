@@ -1,6 +1,8 @@
-"""Tree-LSTM on SST (the mini corpus where SST is not at hand): trees level by level beside the same cell node by node.
+"""Tree-LSTM on SST (the mini corpus where SST is not at hand): trees level by level beside the same
+cell node by node.
 
-Batches of 64 as in training, of trees of similar length; forward and backward through the encoder, vectors included.
+Batches of 64 as in training, of trees of similar length; forward and backward through the encoder,
+vectors included.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def node_by_node(model: TreeLSTM, vectors: Tensor, trees: list[Tree]) -> Tensor:
     for tree in trees:
         first = len(states)
         for left, right in zip(tree.left, tree.right, strict=True):
-            states.append(model.leaf(next(words)) if left < 0 else model.parent(states[first + left], states[first + right]))
+            states.append(
+                model.leaf(next(words)) if left < 0 else model.parent(states[first + left], states[first + right])
+            )
     return torch.cat(states)[:, : model.size]
 
 
@@ -61,7 +65,9 @@ def test_trees_level_by_level(beside, benchmark, batches, corpora: Path | None) 
     vectors = batch.vectors.detach().double().requires_grad_()
     found, expected = exact.nodes(batch._replace(vectors=vectors)), node_by_node(exact, vectors, trees)
     torch.testing.assert_close(found, expected)
-    ours, theirs = (torch.autograd.grad(states.square().sum(), [vectors, *exact.parameters()]) for states in (found, expected))
+    ours, theirs = (
+        torch.autograd.grad(states.square().sum(), [vectors, *exact.parameters()]) for states in (found, expected)
+    )
     torch.testing.assert_close(ours, theirs)
 
     def level_by_level() -> None:

@@ -37,12 +37,16 @@ def written_out(matrix: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, 
     compared = [[math.tanh((q @ matrix @ a).item()) for a in second] for q in first]
     of_first = softmax([max(row) for row in compared])
     of_second = softmax([max(row[j] for row in compared) for j in range(len(second))])
-    vectors = [sum(w * state for w, state in zip(weights, text, strict=True)) for weights, text in ((of_first, first), (of_second, second))]
+    vectors = [
+        sum(w * state for w, state in zip(weights, text, strict=True))
+        for weights, text in ((of_first, first), (of_second, second))
+    ]
     return vectors[0], vectors[1]
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word():
-    """A mean for the maximum, rows for columns, U on the wrong side, a missing tanh, or padding in a maximum would each show here."""
+    """A mean for the maximum, rows for columns, U on the wrong side, a missing tanh, or padding in
+    a maximum would each show here."""
     pool = pooling()
     (first, first_mask), (second, second_mask) = states(FIRST, 1), states(SECOND, 2)
     found = pool(first, first_mask, second, second_mask)
@@ -53,13 +57,16 @@ def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word():
 
 def test_weights_sum_to_one_over_the_real_words_only():
     (first, first_mask), (second, second_mask) = states(FIRST, 1), states(SECOND, 2)
-    for weights, mask in zip(pooling().weights(first, first_mask, second, second_mask), (first_mask, second_mask), strict=True):
+    for weights, mask in zip(
+        pooling().weights(first, first_mask, second, second_mask), (first_mask, second_mask), strict=True
+    ):
         torch.testing.assert_close(weights.sum(1), torch.ones(3))
         assert not weights[~mask].any() and (weights[mask] > 0).all()
 
 
 def test_texts_whose_words_are_never_alike_are_still_told_from_padding():
-    """All comparisons are near -1 here: a zero at padding would win every maximum, and all words would count the same."""
+    """All comparisons are near -1 here: a zero at padding would win every maximum, and all words
+    would count the same."""
     pool = pooling()
     with torch.no_grad():
         pool.similarity.copy_(-torch.eye(SIZE))

@@ -23,7 +23,8 @@ class Memory(NamedTuple):
 
 
 class Markov:
-    """Next-token scores that depend on the source, the token before and the one before that (kept in the state)."""
+    """Next-token scores that depend on the source, the token before and the one before that (kept
+    in the state)."""
 
     def __init__(self, sources: int, vocabulary: int, seed: int, end_bias: float = 0.0):
         generator = torch.Generator().manual_seed(seed)
@@ -55,7 +56,8 @@ class Markov:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_beam_of_one_is_greedy_search(seed):
-    """The simplest sanity check of a decoder: hypotheses that end must end, and no runner-up may win."""
+    """The simplest sanity check of a decoder: hypotheses that end must end, and no runner-up may
+    win."""
     model = Markov(3, 6, seed, end_bias=-1.0)
     expected = greedy(model.step, model.state(0, 1, 2), START, END, 12)
     assert beam_search(model.step, model.state(0, 1, 2), START, END, 12, beam=1) == expected
@@ -76,11 +78,15 @@ def test_greedy_follows_the_best_token_until_the_end():
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 1.5])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_wide_beam_finds_the_best_of_all_sequences(seed, length_penalty):
-    """Stopping too early, mixing up rows of the state or losing a finished hypothesis would miss the best sequence."""
+    """Stopping too early, mixing up rows of the state or losing a finished hypothesis would miss
+    the best sequence."""
     model, max_length = Markov(2, 5, seed, end_bias=-2.0), 4
     found = beam_search(model.step, model.state(0, 1), START, END, max_length, beam=5**3, length_penalty=length_penalty)
     for source in range(2):
-        best = max(model.finished(max_length), key=lambda sequence: model.score(source, sequence) / len(sequence) ** length_penalty)
+        best = max(
+            model.finished(max_length),
+            key=lambda sequence: model.score(source, sequence) / len(sequence) ** length_penalty,
+        )
         assert (*found[source], END) == best
 
 
@@ -109,7 +115,8 @@ def test_a_source_is_decoded_alike_alone_and_in_a_batch(length_penalty):
 
 
 def test_finished_hypotheses_are_kept_apart_from_those_that_go_on():
-    """`END` ranks second at first and its score (.4) beats all that follows (.6 * .5): it must not be lost to the longer ones."""
+    """`END` ranks second at first and its score (.4) beats all that follows (.6 * .5): it must not
+    be lost to the longer ones."""
     log_probs = torch.full((4, 4), -torch.inf)
     log_probs[START, 2], log_probs[START, END] = torch.tensor([0.6, 0.4]).log()
     log_probs[2:] = torch.tensor([0.0, 0.5, 0.0, 0.5]).log()
@@ -122,7 +129,9 @@ def test_finished_hypotheses_are_kept_apart_from_those_that_go_on():
     assert beam_search(step, torch.zeros(1), START, END, 50, beam=2) == [[]]
     assert len(calls) == 2, "no hypothesis could win after the second token (.6 * .5 < .4)"
     normalised = beam_search(step, torch.zeros(1), START, END, 50, beam=2, length_penalty=1.0)
-    assert normalised == [[2]], "log(.6 * .5) / 2 = -.60 is better than log(.4) = -.92 and than log(.6 * .5 * .5) / 3 = -.63"
+    assert normalised == [[2]], (
+        "log(.6 * .5) / 2 = -.60 is better than log(.4) = -.92 and than log(.6 * .5 * .5) / 3 = -.63"
+    )
 
 
 def test_stops_when_nothing_unfinished_can_win():
@@ -138,7 +147,9 @@ def test_without_an_end_the_best_unfinished_hypothesis_is_given():
     words = range(2, 5)
     found = beam_search(model.step, model.state(0, 1), START, END, 3, beam=27)
     for source in range(2):
-        assert tuple(found[source]) == max(itertools.product(words, repeat=3), key=lambda sequence: model.score(source, sequence))
+        assert tuple(found[source]) == max(
+            itertools.product(words, repeat=3), key=lambda sequence: model.score(source, sequence)
+        )
     assert [len(sequence) for sequence in greedy(model.step, model.state(0, 1), START, END, 3)] == [3, 3]
 
 
@@ -153,7 +164,8 @@ def test_the_end_counts_towards_max_length():
 
 
 def test_a_state_that_cannot_be_reordered_is_refused():
-    """An LSTM's (layers, N, hidden) state would otherwise be re-ordered along its layers, silently."""
+    """An LSTM's (layers, N, hidden) state would otherwise be re-ordered along its layers,
+    silently."""
 
     def step(tokens, state):
         raise AssertionError("the search should not begin")
@@ -165,7 +177,9 @@ def test_a_state_that_cannot_be_reordered_is_refused():
             search(step, {"state": None}, START, END, 4)
 
 
-@pytest.mark.parametrize(("options", "message"), [({"beam": 0}, "beam is 0"), ({"length_penalty": -0.5}, "length_penalty is -0.5")])
+@pytest.mark.parametrize(
+    ("options", "message"), [({"beam": 0}, "beam is 0"), ({"length_penalty": -0.5}, "length_penalty is -0.5")]
+)
 def test_options_that_make_no_sense_are_refused(options, message):
     """They would end in an unreadable error of topk, or in a search that stops too early."""
     with pytest.raises(ValueError, match=message):

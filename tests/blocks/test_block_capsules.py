@@ -87,7 +87,9 @@ def test_routing_is_the_papers_algorithm_vote_by_vote(iterations: int):
     torch.testing.assert_close(found, expected)
     weights = torch.randn(found.shape)
     wanted = torch.autograd.grad((expected * weights).sum(), (children, *routing.parameters()))
-    for gradient, one in zip(torch.autograd.grad((found * weights).sum(), (children, *routing.parameters())), wanted, strict=True):
+    for gradient, one in zip(
+        torch.autograd.grad((found * weights).sum(), (children, *routing.parameters())), wanted, strict=True
+    ):
         torch.testing.assert_close(gradient, one, atol=1e-5, rtol=1e-4)
 
 
@@ -114,7 +116,8 @@ def test_parents_with_the_same_votes_stay_the_same():
 
 
 def test_a_childs_vote_counts_by_the_probability_that_it_is_there():
-    """The amendment of the coefficients: without it the bias of an absent child's vote would count in full."""
+    """The amendment of the coefficients: without it the bias of an absent child's vote would count
+    in full."""
     routing, children = routing_of(), capsules_of(5, 4)
     torch.testing.assert_close(routing(torch.cat([children, torch.zeros(7, 4)])), routing(children))
 
@@ -140,7 +143,9 @@ def test_convolutional_capsules_hear_from_their_window_alone():
     assert found.shape == (2, 4, 3, 4)
     for text in range(2):
         for start in range(4):
-            torch.testing.assert_close(found[text, start], routed(layer.routing, children[text, start : start + 3].flatten(0, 1)))
+            torch.testing.assert_close(
+                found[text, start], routed(layer.routing, children[text, start : start + 3].flatten(0, 1))
+            )
 
 
 def column_of() -> CapsuleColumn:
@@ -152,7 +157,8 @@ def column_of() -> CapsuleColumn:
 
 
 def test_a_column_gives_every_text_what_it_gives_it_alone():
-    """Beside longer texts, with noise at padding, and shorter than a window; every layer written out."""
+    """Beside longer texts, with noise at padding, and shorter than a window; every layer written
+    out."""
     column = column_of()
     torch.manual_seed(1)
     vectors, mask = torch.randn(len(LENGTHS), 9, 3), torch.arange(9) < torch.tensor(LENGTHS)[:, None]
@@ -170,12 +176,17 @@ def test_a_column_gives_every_text_what_it_gives_it_alone():
 
 
 def test_capsules_start_neither_absent_nor_certain():
-    """Squashing three times over would leave nothing to learn from: with a common initialisation class capsules start at 1e-4."""
+    """Squashing three times over would leave nothing to learn from: with a common initialisation
+    class capsules start at 1e-4."""
     torch.manual_seed(0)
-    column = CapsuleColumn(width=100, classes=2, ngram=3, maps=32, primary=16, capsules=16, size=16, window=3, iterations=3)
+    column = CapsuleColumn(
+        width=100, classes=2, ngram=3, maps=32, primary=16, capsules=16, size=16, window=3, iterations=3
+    )
     lengths = {}
     for name in ("primary", "convolutional", "classes"):
-        getattr(column, name).register_forward_hook(lambda layer, i, o, name=name: lengths.update({name: o.norm(dim=-1).mean().item()}))
+        getattr(column, name).register_forward_hook(
+            lambda layer, i, o, name=name: lengths.update({name: o.norm(dim=-1).mean().item()})
+        )
     for words in (20, 50):
         column(torch.empty(8, words, 100).uniform_(-0.25, 0.25), torch.ones(8, words, dtype=torch.bool))
         assert all(0.1 < length < 0.9 for length in lengths.values()), (words, lengths)

@@ -1,4 +1,5 @@
-"""Character convolution: the maximum over the windows of each word by brute force, and how its vectors start."""
+"""Character convolution: the maximum over the windows of each word by brute force, and how its
+vectors start."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def by_hand(spelling: CharacterConvolution, ids: list[int], activation: Callable
 @pytest.mark.parametrize("window", [3, 5])
 @pytest.mark.parametrize("activation", [torch.tanh, torch.relu])
 def test_a_words_vector_is_the_maximum_over_its_own_windows(window, activation):
-    """Padding that takes part in the maximum would tie a word's vector to the longest word of its batch."""
+    """Padding that takes part in the maximum would tie a word's vector to the longest word of its
+    batch."""
     torch.manual_seed(0)
     spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=window, dropout=0.0, activation=activation)
     with torch.no_grad():  # beside these filters, a window of padding alone would win; beside the first, it loses
@@ -50,7 +52,8 @@ def test_a_words_vector_is_the_maximum_over_its_own_windows(window, activation):
 
 
 def test_a_padding_word_is_finite():
-    """A word without characters stands behind short texts; a maximum over nothing would spread NaN through the gradients."""
+    """A word without characters stands behind short texts; a maximum over nothing would spread NaN
+    through the gradients."""
     spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=5, dropout=0.0)
     found = spelling(torch.zeros(1, 2, 3, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool))
     found.sum().backward()

@@ -1,4 +1,5 @@
-"""The corpus graph: counts, weights and normalisation by hand and against dense numpy, and which texts it can place."""
+"""The corpus graph: counts, weights and normalisation by hand and against dense numpy, and which
+texts it can place."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ TEXTS = Ragged.of([[0, 1], [0, 1], [1, 2, 3], [3]])
 def dense_counts(texts: list[list[int]], words: int, window: int) -> tuple[np.ndarray, int]:
     """Windows with both of two words, counted one by one."""
     sets = [set(t[i : i + window]) for t in texts if t for i in range(max(1, len(t) - window + 1))]
-    return np.array([[sum(i in s and j in s for s in sets) for j in range(words)] for i in range(words)]).reshape(words, words), len(sets)
+    return np.array([[sum(i in s and j in s for s in sets) for j in range(words)] for i in range(words)]).reshape(
+        words, words
+    ), len(sets)
 
 
 @settings(max_examples=40, deadline=None)
@@ -41,7 +44,8 @@ def test_windows_beyond_those_counted_at_once_are_not_lost(monkeypatch):
 
 
 def test_pmi_by_hand_and_none_where_it_is_not_positive():
-    """Of five windows 0 is in 2, 1 in 3, 2 in 2, 3 in 2: p(1, 2) = 1/5 < 6/25 = p(1) p(2) gives no edge."""
+    """Of five windows 0 is in 2, 1 in 3, 2 in 2, 3 in 2: p(1, 2) = 1/5 < 6/25 = p(1) p(2) gives no
+    edge."""
     found = positive_pmi(*count_pairs(TEXTS, 4, 2)).toarray()
     expected = np.zeros((4, 4))
     expected[0, 1] = expected[1, 0] = math.log((2 / 5) / (2 / 5 * 3 / 5))

@@ -15,7 +15,9 @@ from architectures.blocks.crf import LinearChainCRF, transition_constraints
 BIOES = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
 
 
-def random_crf(labels: int, seed: int = 0, forbidden=None, spread: float = 1.0, dtype: torch.dtype = torch.float64) -> LinearChainCRF:
+def random_crf(
+    labels: int, seed: int = 0, forbidden=None, spread: float = 1.0, dtype: torch.dtype = torch.float64
+) -> LinearChainCRF:
     torch.manual_seed(seed)
     crf = LinearChainCRF(labels, forbidden).to(dtype)
     for parameter in crf.parameters():
@@ -23,16 +25,25 @@ def random_crf(labels: int, seed: int = 0, forbidden=None, spread: float = 1.0, 
     return crf
 
 
-def random_batch(lengths: list[int], labels: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+def random_batch(
+    lengths: list[int], labels: int, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor, Tensor]:
     """Emissions (B,T,L), tags (B,T), mask (B,T)."""
     generator = torch.Generator().manual_seed(seed)
     size = len(lengths), max(lengths)
     emissions = torch.randn(*size, labels, generator=generator, dtype=torch.float64).to(dtype)
-    return emissions, torch.randint(labels, size, generator=generator), torch.arange(size[1]) < torch.tensor(lengths).unsqueeze(1)
+    return (
+        emissions,
+        torch.randint(labels, size, generator=generator),
+        torch.arange(size[1]) < torch.tensor(lengths).unsqueeze(1),
+    )
 
 
-def enumerated(crf: LinearChainCRF, emissions: Tensor, constrained: bool = False) -> tuple[list[tuple[int, ...]], Tensor]:
-    """All label sequences for the emissions (T,L) of one sentence, and the score of each, added up term by term."""
+def enumerated(
+    crf: LinearChainCRF, emissions: Tensor, constrained: bool = False
+) -> tuple[list[tuple[int, ...]], Tensor]:
+    """All label sequences for the emissions (T,L) of one sentence, and the score of each, added up
+    term by term."""
     transitions, start, end = crf.transitions.detach().clone(), crf.start.detach().clone(), crf.end.detach().clone()
     if constrained:
         transitions[crf.forbidden_transitions] = start[crf.forbidden_start] = end[crf.forbidden_end] = -torch.inf
@@ -52,7 +63,8 @@ LENGTHS = [5, 1, 3]
 
 @pytest.mark.parametrize("constrained", [False, True])
 def test_log_partition_is_the_sum_over_all_label_sequences(constrained):
-    """A wrong forward recursion, masked length, start or end score would train every tagger on a wrong loss."""
+    """A wrong forward recursion, masked length, start or end score would train every tagger on a
+    wrong loss."""
     crf = random_crf(4, forbidden=transition_constraints(["O", "B-A", "I-A", "B-B"], "BIO"))
     emissions, _, mask = random_batch(LENGTHS, 4)
     expected = [enumerated(crf, emissions[i, :n], constrained)[1].logsumexp(0) for i, n in enumerate(LENGTHS)]
@@ -73,7 +85,8 @@ def test_viterbi_finds_the_best_of_all_label_sequences(constrained):
 
 
 def test_viterbi_takes_the_first_label_among_equal_scores():
-    """Untrained or symmetric models must decode alike on every machine: ties go to the first label, the last position first."""
+    """Untrained or symmetric models must decode alike on every machine: ties go to the first label,
+    the last position first."""
     crf = LinearChainCRF(3)
     emissions = torch.tensor([[[0.0, 1, 1], [1, 1, 0], [0, 2, 2], [0, 0, 0]]])
     assert crf.viterbi(emissions, torch.ones(1, 4, dtype=torch.bool)).tolist() == [[1, 0, 1, 0]]
@@ -84,7 +97,8 @@ def test_viterbi_takes_the_first_label_among_equal_scores():
 
 @pytest.mark.parametrize("labels", [2, 9])
 def test_equals_pytorch_crf(labels):
-    """The published BiLSTM-CRF results come from this model: same loss, same gradients, same labels."""
+    """The published BiLSTM-CRF results come from this model: same loss, same gradients, same
+    labels."""
     crf = random_crf(labels, seed=3)
     peer = torchcrf.CRF(labels, batch_first=True).double()
     with torch.no_grad():
@@ -99,14 +113,21 @@ def test_equals_pytorch_crf(labels):
     loss.backward()
     peer_loss.backward()
     torch.testing.assert_close(ours.grad, theirs.grad)
-    for parameter, other in ((crf.transitions, peer.transitions), (crf.start, peer.start_transitions), (crf.end, peer.end_transitions)):
+    for parameter, other in (
+        (crf.transitions, peer.transitions),
+        (crf.start, peer.start_transitions),
+        (crf.end, peer.end_transitions),
+    ):
         torch.testing.assert_close(parameter.grad, other.grad)
-    assert [row[:n].tolist() for row, n in zip(crf.viterbi(emissions, mask), lengths, strict=True)] == peer.decode(emissions, mask)
+    assert [row[:n].tolist() for row, n in zip(crf.viterbi(emissions, mask), lengths, strict=True)] == peer.decode(
+        emissions, mask
+    )
 
 
 @pytest.mark.parametrize("constrained", [False, True])
 def test_marginals_are_the_share_of_the_label_sequences_with_that_label(constrained):
-    """Confidence figures and posterior decoding read these: they must sum to 1 and agree with enumeration."""
+    """Confidence figures and posterior decoding read these: they must sum to 1 and agree with
+    enumeration."""
     crf = random_crf(4, seed=5, forbidden=transition_constraints(["O", "B-A", "I-A", "B-B"], "BIO"))
     emissions, _, mask = random_batch(LENGTHS, 4, seed=6)
     marginals = crf.marginals(emissions, mask, constrained)
@@ -118,7 +139,8 @@ def test_marginals_are_the_share_of_the_label_sequences_with_that_label(constrai
 
 
 def test_marginals_are_the_gradient_of_log_partition_also_in_inference_mode():
-    """Evaluation runs in inference mode, where a gradient is not to be had unless the layer asks for it."""
+    """Evaluation runs in inference mode, where a gradient is not to be had unless the layer asks
+    for it."""
     crf = random_crf(3, seed=7)
     emissions, _, mask = random_batch([4, 2], 3)
     with torch.inference_mode():
@@ -130,7 +152,8 @@ def test_marginals_are_the_gradient_of_log_partition_also_in_inference_mode():
 
 
 def test_padding_changes_nothing():
-    """A sentence must score and decode the same alone and beside a longer one, whatever the encoder left in the padding."""
+    """A sentence must score and decode the same alone and beside a longer one, whatever the encoder
+    left in the padding."""
     crf = random_crf(4, seed=8)
     emissions, tags, mask = random_batch([3, 6], 4)
     emissions[0, 3:], tags[0, 3:] = torch.nan, -100
@@ -147,7 +170,8 @@ def test_padding_changes_nothing():
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("lengths", [[4, 1, 2], [1, 1]])
 def test_gradient_is_that_of_finite_differences(constrained, lengths):
-    """The backward pass is written by hand: no rescaling, end of a row or filled -inf may bend the gradient of any parameter."""
+    """The backward pass is written by hand: no rescaling, end of a row or filled -inf may bend the
+    gradient of any parameter."""
     crf = random_crf(3, seed=9, forbidden=transition_constraints(["O", "B-A", "I-A"], "BIO"))
     emissions, _, mask = random_batch(lengths, 3)
     tags = torch.tensor([[1, 2, 0, 0], [0, 0, 0, 0], [1, 2, 0, 0]])[: len(lengths), : max(lengths)]
@@ -155,7 +179,9 @@ def test_gradient_is_that_of_finite_differences(constrained, lengths):
 
     def loss(emissions, *parameters):
         state = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(_Loss(crf, tags, mask, constrained), {f"crf.{name}": p for name, p in state.items()}, emissions)
+        return torch.func.functional_call(
+            _Loss(crf, tags, mask, constrained), {f"crf.{name}": p for name, p in state.items()}, emissions
+        )
 
     assert torch.autograd.gradcheck(loss, (emissions.requires_grad_(), *crf.parameters()))
     # Sentence by sentence: in the mean, all have the same weight.
@@ -172,7 +198,8 @@ class _Loss(torch.nn.Module):
 
 
 def test_large_scores_in_float32_stay_exact_and_finite():
-    """A confident encoder must not end in inf or NaN: compared with float64, at scores far outside the range of exp."""
+    """A confident encoder must not end in inf or NaN: compared with float64, at scores far outside
+    the range of exp."""
     emissions, tags, mask = random_batch([6, 1, 4], 5, dtype=torch.float32)
     single, double = random_crf(5, spread=300, dtype=torch.float32), random_crf(5, spread=300)
     double.load_state_dict(single.state_dict())
@@ -191,7 +218,8 @@ def test_large_scores_in_float32_stay_exact_and_finite():
     ],
 )
 def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted(transitions, emissions):
-    """exp of a score 110 below the best is 0 in float32; a transition or a later emission can still make that path the one that matters."""
+    """exp of a score 110 below the best is 0 in float32; a transition or a later emission can still
+    make that path the one that matters."""
     crf = LinearChainCRF(2)
     with torch.no_grad():
         crf.transitions.copy_(torch.tensor(transitions))
@@ -205,7 +233,8 @@ def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted(tr
 
 
 def test_both_forward_recursions_agree_and_the_fast_one_serves_ordinary_scores(monkeypatch):
-    """The exact recursion is only a refuge: were it used always, training would be several times slower without any error."""
+    """The exact recursion is only a refuge: were it used always, training would be several times
+    slower without any error."""
     crf = random_crf(9, seed=10, forbidden=transition_constraints(BIOES), spread=5)
     emissions, _, mask = random_batch([30, 8], 9)
     emissions = emissions * 10
@@ -218,7 +247,8 @@ def test_both_forward_recursions_agree_and_the_fast_one_serves_ordinary_scores(m
 
 
 def test_half_precision_emissions_are_summed_in_the_parameters_precision():
-    """Under autocast the encoder hands over bfloat16, whose sums over a sentence would be off in the second digit."""
+    """Under autocast the encoder hands over bfloat16, whose sums over a sentence would be off in
+    the second digit."""
     crf = random_crf(5, seed=11, dtype=torch.float32)
     emissions, tags, mask = random_batch([20, 11], 5, dtype=torch.bfloat16)
     expected = crf.loss(emissions.float(), tags, mask)
@@ -228,14 +258,17 @@ def test_half_precision_emissions_are_summed_in_the_parameters_precision():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_constraints_are_never_violated(seed):
-    """Chunks that open without closing, or change their type inside, lose span F1 that the constraint promises."""
+    """Chunks that open without closing, or change their type inside, lose span F1 that the
+    constraint promises."""
     crf = random_crf(len(BIOES), seed, transition_constraints(BIOES), spread=5)
     lengths = [15, 1, 2, 9]
     emissions, _, mask = random_batch(lengths, len(BIOES), seed)
     emissions = emissions * 5
     decoded, free = crf.viterbi(emissions, mask), crf.viterbi(emissions, mask, constrained=False)
     assert all(_is_bioes([BIOES[tag] for tag in row[:n]]) for row, n in zip(decoded, lengths, strict=True))
-    assert not all(_is_bioes([BIOES[tag] for tag in row[:n]]) for row, n in zip(free, lengths, strict=True)), "the case shows nothing"
+    assert not all(_is_bioes([BIOES[tag] for tag in row[:n]]) for row, n in zip(free, lengths, strict=True)), (
+        "the case shows nothing"
+    )
     marginals = crf.marginals(emissions, mask)
     assert not marginals[:, 0, crf.forbidden_start].any()
     assert marginals.isfinite().all()
@@ -260,11 +293,14 @@ def _is_bioes(labels: list[str]) -> bool:
     ],
 )
 def test_constraints_allow_exactly_the_well_formed_sequences(scheme, labels, well_formed):
-    """One transition too many forbids gold labels, one too few lets malformed chunks through: all sequences of up to 3 labels."""
+    """One transition too many forbids gold labels, one too few lets malformed chunks through: all
+    sequences of up to 3 labels."""
     transitions, start, end = transition_constraints(labels, scheme)
     for length in (1, 2, 3):
         for tags in itertools.product(range(len(labels)), repeat=length):
-            allowed = not (start[tags[0]] or end[tags[-1]] or any(transitions[pair] for pair in itertools.pairwise(tags)))
+            allowed = not (
+                start[tags[0]] or end[tags[-1]] or any(transitions[pair] for pair in itertools.pairwise(tags))
+            )
             assert allowed == well_formed([labels[tag] for tag in tags]), tags
 
 
@@ -273,7 +309,8 @@ def _is_iob2(labels: list[str]) -> bool:
 
 
 def test_constrained_training_gives_forbidden_sequences_no_probability():
-    """By choice the training too knows the scheme: log Z then counts the allowed sequences alone, and every gradient is finite."""
+    """By choice the training too knows the scheme: log Z then counts the allowed sequences alone,
+    and every gradient is finite."""
     labels = ["O", "B-A", "I-A"]
     crf = LinearChainCRF(3, transition_constraints(labels, "BIO"))
     emissions, mask = torch.zeros(1, 2, 3, requires_grad=True), torch.ones(1, 2, dtype=torch.bool)
@@ -285,7 +322,8 @@ def test_constrained_training_gives_forbidden_sequences_no_probability():
 
 
 def test_a_label_nothing_leads_to_keeps_the_gradient_finite():
-    """A label set drawn from a small training set may hold I-A without B-A: such a label is unreachable, not NaN."""
+    """A label set drawn from a small training set may hold I-A without B-A: such a label is
+    unreachable, not NaN."""
     crf = LinearChainCRF(3, transition_constraints(["O", "I-A", "B-B"], "BIO"))
     emissions = torch.zeros(2, 3, 3, requires_grad=True)
     log_partition = crf.log_partition(emissions, torch.tensor([[1, 1, 1], [1, 0, 0]]).bool(), constrained=True)
@@ -296,7 +334,8 @@ def test_a_label_nothing_leads_to_keeps_the_gradient_finite():
 
 
 def test_what_the_constraints_make_impossible_is_said():
-    """Silently, these would be a loss of inf in the middle of a run, or a decoded sequence that breaks the constraint."""
+    """Silently, these would be a loss of inf in the middle of a run, or a decoded sequence that
+    breaks the constraint."""
     crf = LinearChainCRF(3, transition_constraints(["O", "B-A", "I-A"], "BIO"))
     mask = torch.ones(2, 2, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"forbid the gold labels \[0, 2\] of row 1"):
@@ -322,6 +361,7 @@ def test_labels_outside_the_scheme_are_named(labels, scheme, message):
 
 
 def test_constraints_for_other_labels_are_refused():
-    """A constraint matrix of another label set would index past the labels or bind the wrong ones."""
+    """A constraint matrix of another label set would index past the labels or bind the wrong
+    ones."""
     with pytest.raises(ValueError, match=r"for \(9, 9\) labels, the CRF has 4"):
         LinearChainCRF(4, transition_constraints(BIOES))

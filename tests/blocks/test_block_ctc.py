@@ -1,4 +1,5 @@
-"""CTC decoding against enumeration of all paths and a plain dictionary version of the prefix beam."""
+"""CTC decoding against enumeration of all paths and a plain dictionary version of the prefix
+beam."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_best_path_equals_collapsing_frame_by_frame():
 @pytest.mark.parametrize("frames", [1, 2, 3, 4])
 @pytest.mark.parametrize("sharpness", [0.3, 2.0])
 def test_wide_prefix_beam_finds_the_most_probable_sequence_of_all(frames, sharpness):
-    """Summing wrong paths (a repeat without a blank, a prefix counted twice) would rank another sequence first."""
+    """Summing wrong paths (a repeat without a blank, a prefix counted twice) would rank another
+    sequence first."""
     log_probs = random_log_probs(30, frames, 3, sharpness, seed=frames)
     decoded = prefix_beam_search(log_probs, torch.full((30,), frames), beam=200)
     for row, found in zip(log_probs, decoded, strict=True):
@@ -96,14 +98,16 @@ def test_wide_prefix_beam_finds_the_most_probable_sequence_of_all(frames, sharpn
 
 
 def test_prefix_beam_can_differ_from_the_best_path():
-    """The reason to search: blank blank is the best path (.36), yet the paths 1 1, 1 blank and blank 1 sum to .64 (Graves 2012)."""
+    """The reason to search: blank blank is the best path (.36), yet the paths 1 1, 1 blank and
+    blank 1 sum to .64 (Graves 2012)."""
     log_probs = torch.tensor([[[0.6, 0.4], [0.6, 0.4]]]).log()
     assert best_path(log_probs, torch.tensor([2])) == [[]]
     assert prefix_beam_search(log_probs, torch.tensor([2])) == [[1]]
 
 
 def test_a_label_is_doubled_only_through_a_blank():
-    """`s s - s` is "ss" and `s s s` is "s": extending with the last symbol moves from p_blank alone."""
+    """`s s - s` is "ss" and `s s s` is "s": extending with the last symbol moves from p_blank
+    alone."""
     doubled, single = log_probs_of([1, 1, 0, 1], labels=2), log_probs_of([1, 1, 1, 1], labels=2)
     assert prefix_beam_search(torch.cat([doubled, single]), torch.tensor([4, 4])) == [[1, 1], [1]]
 
@@ -112,10 +116,14 @@ def test_a_label_is_doubled_only_through_a_blank():
 @pytest.mark.parametrize("prune", [None, -2.5])
 @pytest.mark.parametrize("labels", [3, 12])
 def test_prefix_beam_equals_the_dictionary_version(beam, prune, labels):
-    """The arrays must keep exactly the prefixes that the textbook keeps, also those that leave the beam and come back."""
+    """The arrays must keep exactly the prefixes that the textbook keeps, also those that leave the
+    beam and come back."""
     log_probs = torch.cat([random_log_probs(6, 25, labels, sharpness) for sharpness in (0.2, 1.0, 4.0)])
     lengths = torch.tensor([25, 1, 0, 13, 25, 7] * 3)
-    expected = [dictionary_beam_search(row[:n].double().tolist(), beam, prune) for row, n in zip(log_probs, lengths, strict=True)]
+    expected = [
+        dictionary_beam_search(row[:n].double().tolist(), beam, prune)
+        for row, n in zip(log_probs, lengths, strict=True)
+    ]
     assert prefix_beam_search(log_probs, lengths, beam, prune) == expected
 
 
@@ -128,7 +136,8 @@ def test_a_row_decodes_alike_alone_and_in_a_batch():
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_impossible_labels_keep_places_of_the_beam_unused(share):
-    """Probability 0 leaves a beam with fewer prefixes than places: what stood in such a place must not come back or count twice."""
+    """Probability 0 leaves a beam with fewer prefixes than places: what stood in such a place must
+    not come back or count twice."""
     log_probs = random_log_probs(40, 8, 4)
     impossible = torch.rand(log_probs.shape, generator=torch.Generator().manual_seed(1)) < share
     impossible.scatter_(2, log_probs.argmin(2, keepdim=True), False)
@@ -138,7 +147,8 @@ def test_impossible_labels_keep_places_of_the_beam_unused(share):
 
 
 def test_a_prefix_that_died_and_came_back_still_adds_to_its_extension():
-    """1 2 dies in the third frame and comes back in the fourth; only with its paths added is 1 2 3 (.25) the best of all."""
+    """1 2 dies in the third frame and comes back in the fourth; only with its paths added is 1 2 3
+    (.25) the best of all."""
     log_probs = torch.tensor([[[0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]]).log()
     probabilities = summed_over_paths(log_probs[0])
     assert max(probabilities, key=probabilities.__getitem__) == (1, 2, 3)
@@ -147,7 +157,8 @@ def test_a_prefix_that_died_and_came_back_still_adds_to_its_extension():
 
 @pytest.mark.filterwarnings("error")
 def test_a_row_without_numbers_does_not_stop_the_batch():
-    """A model that diverged to NaN on one recording must not spoil or end the decoding of the others."""
+    """A model that diverged to NaN on one recording must not spoil or end the decoding of the
+    others."""
     log_probs, lengths = random_log_probs(2, 4, 3), torch.tensor([4, 4])
     log_probs[0] = torch.nan
     assert prefix_beam_search(log_probs, lengths) == [[], *prefix_beam_search(log_probs[1:], lengths[1:])]

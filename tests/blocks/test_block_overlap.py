@@ -1,4 +1,5 @@
-"""What rankers that count common words rely on: equality of words, unknown ones included, and never of padding."""
+"""What rankers that count common words rely on: equality of words, unknown ones included, and never
+of padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the poolings of texts of several lengths rely on: order, ties, parts that cover the text, and blindness to padding."""
+"""What the poolings of texts of several lengths rely on: order, ties, parts that cover the text,
+and blindness to padding."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def test_k_max_keeps_the_order_of_the_text():
 
 
 def test_of_equal_values_the_first_are_taken_whatever_stands_behind_the_text():
-    """ReLU maps are full of equal zeros: were the last taken, or others beside a longer text, the columns would shift."""
+    """ReLU maps are full of equal zeros: were the last taken, or others beside a longer text, the
+    columns would shift."""
     values = torch.zeros(1, 1, 40)
     values[..., [3, 17]], values[..., 20:] = 5, 7
     for length in (20, 21, 40):
@@ -71,5 +73,8 @@ def test_dynamic_pooling_is_adaptive_pooling_over_each_texts_own_length(cells):
 
 
 def test_seven_positions_make_three_parts_that_cover_all_of_them():
-    parts = [dynamic_max((torch.arange(7) == position).float()[None], torch.tensor([7]), 3)[0].tolist() for position in range(7)]
+    parts = [
+        dynamic_max((torch.arange(7) == position).float()[None], torch.tensor([7]), 3)[0].tolist()
+        for position in range(7)
+    ]
     assert parts == [[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [0, 0, 1]]

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-# Without a window and without a word to the network: what chromium asks on its own would look like a request of the page.
+# Without a window and without a word to the network: what chromium asks on its own would look like
+# a request of the page.
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -31,7 +32,8 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Visit:
-    """An open page of a folder, and everything that went wrong since: errors, requests that failed or left the folder, dialogs."""
+    """An open page of a folder, and everything that went wrong since: errors, requests that failed
+    or left the folder, dialogs."""
 
     page: Any
     folder: Path
@@ -39,11 +41,16 @@ class Visit:
 
     def __post_init__(self) -> None:
         own = self.folder.as_uri() + "/"
-        self.page.on("console", lambda message: message.type == "error" and self.wrong.append(f"console: {message.text}"))
+        self.page.on(
+            "console", lambda message: message.type == "error" and self.wrong.append(f"console: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         self.page.on("requestfailed", lambda request: self.wrong.append(f"request failed: {request.url}"))
         self.page.on(
-            "request", lambda request: request.url.startswith((own, "data:", "blob:")) or self.wrong.append(f"request: {request.url}")
+            "request",
+            lambda request: (
+                request.url.startswith((own, "data:", "blob:")) or self.wrong.append(f"request: {request.url}")
+            ),
         )
         self.page.on("dialog", self._dialog)
 

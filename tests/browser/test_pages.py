@@ -1,4 +1,5 @@
-"""The leaderboard as its readers meet it: in a browser, from disk, on a phone, in the dark, by keyboard, on paper."""
+"""The leaderboard as its readers meet it: in a browser, from disk, on a phone, in the dark, by
+keyboard, on paper."""
 
 from __future__ import annotations
 
@@ -33,18 +34,29 @@ TASKS = {
     "fsdd": ("transcribe", ("wer", "cer")),
 }
 PAGES = ["index.html", "tables.html", "compare.html", "story.html"]
-PAGES += [f"task-{task}.html" for task in TASKS] + [f"architecture-{architecture}.html" for architecture in ARCHITECTURES]
+PAGES += [f"task-{task}.html" for task in TASKS] + [
+    f"architecture-{architecture}.html" for architecture in ARCHITECTURES
+]
 
 
 def entries(sort: str) -> dict[str, registry.Entry]:
     """Seven architectures, one with a name that is markup, and four tasks."""
     if sort == "tasks":
         known = {
-            id: {"name": id.upper(), "type": type, "metrics": metrics, "main_metric": metrics[0], "protocol": EVIL, "epochs": 5}
+            id: {
+                "name": id.upper(),
+                "type": type,
+                "metrics": metrics,
+                "main_metric": metrics[0],
+                "protocol": EVIL,
+                "epochs": 5,
+            }
             for id, (type, metrics) in TASKS.items()
         }
         return {
-            id: registry.Entry(id, sort, Path(f"{id}.py"), "Adapter", MappingProxyType(f | {"sizes": {"train": 1000}, "version": 1}))
+            id: registry.Entry(
+                id, sort, Path(f"{id}.py"), "Adapter", MappingProxyType(f | {"sizes": {"train": 1000}, "version": 1})
+            )
             for id, f in known.items()
         }
     found = {}
@@ -60,22 +72,39 @@ def entries(sort: str) -> dict[str, registry.Entry]:
         }
         family = "classical" if id == "count" else "recurrent"
         known |= {"deviations": (f"other than in the paper {EVIL}",), "tiny": {}}
-        found[id] = registry.Entry(id, sort, Path("architectures") / family / f"{id}.py", "Model", MappingProxyType(known))
+        found[id] = registry.Entry(
+            id, sort, Path("architectures") / family / f"{id}.py", "Model", MappingProxyType(known)
+        )
     return found
 
 
 def record(architecture: str, task: str, score: float | None = None, seed: int = 0, **fields: Any) -> Record:
     """A record with costs and a learning curve; without a score one that did not end ok."""
-    cell = Cell(architecture, 1, task, 1, fields.pop("tier", "local"), fields.pop("protocol", "equal"), {"hidden": 100, "note": EVIL}, seed)
+    cell = Cell(
+        architecture,
+        1,
+        task,
+        1,
+        fields.pop("tier", "local"),
+        fields.pop("protocol", "equal"),
+        {"hidden": 100, "note": EVIL},
+        seed,
+    )
     place = list(ARCHITECTURES).index(architecture)
     known: dict[str, Any] = {
         "status": "ok",
         "command": f"archbench run -a {architecture} -t {task} {EVIL}",
         "main_metric": TASKS[task][1][0],
     }
-    known |= {"environment": {"device": "cpu", "cpu": f"a CPU {EVIL}"}, "started": "2026-01-02T03:04:05+00:00", "commit": "c" * 40}
+    known |= {
+        "environment": {"device": "cpu", "cpu": f"a CPU {EVIL}"},
+        "started": "2026-01-02T03:04:05+00:00",
+        "commit": "c" * 40,
+    }
     if score is not None:
-        curve = [{"epoch": e, "train_loss": 1 / e, TASKS[task][1][0]: score - 0.1 / e, "seconds": 2.0} for e in (1, 2, 3)]
+        curve = [
+            {"epoch": e, "train_loss": 1 / e, TASKS[task][1][0]: score - 0.1 / e, "seconds": 2.0} for e in (1, 2, 3)
+        ]
         known |= {
             "scores": {split: dict.fromkeys(TASKS[task][1], score) for split in ("dev", "test")},
             "counts": {"train": 1000, "test": len(UNITS)},
@@ -97,7 +126,8 @@ def record(architecture: str, task: str, score: float | None = None, seed: int =
 
 
 def fill(store: Store) -> None:
-    """Three seeds, one seed, ties, a part of the data, every way not to end ok, two sections, outcomes."""
+    """Three seeds, one seed, ties, a part of the data, every way not to end ok, two sections,
+    outcomes."""
     for place, (architecture, task, scores) in enumerate(
         [
             ("dan", "sst2", (0.80, 0.81, 0.82)),
@@ -121,7 +151,9 @@ def fill(store: Store) -> None:
                 "class": [(EVIL, 60, score), ("good", 60, 0.9)],
             }
             counts = ([EVIL, "good"], [[40, 20], [10, 50]])
-            outcomes = Outcomes(made.main_metric, UNITS, right, np.ones(len(UNITS)), slices, counts if task == "sst2" else None)
+            outcomes = Outcomes(
+                made.main_metric, UNITS, right, np.ones(len(UNITS)), slices, counts if task == "sst2" else None
+            )
             store.save_outcomes(made, made.predictions, UNITS, outcomes)
             store.write(made)
     error = {"type": "ValueError", "message": f"no shape fits {EVIL}"}
@@ -159,9 +191,11 @@ def test_every_page_is_opened_by_these_tests(site: Path):
     assert {path.name for path in site.glob("*.html")} == set(PAGES)
 
 
-# What stands in a text of its own, with its colour and what lies behind it; texts of plots and of what cannot be used are left out.
+# What stands in a text of its own, with its colour and what lies behind it; texts of plots and of
+# what cannot be used are left out.
 CONTRAST = """() => {
-  const channels = (css) => css.match(/[\\d.]+/g).map((c, i) => Number(c) * (css.startsWith("color(srgb") && i < 3 ? 255 : 1));
+  const channels = (css) => css.match(/[\\d.]+/g)
+    .map((c, i) => Number(c) * (css.startsWith("color(srgb") && i < 3 ? 255 : 1));
   const linear = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
   const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
   const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map((i) => a * top[i] + (1 - a) * below[i]); };
@@ -175,7 +209,8 @@ CONTRAST = """() => {
   let seen = 0;
   for (const element of document.body.querySelectorAll("*")) {
     const text = [...element.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent.trim()).join("");
-    if (!text || element.closest("svg, script, style, noscript, option, :disabled") || !element.checkVisibility()) continue;
+    if (!text || element.closest("svg, script, style, noscript, option, :disabled")
+        || !element.checkVisibility()) continue;
     const style = getComputedStyle(element), background = behind(element);
     const [a, b] = [luminance(over(channels(style.color), background)), luminance(background)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -190,7 +225,8 @@ CONTRAST = """() => {
 
 @pytest.mark.parametrize("file", PAGES)
 def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(opened: Callable, tmp_path: Path, file: str):
-    """No error, no request that leaves the folder, nothing executed; no page that scrolls sideways; text that can be read (WCAG AA)."""
+    """No error, no request that leaves the folder, nothing executed; no page that scrolls sideways;
+    text that can be read (WCAG AA)."""
     visit = opened(file)
     page = visit.page
     assert page.locator("h1").inner_text().strip()
@@ -201,8 +237,9 @@ def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(opened: C
         wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         if wide[0] > wide[1]:
             causes = page.evaluate(
-                "[...document.querySelectorAll('main *, nav *, footer *')].filter((e) => !e.closest('.scroll, svg, pre') && "
-                "e.getBoundingClientRect().right > innerWidth).map((e) => `${e.tagName}.${e.className}`).slice(0, 5)"
+                "[...document.querySelectorAll('main *, nav *, footer *')].filter((e) => !e.closest('.scroll, svg,"
+                " pre') && e.getBoundingClientRect().right > innerWidth).map((e) =>"
+                " `${e.tagName}.${e.className}`).slice(0, 5)"
             )
             wrong.append(f"{width} px: the page is {wide[0]} px wide, because of {causes}")
         page.screenshot(path=tmp_path / f"{file}-{width}.png")
@@ -218,7 +255,8 @@ def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(opened: C
 def test_these_checks_see_what_is_wrong(visit: Callable, tmp_path: Path):
     """A check that passes everything would let every defect through."""
     (tmp_path / "bad.html").write_text(
-        """<body style="background: #fff"><p style="color: #777">faint</p><p style="color: #767676">just enough</p><button>x</button>
+        """<body style="background: #fff"><p style="color: #777">faint</p><p style="color: #767676">just enough</p>
+<button>x</button>
         <div style="width: 3000px">wide</div><script>document.documentElement.dataset.ready = "yes"</script>
         <script>alert(1); console.error("said")</script>
         <img src="http://127.0.0.1:9/x.png"><script>nothing()</script><style>:focus { outline: none }</style>"""
@@ -236,14 +274,20 @@ def test_these_checks_see_what_is_wrong(visit: Callable, tmp_path: Path):
 
 def test_a_name_that_is_markup_shows_as_text(opened: Callable):
     """Plugins and records come from others: their names must not run where results are read."""
-    for file in ("index.html", "task-sst2.html", "architecture-evil.html", "compare.html#section=local/equal&task=sst2&a=evil&a=dan"):
+    for file in (
+        "index.html",
+        "task-sst2.html",
+        "architecture-evil.html",
+        "compare.html#section=local/equal&task=sst2&a=evil&a=dan",
+    ):
         visit = opened(file)
         assert EVIL in visit.page.locator("main").inner_text(), file
         assert visit.wrong == []
 
 
 def ordered(page: Any, column: int) -> list[float | None]:
-    """The numbers by which a column of the first sortable table sorts, None for what has none, in the rows' order."""
+    """The numbers by which a column of the first sortable table sorts, None for what has none, in
+    the rows' order."""
     cells = page.locator(f"table[data-sortable] >> nth=0 >> tbody tr > :nth-child({column + 1})").all()
     return [float(value) if (value := cell.get_attribute("data-order")) else None for cell in cells]
 
@@ -255,7 +299,9 @@ def column(page: Any, name: str) -> int:
 
 
 def methods(page: Any) -> list[str]:
-    return [text.strip() for text in page.locator("table[data-sortable] >> nth=0 >> tbody th[scope=row]").all_inner_texts()]
+    return [
+        text.strip() for text in page.locator("table[data-sortable] >> nth=0 >> tbody th[scope=row]").all_inner_texts()
+    ]
 
 
 @pytest.mark.parametrize("by", ["click", "keyboard"])
@@ -293,7 +339,9 @@ def test_search_and_filter_leave_the_rows_that_fit(opened: Callable):
     assert methods(page) == everything
 
     select = controls.locator("select").first
-    place = column(page, controls.locator("label", has=page.locator("select")).first.evaluate("e => e.firstChild.textContent"))
+    place = column(
+        page, controls.locator("label", has=page.locator("select")).first.evaluate("e => e.firstChild.textContent")
+    )
     for choice in select.locator("option").all_inner_texts()[1:]:
         select.select_option(choice)
         rows = page.locator("table[data-sortable] >> nth=0 >> tbody tr")
@@ -314,7 +362,8 @@ def test_plots_are_drawn_with_their_points(opened: Callable):
         assert plot.locator("svg .trace, svg .boxlayer path, svg .barlayer path").count() > 0, plot.get_attribute("id")
         assert plot.bounding_box()["height"] > 200
     told = page.evaluate(
-        "[...document.querySelectorAll('.plot')].map((box) => JSON.stringify(box.data.map((trace) => trace.name ?? trace.text)))"
+        "[...document.querySelectorAll('.plot')].map((box) => JSON.stringify(box.data.map((trace) => trace.name ??"
+        " trace.text)))"
     )
     assert any("Deep averaging" in text for text in told)
 
@@ -331,7 +380,8 @@ def test_plots_follow_the_colour_scheme(opened: Callable):
 
 
 def test_compare_shows_scores_difference_and_examples_of_two_architectures(opened: Callable):
-    """Who does better where: 81.0 against 70.5, and test units that one gets right and the other wrong."""
+    """Who does better where: 81.0 against 70.5, and test units that one gets right and the other
+    wrong."""
     visit = opened("compare.html")
     page = visit.page
     page.get_by_label("Section").select_option("local/equal")
@@ -365,11 +415,15 @@ MISSED = """() => [...document.querySelectorAll("a[href], button, input, select,
   .filter((e) => e.checkVisibility() && !e.disabled && !reached.has(e)).map(named)"""
 
 
-@pytest.mark.parametrize("file", ["index.html", "task-sst2.html", "architecture-evil.html", "compare.html", "story.html"])
+@pytest.mark.parametrize(
+    "file", ["index.html", "task-sst2.html", "architecture-evil.html", "compare.html", "story.html"]
+)
 def test_the_keyboard_reaches_every_control_and_shows_where_it_is(opened: Callable, file: str):
     page = opened(file).page
     page.evaluate(FOCUSED)
-    for _ in range(page.evaluate("document.querySelectorAll('a, button, input, select, summary, [tabindex]').length") + 5):
+    for _ in range(
+        page.evaluate("document.querySelectorAll('a, button, input, select, summary, [tabindex]').length") + 5
+    ):
         page.keyboard.press("Tab")
     assert page.evaluate(MISSED) == []
     assert page.evaluate("[...unseen]") == []

@@ -1,4 +1,5 @@
-"""The pictures of the README, from the committed records: ``ARCHBENCH_SCREENSHOTS=docs pytest tests/browser/test_screenshots.py``."""
+"""The pictures of the README, from the committed records: ``ARCHBENCH_SCREENSHOTS=docs pytest
+tests/browser/test_screenshots.py``."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_committed_records_make_a_picture(pages: Path, visit: Callable, tmp_path: Path, name: str):
-    """A reader of the README sees what a build gives, not what one gave a year ago: the folder for the pictures is an option."""
+    """A reader of the README sees what a build gives, not what one gave a year ago: the folder for
+    the pictures is an option."""
     file, place = PICTURES[name]
     shown = visit(pages, file)
     shown.page.set_viewport_size({"width": 1100, "height": 620})

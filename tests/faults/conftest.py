@@ -1,6 +1,8 @@
-"""Faults done for real, on grids of real cells: ``make test-faults``. The plain suite leaves this folder out, since it takes minutes.
+"""Faults done for real, on grids of real cells: ``make test-faults``. The plain suite leaves this
+folder out, since it takes minutes.
 
-What was injected and what was lost is counted, and written as a table to the file that ``ARCHBENCH_RELIABILITY`` names.
+What was injected and what was lost is counted, and written as a table to the file that
+``ARCHBENCH_RELIABILITY`` names.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict:
 
 @pytest.fixture
 def completed(undisturbed: dict, table: list[Row]) -> Callable[..., None]:
-    """Runs the same command again until all is done, compares with the undisturbed run bit by bit, and enters the row."""
+    """Runs the same command again until all is done, compares with the undisturbed run bit by bit,
+    and enters the row."""
 
     def complete(folder: Path, kind: str, injected: int, *arguments: str) -> None:
         for _ in range(3):
@@ -45,7 +48,13 @@ def completed(undisturbed: dict, table: list[Row]) -> Callable[..., None]:
         assert code == 0, told
         found = results_of(folder)
         table.append(
-            Row(kind, injected, CELLS, lost=len(undisturbed.keys() - found.keys()), doubled=len(found.keys() - undisturbed.keys()))
+            Row(
+                kind,
+                injected,
+                CELLS,
+                lost=len(undisturbed.keys() - found.keys()),
+                doubled=len(found.keys() - undisturbed.keys()),
+            )
         )
         assert found == undisturbed
 

@@ -34,14 +34,22 @@ class Row:
 
 def document(rows: list[Row]) -> str:
     """The Markdown text of ``results/reliability.md``."""
-    lines = ["# Reliability", "", "Made by `make test-faults`: every fault was done for real to grids of real cells (tests/faults/)."]
+    lines = [
+        "# Reliability",
+        "",
+        "Made by `make test-faults`: every fault was done for real to grids of real cells (tests/faults/).",
+    ]
     lines += ["After each, the same command was run again until all cells had ended.", ""]
     lines += ["| fault | injected | cells | lost | doubled |", "|---|---:|---:|---:|---:|"]
     for row in rows:
         lines.append(f"| {row.kind} | {row.injected} | {row.cells} | {row.lost} | {row.doubled} |")
     fuzz = os.environ.get("ARCHBENCH_FUZZ_REPORT")
     if fuzz and Path(fuzz).is_file():
-        lines += ["", "Bad inputs (tests/fuzz/): refused with an error that names the file, or read; anything else is uncaught.", ""]
+        lines += [
+            "",
+            "Bad inputs (tests/fuzz/): refused with an error that names the file, or read; anything else is uncaught.",
+            "",
+        ]
         lines += ["| parser | tried | refused | uncaught |", "|---|---:|---:|---:|"]
         for parser, counts in sorted(json.loads(Path(fuzz).read_text()).items()):
             lines.append(f"| {parser} | {counts['tried']:,} | {counts['refused']:,} | {counts['uncaught']} |")
@@ -79,7 +87,8 @@ def cells_of(run: subprocess.Popen) -> list[psutil.Process]:
 
 
 def ray_workers_of(run: subprocess.Popen) -> list[psutil.Process]:
-    """The Ray workers that have a cell at this moment: Ray writes the name of their task, "birnn on sst2, seed 0", into their titles."""
+    """The Ray workers that have a cell at this moment: Ray writes the name of their task, "birnn on
+    sst2, seed 0", into their titles."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         title = " ".join(process.info["cmdline"] or [])
@@ -89,11 +98,15 @@ def ray_workers_of(run: subprocess.Popen) -> list[psutil.Process]:
 
 
 def results_of(folder: Path) -> dict[tuple[str, int], tuple[str, dict, str]]:
-    """Status, test scores and digest of the predictions of every record, by architecture and seed; nothing damaged is passed over."""
+    """Status, test scores and digest of the predictions of every record, by architecture and seed;
+    nothing damaged is passed over."""
     store = Store(folder)
     records: list[Record] = list(store.all())
     assert not store.damaged
     assert not [path for path in (folder / "records").rglob(".*.tmp")], "a half-written file"
-    found = {(r.architecture, r.seed): (r.status, r.scores.get("test", {}), (r.predictions or {}).get("sha256", "")) for r in records}
+    found = {
+        (r.architecture, r.seed): (r.status, r.scores.get("test", {}), (r.predictions or {}).get("sha256", ""))
+        for r in records
+    }
     assert len(found) == len(records), "a cell has two records"
     return found

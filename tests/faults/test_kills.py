@@ -1,4 +1,5 @@
-"""`kill -9` at random moments: after the same command is run again, every cell has one record, with the scores of an undisturbed run."""
+"""`kill -9` at random moments: after the same command is run again, every cell has one record, with
+the scores of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ VICTIMS = {
 
 
 def kill_at_random(run: subprocess.Popen, victim: str, generator: random.Random) -> bool:
-    """Wait for a random moment of the run, then kill; False when there was nobody to kill, as the run was over by then."""
+    """Wait for a random moment of the run, then kill; False when there was nobody to kill, as the
+    run was over by then."""
     time.sleep(generator.uniform(0.2, 2.5))
     while run.poll() is None:
         try:
@@ -60,7 +62,8 @@ def test_nothing_is_lost_or_doubled_or_different(tmp_path: Path, undisturbed, ta
 
 
 def test_a_cell_cut_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path, undisturbed, table, completed):
-    """Stopped twice by Ctrl-C after its first epoch: it is `interrupted`, resumes, and ends with the scores of an undisturbed run."""
+    """Stopped twice by Ctrl-C after its first epoch: it is `interrupted`, resumes, and ends with
+    the scores of an undisturbed run."""
     run = start(tmp_path, *GRID, stdout=subprocess.DEVNULL)
     logs = tmp_path / "work" / "logs"
     deadline = time.monotonic() + 120

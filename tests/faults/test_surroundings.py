@@ -1,4 +1,5 @@
-"""Everything around a grid going wrong: the disk, the results folder, MLflow, the clock, and plugins that touch what is not theirs."""
+"""Everything around a grid going wrong: the disk, the results folder, MLflow, the clock, and
+plugins that touch what is not theirs."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own with hardly any room."""
     place = tmp_path / "disk"
     place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False
+    ).returncode:
         pytest.skip("mounting a tmpfs needs to be root, with the right to mount")
     yield place
     subprocess.run(["umount", "-l", place], check=True)
@@ -35,7 +38,8 @@ def resize(disk: Path, options: str) -> None:
 
 
 def test_a_full_disk_costs_the_cells_that_met_it_and_no_more(small_disk: Path, completed):
-    """Nothing half-written counts as a result, and once there is room, the same command completes the grid."""
+    """Nothing half-written counts as a result, and once there is room, the same command completes
+    the grid."""
     code, told = finish(small_disk, *GRID)
     assert code == 1, "cells that could not be stored are not ok"
     store = Store(small_disk)
@@ -114,7 +118,8 @@ time.time = _jumping
 
 
 def test_a_clock_that_jumps_costs_nothing(tmp_path: Path, completed):
-    """A day back and forth every second: times in records stay positive, nothing waits for a moment that has passed."""
+    """A day back and forth every second: times in records stay positive, nothing waits for a moment
+    that has passed."""
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).resolve().parents[2])])
     results = tmp_path / "results"
@@ -154,7 +159,8 @@ class Rude(TextEncoder):
 
 
 def test_a_plugin_that_changes_global_state_changes_no_other_cell(tmp_path: Path, undisturbed, table: list[Row]):
-    """Its own cell may end as it likes; the others score what they always score, to the last bit."""
+    """Its own cell may end as it likes; the others score what they always score, to the last
+    bit."""
     plugin = tmp_path / "rude.py"
     plugin.write_text(RUDE)
     grid = list(GRID)

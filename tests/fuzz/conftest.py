@@ -1,7 +1,8 @@
 """Fuzzing at two speeds, and a count of what was tried.
 
-In `make test` every parser reads a few inputs, the same ones each time. ``ARCHBENCH_FUZZ=N`` gives each of them N inputs from a new random
-seed, and ``ARCHBENCH_FUZZ_REPORT=FILE`` takes the counts as JSON: ``{parser: {"tried": n, "refused": n, "uncaught": n}}``.
+In `make test` every parser reads a few inputs, the same ones each time. ``ARCHBENCH_FUZZ=N`` gives
+each of them N inputs from a new random seed, and ``ARCHBENCH_FUZZ_REPORT=FILE`` takes the counts as
+JSON: ``{parser: {"tried": n, "refused": n, "uncaught": n}}``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = int(os.environ.get("ARCHBENCH_FUZZ", "0"))
 PATIENCE = 20.0
-"""Seconds of processor time (not of the clock: others may use the machine) after which an input is said to hang its parser."""
+"""Seconds of processor time (not of the clock: others may use the machine) after which an input is
+said to hang its parser."""
 Errors = type[Exception] | tuple[type[Exception], ...]
 _counts: dict[str, Counter[str]] = defaultdict(Counter)
 
@@ -46,7 +48,8 @@ def _ring(*_: object) -> None:
 
 @pytest.fixture(scope="session")
 def attempt() -> Callable[..., object]:
-    """A context: within it a parser reads one input; only ``documented`` errors may leave it, with one of ``names`` and a ``place``."""
+    """A context: within it a parser reads one input; only ``documented`` errors may leave it, with
+    one of ``names`` and a ``place``."""
 
     @contextmanager
     def watched(

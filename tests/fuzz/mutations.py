@@ -1,4 +1,5 @@
-"""Inputs made from a sound one by what happens to files: bytes flipped, cut off, lines lost and doubled, fields of another type."""
+"""Inputs made from a sound one by what happens to files: bytes flipped, cut off, lines lost and
+doubled, fields of another type."""
 
 from __future__ import annotations
 
@@ -68,7 +69,11 @@ def _accident(draw: st.DrawFn, operation: str, data: bytes, separator: bytes) ->
     if operation == "recode":
         return data.decode("utf-8", "replace").encode(draw(st.sampled_from(ENCODINGS)), "replace")
     if operation == "random":
-        return draw(st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+        return draw(
+            st.one_of(
+                st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass"))
+            )
+        )
     if operation == "drop":
         lines.pop(line)
     elif operation == "double":
@@ -78,27 +83,53 @@ def _accident(draw: st.DrawFn, operation: str, data: bytes, separator: bytes) ->
     elif operation == "field":
         fields = lines[line].split(separator)
         field = draw(st.integers(0, len(fields) - 1))
-        fields[field : field + draw(st.integers(0, 1))] = [draw(st.one_of(st.sampled_from(SCRAPS), st.binary(max_size=8)))]
+        fields[field : field + draw(st.integers(0, 1))] = [
+            draw(st.one_of(st.sampled_from(SCRAPS), st.binary(max_size=8)))
+        ]
         lines[line] = separator.join(fields)
     return b"\n".join(lines)
 
 
 _RAW = {
-    f"@raw{number}@": text for number, text in enumerate(["1e999", "-1e999", "NaN", "Infinity", "9" * 5000, "[" * 5000 + "]" * 5000, "-0"])
+    f"@raw{number}@": text
+    for number, text in enumerate(["1e999", "-1e999", "NaN", "Infinity", "9" * 5000, "[" * 5000 + "]" * 5000, "-0"])
 }
-WRONG: list[Any] = [None, True, False, 0, -1, 2, 1.5, 10**30, "", "x", "NaN", "\ud800", "\x00", "../../x", [], {}, [[]], {"x": 1}, *_RAW]
+WRONG: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    2,
+    1.5,
+    10**30,
+    "",
+    "x",
+    "NaN",
+    "\ud800",
+    "\x00",
+    "../../x",
+    [],
+    {},
+    [[]],
+    {"x": 1},
+    *_RAW,
+]
 
 
 @st.composite
 def wrong_json(draw: st.DrawFn, sound: Any, most: int = 2) -> str:
-    """The JSON text of ``sound`` after values somewhere in it were removed, doubled, or replaced by others."""
+    """The JSON text of ``sound`` after values somewhere in it were removed, doubled, or replaced by
+    others."""
     value = copy.deepcopy(sound)
     for _ in range(draw(st.integers(1, most))):
         holders = [holder for holder in _holders(value) if holder]
         if not holders:
             break
         holder = draw(st.sampled_from(holders))
-        key = draw(st.sampled_from(sorted(holder))) if isinstance(holder, dict) else draw(st.integers(0, len(holder) - 1))
+        key = (
+            draw(st.sampled_from(sorted(holder))) if isinstance(holder, dict) else draw(st.integers(0, len(holder) - 1))
+        )
         operation = draw(st.sampled_from(["replace", "replace", "replace", "remove", "add"]))
         if operation == "remove":
             del holder[key]

@@ -1,4 +1,5 @@
-"""Files that unpack to gigabytes: refused at a stated limit, with no more memory than that limit takes."""
+"""Files that unpack to gigabytes: refused at a stated limit, with no more memory than that limit
+takes."""
 
 from __future__ import annotations
 
@@ -36,16 +37,22 @@ def peak(read: Callable[[], object], error: type[Exception], message: str) -> in
 
 
 def gzip_bomb(path: Path, block: bytes, blocks: int) -> Path:
-    """A gzip file of equal members, which readers take for one text; made without holding that text."""
+    """A gzip file of equal members, which readers take for one text; made without holding that
+    text."""
     path.write_bytes(gzip.compress(block) * blocks)
     return path
 
 
 @pytest.mark.parametrize("line", [b"\0" * 16 * MIB, (b"a" * 1023 + b"\n") * 16 * 1024], ids=["one line", "many lines"])
 def test_a_text_of_gigabytes(tmp_path, line):
-    """A corpus file of some kB that unpacks to 256 MiB, or terabytes, would have filled the memory of every worker."""
+    """A corpus file of some kB that unpacks to 256 MiB, or terabytes, would have filled the memory
+    of every worker."""
     path = gzip_bomb(tmp_path / "train.txt.gz", line, 16)
-    used = peak(lambda: [None for _ in lines(path)], DataError, r"train\.txt\.gz, line \d+: more than [\d,]+ bytes in a line|may unpack to")
+    used = peak(
+        lambda: [None for _ in lines(path)],
+        DataError,
+        r"train\.txt\.gz, line \d+: more than [\d,]+ bytes in a line|may unpack to",
+    )
     assert used < 3 * LONGEST_LINE
 
 
@@ -59,7 +66,10 @@ def test_vectors_of_gigabytes(tmp_path):
 def zip_bomb(tmp_path: Path) -> Path:
     """An archive of 1 MB with a member of 256 MiB."""
     path = tmp_path / "an4.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open("x.wav", "w") as member:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("x.wav", "w") as member,
+    ):
         for _ in range(16):
             member.write(bytes(16 * MIB))
     return path
@@ -89,7 +99,8 @@ def test_many_members_are_counted_together(tmp_path, monkeypatch):
 
 
 def test_links_strange_methods_and_doubled_names_are_refused_and_nothing_is_unpacked(tmp_path):
-    """Members are read in place: an archive leaves no file behind, whatever its members are called."""
+    """Members are read in place: an archive leaves no file behind, whatever its members are
+    called."""
     link = zipfile.ZipInfo("recordings/7_a_0.wav")
     link.external_attr = 0o120777 << 16
     for member, method, complaint in (

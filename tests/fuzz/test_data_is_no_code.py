@@ -1,4 +1,5 @@
-"""Data cannot become code: what the sources never call, what servers listen on, and what is downloaded."""
+"""Data cannot become code: what the sources never call, what servers listen on, and what is
+downloaded."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ from harness.grid import UsageError
 from harness.scaffold import write
 
 ROOT = Path(leaderboard.__file__).resolve().parent
-SOURCES = [ROOT / "leaderboard.py", *(file for folder in ("harness", "architectures", "tasks") for file in (ROOT / folder).rglob("*.py"))]
+SOURCES = [
+    ROOT / "leaderboard.py",
+    *(file for folder in ("harness", "architectures", "tasks") for file in (ROOT / folder).rglob("*.py")),
+]
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml", "tarfile"}
 FORBIDDEN_NAMES = {"eval", "exec", "compile", "__import__"}
 EXTRACTING = {"extract", "extractall", "unpack_archive"}
@@ -54,7 +58,11 @@ def faults(source: str) -> list[str]:
         if given.get("trust_remote_code", "False") != "False":
             found.append(f"{called} with trust_remote_code")
         if called == "AutoModel.from_pretrained" or (owner.startswith("Auto") and called == "from_pretrained"):
-            found += [] if given.get("trust_remote_code") == "False" else [f"{owner}.from_pretrained without trust_remote_code=False"]
+            found += (
+                []
+                if given.get("trust_remote_code") == "False"
+                else [f"{owner}.from_pretrained without trust_remote_code=False"]
+            )
         if called == "load_dataset" and "revision" not in given:
             found.append("load_dataset without a pinned revision")
         if given.get("shell", "False") != "False" or (owner == "os" and called in ("system", "popen")):
@@ -90,11 +98,15 @@ def test_the_scan_sees_each_of_them(source):
 
 
 def test_the_scan_lets_sound_calls_pass():
-    assert not faults("torch.load(x, weights_only=True)\nmodel.eval()\nre.compile(x)\nnp.load(x, allow_pickle=False)\nast.literal_eval(x)")
+    assert not faults(
+        "torch.load(x, weights_only=True)\nmodel.eval()\nre.compile(x)\nnp.load(x,"
+        " allow_pickle=False)\nast.literal_eval(x)"
+    )
 
 
 def test_lightning_resumes_by_weights_only(tmp_path):
-    """Resuming hands the file to Lightning, which must not unpickle either: a checkpoint that would run something is refused."""
+    """Resuming hands the file to Lightning, which must not unpickle either: a checkpoint that would
+    run something is refused."""
     import pytorch_lightning as pl
     import torch
     from pytorch_lightning.demos.boring_classes import BoringModel
@@ -103,7 +115,12 @@ def test_lightning_resumes_by_weights_only(tmp_path):
         def __reduce__(self):
             return os.system, (f"touch {tmp_path / 'ran'}",)
 
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = pl.Trainer(accelerator="cpu", max_steps=1, default_root_dir=tmp_path, **quiet)
     torch.save({"state_dict": {}, "epoch": 0, "x": Runs()}, tmp_path / "last.ckpt")
     with pytest.raises(Exception, match=r"(?i)weights.only"):
@@ -128,7 +145,11 @@ def test_a_new_plugin_cannot_leave_its_folder(tmp_path, name):
 
 def test_the_leaderboard_is_served_to_this_machine_alone(tmp_path, monkeypatch, capsys):
     addresses = []
-    monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", lambda server: addresses.append(server.socket.getsockname()[0]))
+    monkeypatch.setattr(
+        http.server.ThreadingHTTPServer,
+        "serve_forever",
+        lambda server: addresses.append(server.socket.getsockname()[0]),
+    )
     leaderboard.serve(tmp_path)
     assert addresses == ["127.0.0.1"] and "http://127.0.0.1:" in capsys.readouterr().out
 
@@ -154,13 +175,19 @@ def test_mlflow_is_asked_to_serve_this_machine_alone(tmp_path, monkeypatch):
     assert "--host" not in options
 
 
-@pytest.mark.skipif("not int(os.environ.get('ARCHBENCH_FUZZ', '0'))", reason="starts MLflow (half a minute): set ARCHBENCH_FUZZ")
+@pytest.mark.skipif(
+    "not int(os.environ.get('ARCHBENCH_FUZZ', '0'))", reason="starts MLflow (half a minute): set ARCHBENCH_FUZZ"
+)
 def test_mlflow_listens_on_this_machine_alone(tmp_path):
     """The sockets of the real server and its children."""
     from harness.tracking import Tracker, default_uri
 
     Tracker(default_uri(tmp_path))
-    command = [sys.executable, "-c", f"from harness.mlflow_ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917)"]
+    command = [
+        sys.executable,
+        "-c",
+        f"from harness.mlflow_ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917)",
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         timer = threading.Timer(90, server.kill)
         timer.start()
@@ -168,7 +195,9 @@ def test_mlflow_listens_on_this_machine_alone(tmp_path):
             assert "Ctrl-C" in server.stdout.readline()
             time.sleep(0.5)
             family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
-            listening = [c.laddr.ip for p in family for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN]
+            listening = [
+                c.laddr.ip for p in family for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN
+            ]
             assert set(listening) == {"127.0.0.1"}
         finally:
             timer.cancel()

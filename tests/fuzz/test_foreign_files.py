@@ -1,4 +1,5 @@
-"""Whatever lies in a results folder that is no record: it is named and left as it is, and everything else goes on."""
+"""Whatever lies in a results folder that is no record: it is named and left as it is, and
+everything else goes on."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def state(folder: Path) -> dict[str, object]:
     for path in folder.rglob("*"):
         status = path.lstat()
         small = stat.S_ISREG(status.st_mode) and status.st_size < 1 << 20
-        found[os.fsencode(path).decode("latin-1")] = (stat.S_IFMT(status.st_mode), path.read_bytes() if small else status.st_size)
+        found[os.fsencode(path).decode("latin-1")] = (
+            stat.S_IFMT(status.st_mode),
+            path.read_bytes() if small else status.st_size,
+        )
     return found
 
 
@@ -35,7 +39,9 @@ def store(tmp_path: Path) -> Store:
     (records / "README.txt").write_text("no record")
     (records / "stray.json").write_bytes(bytes(range(256)))
     (records / "sst2" / "other").mkdir()
-    (records / "sst2" / "other" / f"{good[0].key}.json").write_text(good[0].to_json())  # a sound record in a wrong place
+    (records / "sst2" / "other" / f"{good[0].key}.json").write_text(
+        good[0].to_json()
+    )  # a sound record in a wrong place
     (place / "empty.json").touch()
     (place / "text.json").write_text("[" * 100_000)
     (place / "folder.json").mkdir()
@@ -99,7 +105,9 @@ def test_a_foreign_thing_in_a_records_place_is_never_replaced(tmp_path, make):
     store, made = Store(tmp_path), record()
     path = store.path(made)
     path.parent.mkdir(parents=True)
-    {"folder": path.mkdir, "link": lambda: path.symlink_to("nowhere"), "rubbish": lambda: path.write_text("mine")}[make]()
+    {"folder": path.mkdir, "link": lambda: path.symlink_to("nowhere"), "rubbish": lambda: path.write_text("mine")}[
+        make
+    ]()
     before = state(tmp_path)
     with pytest.raises(RecordError, match=path.name):
         store.find(made.cell)

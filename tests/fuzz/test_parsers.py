@@ -1,6 +1,8 @@
-"""Corpora that were damaged on their way: rows of the right columns or an error with its place, and nothing else, from every parser.
+"""Corpora that were damaged on their way: rows of the right columns or an error with its place, and
+nothing else, from every parser.
 
-Each ``@example`` is an input that once ended in another exception, in rows that broke whoever read them, or in a hang.
+Each ``@example`` is an input that once ended in another exception, in rows that broke whoever read
+them, or in a hang.
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ fuzz = settings(settings.get_profile("fuzz"))
 DEEP = "[" * 50_000
 LONG = "9" * 5000
 HALF = '"\\ud800"'
-PLACE = r"(, line \d+|:\d+: |line \d+ or after it|cannot be read after line \d+|has no rows|occur twice|no vectors in it)"
+PLACE = (
+    r"(, line \d+|:\d+: |line \d+ or after it|cannot be read after line \d+|has no rows|occur twice|no vectors in it)"
+)
 """Where it happened: a line, or what is said of a file as a whole."""
 
 
 def check_row(type: str, row: Row) -> None:
-    """The columns that views, targets and metrics read, each of its type, in texts that UTF-8 can hold."""
+    """The columns that views, targets and metrics read, each of its type, in texts that UTF-8 can
+    hold."""
     texts = {name: value for name, value in row.items() if name not in ("audio", "answers")}
     assert set(REQUIRED[type]) < set(row)
     for value in texts.values():
@@ -122,7 +127,12 @@ def test_wikiqa(read, content):
     read("TSV (WikiQA)", "wikiqa", "train", "wikiqa/WikiQA-train.tsv", content)
 
 
-PAIR = {"sentence1": "A man sleeps.", "sentence2": "He is awake.", "gold_label": "contradiction", "annotator_labels": ["neutral"]}
+PAIR = {
+    "sentence1": "A man sleeps.",
+    "sentence2": "He is awake.",
+    "gold_label": "contradiction",
+    "annotator_labels": ["neutral"],
+}
 SNLI = "".join(json.dumps(PAIR | {"gold_label": label}) + "\n" for label in ("neutral", "-", "entailment")).encode()
 
 
@@ -151,7 +161,12 @@ def test_snli_tsv(read, content):
 
 
 def article(number: int) -> dict[str, Any]:
-    answered = {"id": f"q{number}a", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}], "is_impossible": False}
+    answered = {
+        "id": f"q{number}a",
+        "question": "Who?",
+        "answers": [{"text": "Ada", "answer_start": 0}],
+        "is_impossible": False,
+    }
     impossible = {"id": f"q{number}b", "question": "When?", "answers": [], "is_impossible": True}
     paragraphs = [{"context": f"Ada wrote {number} notes.", "qas": [answered, impossible]}]
     return {"title": f"Title {number}", "paragraphs": paragraphs}
@@ -182,8 +197,8 @@ def test_squad(read, content):
 
 
 STORY = (
-    b"1 Mary moved to the hall.\n2 John went home.\n3 Where is Mary? \thall\t1\n4 Mary left.\n5 Where is John?\thome\t2\n"
-    b"1 A b.\n2 Is a b?\tyes\t1\n"
+    b"1 Mary moved to the hall.\n2 John went home.\n3 Where is Mary? \thall\t1\n4 Mary left.\n5 Where is"
+    b" John?\thome\t2\n1 A b.\n2 Is a b?\tyes\t1\n"
 )
 
 
@@ -234,13 +249,16 @@ DIGITS = {f"recordings/{digit}_{speaker}_0.wav": WAV for digit in (0, 7) for spe
 @example(FAST)  # resampling it would have taken more memory than there is
 @example(WAV[:24] + bytes(4) + WAV[28:])
 def test_recordings(read, attempt, content):
-    read("WAV", "fsdd_unseen", "test", "speech/fsdd.zip", zipped(DIGITS | {"recordings/0_d_0.wav": content}), place=None)
+    read(
+        "WAV", "fsdd_unseen", "test", "speech/fsdd.zip", zipped(DIGITS | {"recordings/0_d_0.wav": content}), place=None
+    )
 
 
 @fuzz
 @given(mutated(WAV))
 def test_decoding(attempt, content):
-    """What the front end makes of a recording whose header was found sound: samples, or a ``ValueError`` with its name."""
+    """What the front end makes of a recording whose header was found sound: samples, or a
+    ``ValueError`` with its name."""
     try:
         with wave.open(io.BytesIO(content)) as file:
             rate = file.getframerate()
@@ -260,7 +278,8 @@ def test_speech_archive(read, content):
 
 @fuzz
 @given(
-    mutated(b"<s> GO A B </s> (an1-fash-b)\n<s> X </s> (cen2-mjwl-b)\n"), mutated(b"an4_clstk/an1-fash-b\nan4_clstk/cen2-mjwl-b\n", b"/")
+    mutated(b"<s> GO A B </s> (an1-fash-b)\n<s> X </s> (cen2-mjwl-b)\n"),
+    mutated(b"an4_clstk/an1-fash-b\nan4_clstk/cen2-mjwl-b\n", b"/"),
 )
 def test_an4_transcripts(read, transcription, fileids):
     members = {f"an4/wav/an4_clstk/{name}.wav": WAV for name in ("an1-fash-b", "cen2-mjwl-b")}

@@ -1,4 +1,5 @@
-"""What stands in a results folder, damaged or made by somebody else: records, predictions, outcomes, claims and the survey's values.
+"""What stands in a results folder, damaged or made by somebody else: records, predictions,
+outcomes, claims and the survey's values.
 
 Each ``@example`` is an input that once ended in another exception than the documented one.
 """
@@ -40,7 +41,12 @@ RECORD = Record(
     speed={"train_examples_per_second": 12.5, "unstable": False},
     memory={"peak_rss_mib": 300.0},
     seconds={"train": 1.0, "total": 2.0},
-    training={"learning_rates": {"0.001": 0.5}, "best_epoch": 1, "epochs": 2, "curve": [{"epoch": 1, "train_loss": 0.5}]},
+    training={
+        "learning_rates": {"0.001": 0.5},
+        "best_epoch": 1,
+        "epochs": 2,
+        "curve": [{"epoch": 1, "train_loss": 0.5}],
+    },
     environment={"versions": {"torch": "2"}, "threads": 1},
     data={"test": "t" * 64},
     command="archbench run",
@@ -70,8 +76,12 @@ def store(tmp_path: Path) -> Store:
 
 
 @fuzz
-@given(st.one_of(mutated(TEXT.encode(), b":"), wrong_json(FIELDS).map(lambda text: text.encode("utf-8", "surrogatepass"))))
-@example(with_field("environment", "threads", value="1e999"))  # infinite without saying Infinity: nobody could write it again
+@given(
+    st.one_of(mutated(TEXT.encode(), b":"), wrong_json(FIELDS).map(lambda text: text.encode("utf-8", "surrogatepass")))
+)
+@example(
+    with_field("environment", "threads", value="1e999")
+)  # infinite without saying Infinity: nobody could write it again
 @example(with_field("environment", "threads", value="9" * 5000))
 @example(with_field("environment", "threads", value="[" * 5000 + "]" * 5000))
 @example(with_field("predictions", "path", value='"../../../etc/passwd"'))  # MLflow would have been sent that file
@@ -100,7 +110,11 @@ def packed(text: str) -> bytes:
 
 
 @fuzz
-@given(st.one_of(wrong_json(PREDICTIONS).map(packed), mutated(packed(json.dumps(PREDICTIONS))), mutated(b"{}").map(lzma.compress)))
+@given(
+    st.one_of(
+        wrong_json(PREDICTIONS).map(packed), mutated(packed(json.dumps(PREDICTIONS))), mutated(b"{}").map(lzma.compress)
+    )
+)
 @example(b"no xz file")  # LZMAError, which is no OSError, ended `archbench rescore`
 @example(packed("[]"))
 @example(packed("[" * 50_000))
@@ -154,7 +168,9 @@ def outcomes(**fields: Any) -> bytes:
 def test_outcomes(attempt, store, content):
     path = store.path(CELL).with_suffix(".outcomes.json.gz")
     path.write_bytes(content)
-    predictions = store.path(CELL).with_suffix(".predictions.json.xz")  # asked for the ids that outcomes do not say again
+    predictions = store.path(CELL).with_suffix(
+        ".predictions.json.xz"
+    )  # asked for the ids that outcomes do not say again
     with attempt("outcomes", RecordError, str(path), str(predictions)):
         found = store.load_outcomes(RECORD)
         if found is not None:
@@ -176,7 +192,11 @@ PUBLISHED = rows(
     ["1", "dan", "DAN [1]", "sst2", "accuracy", "81.80", "neural"],
     ["4", "", 'Say "x", y', "wikiqa", "map", "0.652", "classical"],
 )
-GAPS = rows(["task", "architectures", "theirs", "why"], ["sst2", "dan nbsvm", "81.8 P", "phrases, not sentences"], ["snli", "esim", "", ""])
+GAPS = rows(
+    ["task", "architectures", "theirs", "why"],
+    ["sst2", "dan nbsvm", "81.8 P", "phrases, not sentences"],
+    ["snli", "esim", "", ""],
+)
 
 
 @fuzz
@@ -208,11 +228,17 @@ CLAIM = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
 
 
 @fuzz
-@given(st.one_of(mutated(json.dumps(CLAIM).encode(), b":"), wrong_json(CLAIM).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+@given(
+    st.one_of(
+        mutated(json.dumps(CLAIM).encode(), b":"),
+        wrong_json(CLAIM).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    )
+)
 @example(b"[" * 50_000)
 @example(json.dumps(CLAIM | {"pid": 10**30}).encode())
 def test_claims(attempt, tmp_path, content):
-    """A damaged claim is nobody's: the cell can be claimed, or is said to be another's; the run goes on in either case."""
+    """A damaged claim is nobody's: the cell can be claimed, or is said to be another's; the run
+    goes on in either case."""
     claims = Claims(tmp_path / "claims")
     path = claims.folder / f"{CELL.key}.json"
     path.write_bytes(content)

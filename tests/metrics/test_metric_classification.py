@@ -13,13 +13,15 @@ def _score(predictions, references):
 
 
 def test_by_hand():
-    """a: 2 right of 3 predicted and 2 true, F1 4/5; b: 0 of 0 predicted, 1 true, F1 0; c: 1 of 1 and 1, F1 1."""
+    """a: 2 right of 3 predicted and 2 true, F1 4/5; b: 0 of 0 predicted, 1 true, F1 0; c: 1 of 1
+    and 1, F1 1."""
     values = _score(["a", "a", "a", "c"], ["a", "a", "b", "c"])
     assert values == {"accuracy": 3 / 4, "macro_f1": pytest.approx((4 / 5 + 0 + 1) / 3)}
 
 
 def test_macro_f1_counts_labels_that_were_only_predicted():
-    """A model that invents a label nobody has pays for it: the mean is over both sides' labels (a: 2/3, b: 0)."""
+    """A model that invents a label nobody has pays for it: the mean is over both sides' labels (a:
+    2/3, b: 0)."""
     assert _score(["a", "b"], ["a", "a"])["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
 
 

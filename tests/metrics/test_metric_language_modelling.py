@@ -19,7 +19,8 @@ def test_a_uniform_guess_among_ten_words_has_perplexity_ten():
 
 
 def test_the_mean_is_per_token_not_per_text():
-    """One token of probability 1/2 and three of 1/4: exp((ln 2 + 3 ln 4) / 4) = 2 ** (7/4), not the mean of 2 and 4."""
+    """One token of probability 1/2 and three of 1/4: exp((ln 2 + 3 ln 4) / 4) = 2 ** (7/4), not the
+    mean of 2 and 4."""
     assert _perplexity((math.log(1 / 2), 1), (3 * math.log(1 / 4), 3)) == pytest.approx(2**1.75)
 
 
@@ -37,7 +38,8 @@ def test_what_has_no_finite_perplexity_is_an_error(texts):
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_equal_to_the_exponential_of_scikit_learns_log_loss(texts):
-    """Probabilities of the right token against the rest, as a two-class problem whose class is always 1."""
+    """Probabilities of the right token against the rest, as a two-class problem whose class is
+    always 1."""
     flat = [p for text in texts for p in text]
     expected = math.exp(log_loss([1] * len(flat), flat, labels=[0, 1]))
     assert _perplexity(*((sum(map(math.log, text)), len(text)) for text in texts)) == pytest.approx(expected)

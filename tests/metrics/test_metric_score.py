@@ -1,4 +1,5 @@
-"""The interface that tasks, training and re-scoring use: names, directions, errors, no side effects."""
+"""The interface that tasks, training and re-scoring use: names, directions, errors, no side
+effects."""
 
 import random
 import subprocess
@@ -34,7 +35,8 @@ KIND = {
 
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_gives_a_finite_value_of_its_own_name(name):
-    """A task that names a metric finds that very key in the record; JSON could not hold anything but a finite number."""
+    """A task that names a metric finds that very key in the record; JSON could not hold anything
+    but a finite number."""
     prediction, rows = ROWS[KIND[name]]
     value = score([name], [prediction] * 2, rows)[name]
     assert isinstance(value, float)
@@ -42,12 +44,16 @@ def test_every_metric_gives_a_finite_value_of_its_own_name(name):
 
 
 def test_part_of_speech_accuracy_is_per_word():
-    """POS tasks name their metric "accuracy": it must count words, not sentences without any error."""
-    assert score(["accuracy"], [["A", "B", "B"], ["A"]], [{"tags": ["A", "A", "B"]}, {"tags": ["A"]}]) == {"accuracy": 3 / 4}
+    """POS tasks name their metric "accuracy": it must count words, not sentences without any
+    error."""
+    assert score(["accuracy"], [["A", "B", "B"], ["A"]], [{"tags": ["A", "A", "B"]}, {"tags": ["A"]}]) == {
+        "accuracy": 3 / 4
+    }
 
 
 def test_undefined_values_are_left_out():
-    """A capped SQuAD 2.0 split without unanswerable questions must not show a no-answer accuracy of 0."""
+    """A capped SQuAD 2.0 split without unanswerable questions must not show a no-answer accuracy of
+    0."""
     values = score(["exact_match", "no_answer_accuracy"], ["x"], [{"answers": {"text": ["x"]}}])
     assert values == {"exact_match": 1.0, "f1": 1.0, "exact_match_answerable": 1.0, "f1_answerable": 1.0}
 
@@ -76,7 +82,8 @@ def test_predictions_that_do_not_fit_the_rows_are_refused(names, predictions, ro
 
 
 def test_better_knows_the_direction_and_is_strict():
-    """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier one."""
+    """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier
+    one."""
     assert LOWER_IS_BETTER == {"wer", "cer", "perplexity"}
     assert better("accuracy", 0.9, 0.8)
     assert not better("accuracy", 0.8, 0.8)
@@ -86,7 +93,8 @@ def test_better_knows_the_direction_and_is_strict():
 
 
 def test_scoring_leaves_the_random_generators_alone():
-    """Dev scores are computed between epochs: were a generator moved, scoring would change the model that is trained."""
+    """Dev scores are computed between epochs: were a generator moved, scoring would change the
+    model that is trained."""
     before = random.getstate(), np.random.get_state()
     score(["accuracy"], ["x"], [{"label": "x"}])
     after = random.getstate(), np.random.get_state()
@@ -96,7 +104,8 @@ def test_scoring_leaves_the_random_generators_alone():
 
 
 def test_scoring_needs_neither_network_nor_a_writable_cache(tmp_path, monkeypatch):
-    """Compute nodes have read-only homes and no hub; `evaluate.Metric` would make a folder in the cache."""
+    """Compute nodes have read-only homes and no hub; `evaluate.Metric` would make a folder in the
+    cache."""
     cache = tmp_path / "file"
     cache.write_text("a file, so that no folder can be made below it")
     monkeypatch.setattr("evaluate.config.HF_METRICS_CACHE", cache)

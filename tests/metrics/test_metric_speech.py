@@ -14,14 +14,16 @@ def _score(predictions, references):
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "expected"), [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 2), ("abc", "abc", 0)]
+    ("source", "target", "expected"),
+    [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 2), ("abc", "abc", 0)],
 )
 def test_edit_distance_by_hand(source, target, expected):
     assert edit_distance(source, target) == expected
 
 
 def test_rates_are_of_the_corpus_not_means_of_utterances():
-    """1 error in 1 word and 1 in 4: 2/5, not (1 + 1/4) / 2. Characters: "two" for "one" 3 of 3, "zero" for "nine" 4 of 17."""
+    """1 error in 1 word and 1 in 4: 2/5, not (1 + 1/4) / 2. Characters: "two" for "one" 3 of 3,
+    "zero" for "nine" 4 of 17."""
     values = _score(["two", "one two five zero"], ["one", "one two five nine"])
     assert values == {"wer": pytest.approx(2 / 5), "cer": pytest.approx((3 + 4) / (3 + 17))}
 
@@ -32,12 +34,14 @@ def test_white_space_at_the_ends_or_doubled_is_no_error():
 
 
 def test_an_empty_reference_counts_its_insertions():
-    """A model that talks over silence pays, in the rate of the whole corpus: 2 inserted words over 2 reference words."""
+    """A model that talks over silence pays, in the rate of the whole corpus: 2 inserted words over
+    2 reference words."""
     assert _score(["a b", "one two"], ["", "one two"]) == {"wer": 1.0, "cer": pytest.approx(3 / 7)}
 
 
 def test_a_corpus_without_reference_words_has_its_insertions_as_rate():
-    """Nothing said, nothing heard: 0. Otherwise the number of insertions: finite, so that a record can hold it."""
+    """Nothing said, nothing heard: 0. Otherwise the number of insertions: finite, so that a record
+    can hold it."""
     assert _score(["", " "], ["", ""]) == {"wer": 0.0, "cer": 0.0}
     assert _score(["one two", "a"], ["", ""]) == {"wer": 3.0, "cer": 8.0}
 

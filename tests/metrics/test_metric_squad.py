@@ -28,12 +28,14 @@ def _score(predictions, answers, names=NAMES):
     ],
 )
 def test_normalisation_by_hand(answer, expected):
-    """Punctuation goes first, then articles as whole words: "A-line" keeps its a, a dash that is not ASCII stays."""
+    """Punctuation goes first, then articles as whole words: "A-line" keeps its a, a dash that is
+    not ASCII stays."""
     assert normalise(answer) == expected
 
 
 def test_the_best_of_several_golds_counts():
-    """EM is any gold's; F1 of "in the Santa Clara" is 4/5 against "Santa Clara" and 1/2 against "Clara"."""
+    """EM is any gold's; F1 of "in the Santa Clara" is 4/5 against "Santa Clara" and 1/2 against
+    "Clara"."""
     assert exact_match("the Santa Clara", ["Levi's Stadium", "Santa Clara."]) == 1
     assert exact_match("in the Santa Clara", ["Clara", "Santa Clara"]) == 0
     assert f1("in the Santa Clara", ["Clara", "Santa Clara"]) == pytest.approx(4 / 5)
@@ -47,16 +49,27 @@ def test_f1_counts_repeated_words_as_often_as_both_have_them():
 
 @pytest.mark.parametrize(
     ("prediction", "answers", "expected"),
-    [("", [], 1), ("the", [], 1), ("x", [], 0), ("", ["x"], 0), (".", ["x"], 0), ("", [".", "x"], 0), ("x", [".", "x"], 1), ("", ["."], 1)],
+    [
+        ("", [], 1),
+        ("the", [], 1),
+        ("x", [], 0),
+        ("", ["x"], 0),
+        (".", ["x"], 0),
+        ("", [".", "x"], 0),
+        ("x", [".", "x"], 1),
+        ("", ["."], 1),
+    ],
 )
 def test_where_a_side_is_empty_both_values_are_their_equality(prediction, answers, expected):
-    """SQuAD 2.0's rule; a gold "." (3 in the development set) gives an empty prediction nothing while there is another."""
+    """SQuAD 2.0's rule; a gold "." (3 in the development set) gives an empty prediction nothing
+    while there is another."""
     assert exact_match(prediction, answers) == expected
     assert f1(prediction, answers) == expected
 
 
 def test_squad2_values_by_hand():
-    """Two answerable questions (EM 1, 0; F1 1, 2/3), three unanswerable ones of which one is answered all the same."""
+    """Two answerable questions (EM 1, 0; F1 1, 2/3), three unanswerable ones of which one is
+    answered all the same."""
     values = _score(["x", "y z", "", "guess", ""], [["x"], ["z"], [], [], []])
     assert values == {
         "exact_match": pytest.approx(3 / 5),
@@ -79,9 +92,12 @@ golds = st.lists(texts.filter(normalise), min_size=1, max_size=3)
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, golds | st.just([])), min_size=1, max_size=4))
 def test_equal_to_torchmetrics(pairs):
-    """The port takes "" as the gold of an unanswerable question. (It keeps golds such as ".", so they are not drawn here.)"""
+    """The port takes "" as the gold of an unanswerable question. (It keeps golds such as ".", so
+    they are not drawn here.)"""
     squad = pytest.importorskip("torchmetrics.functional.text").squad
     predictions = [{"id": str(i), "prediction_text": text} for i, (text, _) in enumerate(pairs)]
-    targets = [{"id": str(i), "answers": {"text": gold or [""], "answer_start": [0]}} for i, (_, gold) in enumerate(pairs)]
+    targets = [
+        {"id": str(i), "answers": {"text": gold or [""], "answer_start": [0]}} for i, (_, gold) in enumerate(pairs)
+    ]
     expected = {name: value.item() / 100 for name, value in squad(predictions, targets).items()}
     assert _score([text for text, _ in pairs], [gold for _, gold in pairs], ["f1"]) == pytest.approx(expected, abs=1e-6)

@@ -12,7 +12,10 @@ def rows(*answers: tuple[str, str]) -> list[dict]:
 def test_a_skill_counts_once_however_many_questions_test_it():
     gold = rows(("a", "x"), ("a", "x"), ("a", "x"), ("b", "y"))
     assert score(["skill_accuracy"], ["x", "x", "x", "n"], gold) == {"skill_accuracy": 0.5, "skills_solved": 0.5}
-    assert score(["skills_solved"], ["x", "x", "n", "y"], gold) == {"skill_accuracy": (2 / 3 + 1) / 2, "skills_solved": 0.5}
+    assert score(["skills_solved"], ["x", "x", "n", "y"], gold) == {
+        "skill_accuracy": (2 / 3 + 1) / 2,
+        "skills_solved": 0.5,
+    }
 
 
 def test_a_skill_is_solved_from_19_of_20_right_answers():

@@ -38,7 +38,8 @@ def test_spans_by_hand(tags, expected):
 
 
 def test_f1_by_hand():
-    """Gold has 3 spans, 5 are predicted, 2 agree in ends and type: P 2/5, R 2/3, F1 4/8; 4 of the 8 tags agree."""
+    """Gold has 3 spans, 5 are predicted, 2 agree in ends and type: P 2/5, R 2/3, F1 4/8; 4 of the 8
+    tags agree."""
     gold = ["B-A I-A O B-B", "O B-A I-A O"]
     predicted = ["B-A I-A B-A B-B", "O I-A O B-B"]
     assert _score(predicted, gold) == {
@@ -50,7 +51,8 @@ def test_f1_by_hand():
 
 
 def test_spans_do_not_run_across_sentences():
-    """An I- that opens a sentence begins a span even when the sentence before ended in the same type."""
+    """An I- that opens a sentence begins a span even when the sentence before ended in the same
+    type."""
     assert _score(["B-A", "I-A"], ["B-A", "B-A"])["span_f1"] == 1.0
 
 
@@ -61,7 +63,8 @@ def test_both_notations_of_the_same_spans_agree():
 
 @pytest.mark.parametrize(("predicted", "gold"), [("O O", "O O"), ("B-A O", "O O"), ("O O", "B-A O")])
 def test_f1_without_spans_on_a_side_is_zero(predicted, gold):
-    """conlleval divides by nothing and prints 0; an epoch that predicts no span yet must not fail a run."""
+    """conlleval divides by nothing and prints 0; an epoch that predicts no span yet must not fail a
+    run."""
     assert _score([predicted], [gold])["span_f1"] == 0.0
 
 
@@ -84,7 +87,8 @@ tags = st.sampled_from(["O", *(f"{prefix}-{type_}" for prefix in "BIES" for type
 @settings(max_examples=100, deadline=None)
 @given(st.lists(tags, max_size=10))
 def test_any_sequence_is_read_as_seqeval_reads_it_by_default(sequence):
-    """seqeval's default mode is conlleval's reading; it gives the last word of a span, we the word after."""
+    """seqeval's default mode is conlleval's reading; it gives the last word of a span, we the word
+    after."""
     assert spans(sequence) == {(first, last + 1, type_) for type_, first, last in get_entities(sequence)}
 
 
@@ -112,7 +116,8 @@ def test_corpus_values_equal_seqeval(sentences):
     ],
 )
 def test_seqeval_in_strict_mode_drops_spans_that_conlleval_reads(scheme, malformed, strict):
-    """The two disagree on malformed sequences. Ours is conlleval's reading, which published CoNLL figures use."""
+    """The two disagree on malformed sequences. Ours is conlleval's reading, which published CoNLL
+    figures use."""
     found = Entities([malformed.split()], scheme).entities[0]
     assert {(entity.start, entity.end, entity.tag) for entity in found} == strict
     assert strict < spans(malformed.split())

@@ -1,4 +1,5 @@
-"""What the tests of the task adapters share: an adapter by its id, tiny files, and hub data sets that are files on disk."""
+"""What the tests of the task adapters share: an adapter by its id, tiny files, and hub data sets
+that are files on disk."""
 
 from __future__ import annotations
 
@@ -80,14 +81,18 @@ def wav() -> bytes:
 
 @pytest.fixture
 def from_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
-    """Rows that a task makes of a hub split, which here is a parquet file with the hub's features, written and loaded again."""
+    """Rows that a task makes of a hub split, which here is a parquet file with the hub's features,
+    written and loaded again."""
 
     def load(task: Task, split: str, columns: dict[str, list[Any]], features: dict[str, Any]) -> list[dict[str, Any]]:
         import datasets
 
         path = tmp_path / "hub" / f"{split}.parquet"
         path.parent.mkdir(exist_ok=True)
-        stored = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}  # encoding as Audio would need torchcodec
+        stored = {
+            "bytes": datasets.Value("binary"),
+            "path": datasets.Value("string"),
+        }  # encoding as Audio would need torchcodec
         plain = {name: stored if isinstance(feature, datasets.Audio) else feature for name, feature in features.items()}
         rows = datasets.Dataset.from_dict(columns, features=datasets.Features(plain)).cast(datasets.Features(features))
         rows.to_parquet(str(path))

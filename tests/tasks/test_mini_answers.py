@@ -1,4 +1,5 @@
-"""The answer ranking corpus: the right candidate says it in other words, the wrong ones repeat the question."""
+"""The answer ranking corpus: the right candidate says it in other words, the wrong ones repeat the
+question."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def groups(rows: list[Row]) -> list[list[Row]]:
 
 
 def first_is_right(rows: list[Row], score: Callable[[Row], float]) -> float:
-    """How often the best candidate is right (equal scores count as their share), over questions that have an answer."""
+    """How often the best candidate is right (equal scores count as their share), over questions
+    that have an answer."""
     shares = []
     for group in groups(rows):
         if any(row["label"] == "1" for row in group):
@@ -42,7 +44,8 @@ def first_is_right(rows: list[Row], score: Callable[[Row], float]) -> float:
 
 
 def pairs(row: Row) -> dict[str, int]:
-    """Words of the question with words of the candidate: what can learn that two words mean the same."""
+    """Words of the question with words of the candidate: what can learn that two words mean the
+    same."""
     return {f"{a} {b}": 1 for a in words(row["first"]) - {"who", "the"} for b in words(row["second"])}
 
 
@@ -67,7 +70,9 @@ def test_labels_follow_from_action_and_thing() -> None:
     for split in ("train", "dev", "test"):
         for row in answers.rows(split):
             question, candidate = words(row["first"]), words(row["second"])
-            same = all(any(question & {*pair} and candidate & {*pair} for pair in lexicon) for lexicon in (ACTIONS, THINGS))
+            same = all(
+                any(question & {*pair} and candidate & {*pair} for pair in lexicon) for lexicon in (ACTIONS, THINGS)
+            )
             assert row["label"] == str(int(same)), row
 
 

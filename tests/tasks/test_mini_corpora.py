@@ -1,4 +1,5 @@
-"""Every mini corpus: the same rows on every machine, no text in two splits, the columns of its task type."""
+"""Every mini corpus: the same rows on every machine, no text in two splits, the columns of its task
+type."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ COLUMNS = {
     "digits_unseen": {"id", "audio", "transcript", "speaker"},
     "letters": {"id", "audio", "transcript", "speaker"},
 }
-# Fingerprint of all three splits. A change here changes every mini result: raise the task's version with it.
+# Fingerprint of all three splits. A change here changes every mini result: raise the task's version
+# with it.
 GOLDEN = {
     "sentiment_fine": "20b69f927565f1c377778feb15b45b15076ab07cd4a824f5011937baed1f393e",
     "sentiment_binary": "9a0b9ee0e658ee375829aa4aa45e3b5aa824b668aef63db6be12896911417328",
@@ -89,7 +91,10 @@ def test_no_text_is_in_two_splits(name: str, corpora: dict[str, dict[str, list[R
     """A test text that occurs in train would reward memory."""
 
     def texts(split: str) -> set[str]:
-        return {repr([row[c] if c != "audio" else row[c]["bytes"] for c in CONTENT if c in row]) for row in corpora[name][split]}
+        return {
+            repr([row[c] if c != "audio" else row[c]["bytes"] for c in CONTENT if c in row])
+            for row in corpora[name][split]
+        }
 
     splits = [texts(split) for split in SPLITS]
     assert len(set.union(*splits)) == sum(map(len, splits))
@@ -114,7 +119,12 @@ def test_train_has_every_label(corpora: dict[str, dict[str, list[Row]]]) -> None
         column = next((c for c in ("label", "tags", "answer") if c in splits["train"][0]), None)
         if column:
             train, rest = (
-                {label for split in part for row in splits[split] for label in (row[column] if column == "tags" else [row[column]])}
+                {
+                    label
+                    for split in part
+                    for row in splits[split]
+                    for label in (row[column] if column == "tags" else [row[column]])
+                }
                 for part in (("train",), ("dev", "test"))
             )
             assert rest <= train, name
@@ -126,7 +136,11 @@ def test_vocabulary_is_small_and_partly_held_out(name: str, corpora: dict[str, d
 
     def words(split: str) -> set[str]:
         texts = (row[c] for row in corpora[name][split] for c in CONTENT if c in row)
-        return {word.strip(".,?").lower() for text in texts for word in (text if isinstance(text, str) else " ".join(text)).split()}
+        return {
+            word.strip(".,?").lower()
+            for text in texts
+            for word in (text if isinstance(text, str) else " ".join(text)).split()
+        }
 
     assert 40 <= len(words("train")) <= 200
     assert 1 <= len(words("test") - words("train")) <= 60

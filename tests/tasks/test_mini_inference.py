@@ -41,13 +41,20 @@ def bag(row: Row) -> dict[str, float]:
 def overlap(row: Row) -> dict[str, float]:
     first, second = set(words(row["first"])), set(words(row["second"]))
     shared = len(first & second)
-    return {"shared": shared, f"shared {shared}": 1, "only second": len(second - first), "jaccard": shared / len(first | second)}
+    return {
+        "shared": shared,
+        f"shared {shared}": 1,
+        "only second": len(second - first),
+        "jaccard": shared / len(first | second),
+    }
 
 
 def by_role(row: Row) -> dict[str, float]:
     """Pairs of words in the same role, together with the negation."""
     first, second = parts(row["first"]), parts(row["second"])
-    return {f"{role} {a} {b} {second[3]}": 1 for role, a, b in zip(("doer", "verb", "other"), first, second, strict=False)}
+    return {
+        f"{role} {a} {b} {second[3]}": 1 for role, a, b in zip(("doer", "verb", "other"), first, second, strict=False)
+    }
 
 
 def test_floors_are_near_chance_and_a_reader_of_roles_succeeds() -> None:
@@ -84,7 +91,9 @@ def test_labels_follow_from_the_texts() -> None:
     for split in ("train", "dev", "test"):
         for row in inference.rows(split):
             (doer, verb, other, _), (h_doer, h_verb, h_other, negated) = parts(row["first"]), parts(row["second"])
-            exchanged = may_mean(doer, h_other) and may_mean(other, h_doer) and (means(doer, h_other) or means(other, h_doer))
+            exchanged = (
+                may_mean(doer, h_other) and may_mean(other, h_doer) and (means(doer, h_other) or means(other, h_doer))
+            )
             if actions[verb] != actions[h_verb]:
                 label = "neutral"
             elif means(doer, h_doer) and means(other, h_other):

@@ -71,14 +71,19 @@ def answer(row: Row) -> str:
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_the_facts_in_the_passage_answer_the_question(unanswerable: bool) -> None:
-    """An oracle that reads the text alone gets every question right: nothing contradicts, nothing is ambiguous."""
+    """An oracle that reads the text alone gets every question right: nothing contradicts, nothing
+    is ambiguous."""
     for split in ("train", "dev", "test"):
         for row in reading.rows(split, unanswerable):
             assert answer(row) == "".join(row["answers"]["text"]), row
 
 
 def kind(question: str) -> str:
-    return {"Who": r"\b(?!The\b|There\b|Unlike\b)[A-Z]\w+", "How": r"\b\d+\b", "Whe": r"\b(?!The\b|There\b|Unlike\b)[A-Z]\w+"}[question[:3]]
+    return {
+        "Who": r"\b(?!The\b|There\b|Unlike\b)[A-Z]\w+",
+        "How": r"\b\d+\b",
+        "Whe": r"\b(?!The\b|There\b|Unlike\b)[A-Z]\w+",
+    }[question[:3]]
 
 
 def nearest(row: Row) -> str:
@@ -91,7 +96,8 @@ def nearest(row: Row) -> str:
 
 
 def most_shared_sentence(row: Row) -> str:
-    """Another floor: the last word of the right shape in the sentence with the most words of the question."""
+    """Another floor: the last word of the right shape in the sentence with the most words of the
+    question."""
     question = set(re.findall(r"\w+", row["question"]))
     sentence = max(row["passage"].split(". "), key=lambda s: len(question & set(re.findall(r"\w+", s))))
     shapes = [m for m in re.findall(kind(row["question"]), sentence) if m not in question]
@@ -113,7 +119,8 @@ def test_many_answers_of_test_never_occur_in_train() -> None:
 
 
 def test_questions_without_an_answer_still_fit_the_passage() -> None:
-    """The relation is told of another person, so that a missing word does not give the absence away."""
+    """The relation is told of another person, so that a missing word does not give the absence
+    away."""
     for row in reading.rows("test", True):
         relations = {relation for _, relation, _ in told(row["passage"])}
         thing = re.match(r"How many (\w+)", row["question"])

@@ -1,4 +1,5 @@
-"""The sentiment corpus: trees that follow their rules, and words that do not tell without their order."""
+"""The sentiment corpus: trees that follow their rules, and words that do not tell without their
+order."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from tasks.mini.sentiment import LABELS, LEXICON, Phrase, compose, leaf
 
 
 def nodes(tree: str) -> list[tuple[int, list[str]]]:
-    """Label and words of every node, read from the brackets alone; raises if a node is neither a word nor has two parts."""
+    """Label and words of every node, read from the brackets alone; raises if a node is neither a
+    word nor has two parts."""
     found: list[tuple[int, list[str]]] = []
     position = 0
     tokens = re.findall(r"[()]|[^()\s]+", tree)
@@ -115,7 +117,8 @@ def test_most_contrasts_have_a_mirror_image_with_another_label() -> None:
 
 
 def scoped(row: Row) -> dict[str, int]:
-    """Words after the last "but", each marked by the modifiers before it: what a model of order can see."""
+    """Words after the last "but", each marked by the modifiers before it: what a model of order can
+    see."""
     text = row["text"]
     start = len(text) - text[::-1].index("but") if "but" in text else 0
     found: dict[str, int] = {}

@@ -101,7 +101,8 @@ def test_voices_differ_in_pitch() -> None:
 
 
 def test_spelled_sequences_are_told_by_nearest_words() -> None:
-    """Cut at the pauses, each item is known by its nearest neighbour in train: the sequences can be transcribed."""
+    """Cut at the pauses, each item is known by its nearest neighbour in train: the sequences can be
+    transcribed."""
     train, dev, test = (list(speech.letters(split)) for split in ("train", "dev", "test"))
     assert not {row["transcript"] for row in train} & {row["transcript"] for row in dev + test}
     features, labels = [], []

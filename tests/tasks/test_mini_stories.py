@@ -1,4 +1,5 @@
-"""The stories: every answer follows from the facts, and from nothing less than the skill asks for."""
+"""The stories: every answer follows from the facts, and from nothing less than the skill asks
+for."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ def window(words: list[str], n: int) -> dict[str, int]:
 
 
 def far(words: list[str], n: int) -> dict[str, int]:
-    """The window; and with the class of the word, the words up to the next comma, the sentence's first word and its cue noun."""
+    """The window; and with the class of the word, the words up to the next comma, the sentence's
+    first word and its cue noun."""
     after = words[n + 1 :]
     clause = after[: after.index(",")] if "," in after else after
     cue = words[words.index("that") - 1] if "that" in words else words[-2]
@@ -45,7 +46,9 @@ def far(words: list[str], n: int) -> dict[str, int]:
 
 def predict(train: list[Row], test: list[Row], features: Features) -> list[list[str]]:
     model = make_pipeline(DictVectorizer(), LogisticRegression(C=10, max_iter=200, tol=1e-3))
-    model.fit([features(r["text"], n) for r in train for n in range(len(r["text"]))], [t for r in train for t in r["tags"]])
+    model.fit(
+        [features(r["text"], n) for r in train for n in range(len(r["text"]))], [t for r in train for t in r["tags"]]
+    )
     flat = iter(model.predict([features(r["text"], n) for r in test for n in range(len(r["text"]))]))
     return [[next(flat) for _ in r["text"]] for r in test]
 
@@ -78,7 +81,8 @@ def doubtful_accuracy(column: str, rows: list[Row], tags: list[list[str]]) -> fl
     return sum(hits) / len(hits)
 
 
-# column: score and accuracy on doubtful words that the floors stay below (tag per word, window), and what a far reader reaches
+# column: score and accuracy on doubtful words that the floors stay below (tag per word, window),
+# and what a far reader reaches
 LIMITS = {
     "ner": ((0.30, 0.30), (0.50, 0.50), (0.90, 0.90)),
     "pos": ((0.95, 0.60), (0.985, 0.65), (0.99, 0.90)),
@@ -106,7 +110,8 @@ def test_the_columns_are_of_the_same_sentences_with_a_tag_each() -> None:
 
 @pytest.mark.parametrize("column", ["ner", "chunk"])
 def test_spans_are_whole(column: str) -> None:
-    """A B without its E, or types that change inside a span, would be scored as another span than was meant."""
+    """A B without its E, or types that change inside a span, would be scored as another span than
+    was meant."""
     for row in tagging.rows("train", column):
         for before, tag in zip(["O", *row["tags"]], [*row["tags"], "O"], strict=True):
             inside = tag[0] in "IE"
@@ -122,7 +127,8 @@ def test_span_tags_by_hand() -> None:
 
 
 def test_names_take_the_type_of_the_far_noun() -> None:
-    """The rule of the corpus, applied to the words alone: the noun before "that", or the last one."""
+    """The rule of the corpus, applied to the words alone: the noun before "that", or the last
+    one."""
     kinds = {noun: kind for kind, nouns in CUES.items() for noun in nouns}
     seen = set()
     for row in tagging.rows("test", "ner"):

@@ -1,4 +1,5 @@
-"""bAbI from hand-made files in the official format, and from parquet files with the hub's features."""
+"""bAbI from hand-made files in the official format, and from parquet files with the hub's
+features."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from harness.task import DataError
 from tasks.babi import SKILLS
 
 STORIES = (
-    "1 Mary went to the hall.\n2 Where is Mary? \thall\t1\n3 Mary got the milk there.\n4 What has Mary?\tmilk,hall\t3 1\n",
+    (
+        "1 Mary went to the hall.\n2 Where is Mary? \thall\t1\n3 Mary got the milk there.\n4 What has"
+        " Mary?\tmilk,hall\t3 1\n"
+    ),
     "1 John slept.\n2 Who?\tJohn\t1\n",
 )
 
@@ -17,7 +21,9 @@ STORIES = (
 def archive(**changed: str) -> dict[str, str]:
     """The archive's files, train and test of twenty skills; ``qa3_train=...`` changes one."""
     files = {
-        f"qa{n}_{split}": (f"tasks_1-20_v1-2/en/qa{n}_skill_{split}.txt", "".join(STORIES)) for n in SKILLS for split in ("train", "test")
+        f"qa{n}_{split}": (f"tasks_1-20_v1-2/en/qa{n}_skill_{split}.txt", "".join(STORIES))
+        for n in SKILLS
+        for split in ("train", "test")
     }
     return {name: changed.get(file, text) for file, (name, text) in files.items()}
 
@@ -27,15 +33,26 @@ def test_a_question_sees_the_facts_before_it_in_its_own_story(write_zip, tmp_pat
     write_zip("babi/tasks_1-20_v1-2_en.zip", archive())
     rows = task("babi").load("test", "local", tmp_path).to_list()
     assert len(rows) == 20 * 3
-    assert rows[0] == {"id": "qa1-2", "facts": ["Mary went to the hall."], "question": "Where is Mary?", "answer": "hall", "skill": "qa1"}
-    assert rows[1]["facts"] == ["Mary went to the hall.", "Mary got the milk there."] and rows[1]["answer"] == "milk,hall"
+    assert rows[0] == {
+        "id": "qa1-2",
+        "facts": ["Mary went to the hall."],
+        "question": "Where is Mary?",
+        "answer": "hall",
+        "skill": "qa1",
+    }
+    assert (
+        rows[1]["facts"] == ["Mary went to the hall.", "Mary got the milk there."] and rows[1]["answer"] == "milk,hall"
+    )
     assert rows[2]["facts"] == ["John slept."]
     assert {row["skill"] for row in rows} == {f"qa{n}" for n in SKILLS}
 
 
 def test_dev_holds_whole_stories_of_every_skill(write_zip, tmp_path, task):
     """Two questions about one story in train and dev would let a model remember the answer."""
-    many = "".join(f"1 Mary went to room{i}.\n2 Where is Mary?\troom{i}\t1\n3 Mary sat.\n4 Where is she?\troom{i}\t1\n" for i in range(30))
+    many = "".join(
+        f"1 Mary went to room{i}.\n2 Where is Mary?\troom{i}\t1\n3 Mary sat.\n4 Where is she?\troom{i}\t1\n"
+        for i in range(30)
+    )
     write_zip("babi/tasks_1-20_v1-2_en.zip", {name: many for name in archive()})
     parts = {split: task("babi").load(split, "local", tmp_path).to_list() for split in ("train", "dev")}
     assert {split: len(rows) for split, rows in parts.items()} == {"train": 20 * 54, "dev": 20 * 6}

@@ -45,7 +45,8 @@ def test_a_truncated_gzip_file_is_refused(write, tmp_path):
         list(lines(path))
 
 
-# Named, because the bytes hold the time of day: each of pytest-xdist's processes would call the test otherwise.
+# Named, because the bytes hold the time of day: each of pytest-xdist's processes would call the
+# test otherwise.
 @pytest.mark.parametrize(
     "content",
     [b"not gzip at all", gzip.compress(b"abc" * 999)[:20] + b"\x00\xff" * 40],
@@ -100,7 +101,8 @@ def test_a_broken_tree_is_refused_with_its_line(brackets, complaint, write):
 
 
 def test_conll_sentences_end_at_blank_lines_and_skip_document_marks(write):
-    """-DOCSTART- is no sentence of the corpus, and the last sentence counts without a blank line after it."""
+    """-DOCSTART- is no sentence of the corpus, and the last sentence counts without a blank line
+    after it."""
     text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsays VBZ I-VP O\n\n\nGo VB I-VP O"
     found = [[fields[0] for _, fields in s] for s in sentences(write("c", text), columns=4)]
     assert found == [["EU", "says"], ["Go"]]
@@ -121,7 +123,8 @@ def test_iob1_and_iob2_become_the_same_bioes():
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"])))
 def test_spans_are_those_of_another_implementation(tags):
-    """Every sequence, malformed ones too, holds the spans that seqeval finds, before and after the change to BIOES."""
+    """Every sequence, malformed ones too, holds the spans that seqeval finds, before and after the
+    change to BIOES."""
     expected = [(kind, start, end) for kind, start, end in get_entities(tags)]
     assert [(kind, start, end - 1) for start, end, kind in spans(tags)] == expected
     assert get_entities(bioes(tags)) == expected
@@ -176,7 +179,8 @@ def test_a_squad_file_of_another_layout_is_refused(write):
 
 
 def test_a_file_that_is_no_zip_or_is_cut_is_refused(tmp_path, write_zip, wav):
-    """A broken download of a speech archive is named, also when its index is whole but a member is not."""
+    """A broken download of a speech archive is named, also when its index is whole but a member is
+    not."""
     with pytest.raises(DataError, match=r"none\.zip: no such file"):
         Archive(tmp_path / "none.zip")
     path = write_zip("whole.zip", {"recordings/1_a_0.wav": wav})
@@ -186,7 +190,10 @@ def test_a_file_that_is_no_zip_or_is_cut_is_refused(tmp_path, write_zip, wav):
     damaged = bytearray(path.read_bytes())
     damaged[60:80] = bytes(20)
     (tmp_path / "damaged.zip").write_bytes(damaged)
-    with Archive(tmp_path / "damaged.zip") as archive, pytest.raises(DataError, match=r"member recordings/1_a_0\.wav is damaged"):
+    with (
+        Archive(tmp_path / "damaged.zip") as archive,
+        pytest.raises(DataError, match=r"member recordings/1_a_0\.wav is damaged"),
+    ):
         archive.audio("recordings/1_a_0.wav")
 
 
@@ -208,7 +215,8 @@ def test_a_member_that_is_missing_or_no_wav_is_refused(write_zip):
 
 @given(st.lists(st.text(alphabet="abc", max_size=2), max_size=60), st.sampled_from([0.05, 0.1, 0.5]), st.randoms())
 def test_a_held_out_part_does_not_depend_on_the_order(items, share, chance):
-    """Two copies of a corpus in other orders give the same dev set, no larger than said, and no group is on both sides."""
+    """Two copies of a corpus in other orders give the same dev set, no larger than said, and no
+    group is on both sides."""
     train, dev = hold_out(items, share, group=str)
     assert sorted(train + dev) == sorted(items) and not set(train) & set(dev)
     assert len(dev) <= share * len(items)

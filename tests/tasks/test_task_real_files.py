@@ -24,13 +24,19 @@ def sizes(parts: dict[str, Rows]) -> dict[str, int]:
 
 
 def test_sst(read, task, data_folder):
-    """Trees with and without neutral roots; every node is labelled, and the words are the leaves."""
+    """Trees with and without neutral roots; every node is labelled, and the words are the
+    leaves."""
     five = read("sst5")
     assert sizes(five) == dict(task("sst5").entry.sizes)
     assert [sum(row["tree"].count("(") for row in five[split]) for split in five] == [318582, 41447, 82600]
     assert sum("\u00a0" in word for row in five["train"] for word in row["text"]) == 3
-    assert {split: sum(row["label"] != "neutral" for row in rows) for split, rows in five.items()} == dict(task("sst2").entry.sizes)
-    assert Counter(row["label"] for row in task("sst2").load("dev", "local", data_folder)) == {"positive": 444, "negative": 428}
+    assert {split: sum(row["label"] != "neutral" for row in rows) for split, rows in five.items()} == dict(
+        task("sst2").entry.sizes
+    )
+    assert Counter(row["label"] for row in task("sst2").load("dev", "local", data_folder)) == {
+        "positive": 444,
+        "negative": 428,
+    }
 
 
 def test_ag_news(read):
@@ -47,7 +53,8 @@ def test_ag_news(read):
 
 
 def test_babi(read, task):
-    """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of train."""
+    """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of
+    train."""
     parts = read("babi")
     assert sizes(parts) == dict(task("babi").entry.sizes)
     for rows in (parts["train"] + parts["dev"], parts["test"]):
@@ -60,8 +67,16 @@ def test_conll2003(read, task, data_folder):
     parts = read("conll2003_ner")
     assert sizes(parts) == dict(task("conll2003_ner").entry.sizes)
     assert [sum(len(row["text"]) for row in rows) for rows in parts.values()] == [203621, 51362, 46435]
-    assert [sum(tag[0] in "BS" for row in rows for tag in row["tags"]) for rows in parts.values()] == [23499, 5942, 5648]
-    assert [sum(tag[0] in "ES" for row in rows for tag in row["tags"]) for rows in parts.values()] == [23499, 5942, 5648]
+    assert [sum(tag[0] in "BS" for row in rows for tag in row["tags"]) for rows in parts.values()] == [
+        23499,
+        5942,
+        5648,
+    ]
+    assert [sum(tag[0] in "ES" for row in rows for tag in row["tags"]) for rows in parts.values()] == [
+        23499,
+        5942,
+        5648,
+    ]
     for id in ("conll2003_pos", "conll2003_chunk"):
         rows = list(task(id).local(data_folder, "test"))
         assert [row["text"] for row in rows] == [row["text"] for row in parts["test"]]
@@ -71,7 +86,11 @@ def test_snli(read):
     """Only pairs with a gold label; the partial training set's classes."""
     parts = read("snli")
     assert sizes(parts) == {"train": 23530, "dev": 9842, "test": 9824}
-    assert Counter(row["label"] for row in parts["train"]) == {"contradiction": 7947, "entailment": 7847, "neutral": 7736}
+    assert Counter(row["label"] for row in parts["train"]) == {
+        "contradiction": 7947,
+        "entailment": 7847,
+        "neutral": 7736,
+    }
 
 
 def test_squad1(read):

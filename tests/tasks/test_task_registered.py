@@ -11,7 +11,19 @@ from harness.metrics import METRICS
 from harness.task import REQUIRED, DataError
 
 IDS = (
-    *("sst2", "sst5", "ag_news", "conll2003_ner", "conll2003_pos", "conll2003_chunk", "snli", "squad1", "squad2", "wikiqa", "babi"),
+    *(
+        "sst2",
+        "sst5",
+        "ag_news",
+        "conll2003_ner",
+        "conll2003_pos",
+        "conll2003_chunk",
+        "snli",
+        "squad1",
+        "squad2",
+        "wikiqa",
+        "babi",
+    ),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
 )
 

@@ -1,4 +1,5 @@
-"""Spoken digits and AN4 from small archives of real WAV files, and from parquet files with the hub's features."""
+"""Spoken digits and AN4 from small archives of real WAV files, and from parquet files with the
+hub's features."""
 
 from __future__ import annotations
 
@@ -13,22 +14,31 @@ SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 @pytest.fixture
 def fsdd(write_zip, wav):
     """Digits 0 and 7 by six speakers, recordings 0, 4, 5, 9, 10 and 49."""
-    names = [f"{digit}_{speaker}_{index}.wav" for digit in (0, 7) for speaker in SPEAKERS for index in (0, 4, 5, 9, 10, 49)]
+    names = [
+        f"{digit}_{speaker}_{index}.wav" for digit in (0, 7) for speaker in SPEAKERS for index in (0, 4, 5, 9, 10, 49)
+    ]
     return write_zip("speech/fsdd.zip", {f"recordings/{name}": wav for name in names})
 
 
 def test_the_official_split_goes_by_recording(fsdd, tmp_path, task, wav):
-    """0-4 are test, 5-9 dev, 10-49 train; all speakers are in each; the audio is the file's bytes."""
+    """0-4 are test, 5-9 dev, 10-49 train; all speakers are in each; the audio is the file's
+    bytes."""
     for split, indexes in {"test": {"0", "4"}, "dev": {"5", "9"}, "train": {"10", "49"}}.items():
         rows = task("fsdd").load(split, "local", tmp_path).to_list()
         assert {row["id"].rpartition("_")[2] for row in rows} == indexes
-        assert {row["speaker"] for row in rows} == set(SPEAKERS) and {row["transcript"] for row in rows} == {"zero", "seven"}
+        assert {row["speaker"] for row in rows} == set(SPEAKERS) and {row["transcript"] for row in rows} == {
+            "zero",
+            "seven",
+        }
         assert all(row["audio"] == {"bytes": wav, "path": f"{row['id']}.wav"} for row in rows)
 
 
 def test_unseen_speakers_are_in_one_split_only(fsdd, tmp_path, task):
     """What is tested must be a voice that was never heard."""
-    found = {split: {row["speaker"] for row in task("fsdd_unseen").load(split, "local", tmp_path)} for split in ("train", "dev", "test")}
+    found = {
+        split: {row["speaker"] for row in task("fsdd_unseen").load(split, "local", tmp_path)}
+        for split in ("train", "dev", "test")
+    }
     assert found == {"train": {"george", "jackson", "lucas"}, "dev": {"nicolas"}, "test": {"theo", "yweweler"}}
     assert len(task("fsdd_unseen").load("test", "local", tmp_path)) == 24
 
@@ -57,7 +67,8 @@ def test_an_archive_of_another_kind_is_refused(members, complaint, write_zip, tm
 
 
 def test_fsdd_from_the_hub(task, from_parquet, wav):
-    """The audio stays undecoded bytes (no audio library is needed), and the digit is checked against the label."""
+    """The audio stays undecoded bytes (no audio library is needed), and the digit is checked
+    against the label."""
     names = [f"7_{speaker}_{index}.wav" for speaker in SPEAKERS for index in (1, 6, 20)]
     columns = {"audio": [{"bytes": wav, "path": name} for name in names], "label": [7] * len(names)}
     for label in (Value("int64"), ClassLabel(names=list("0123456789"))):
@@ -72,12 +83,18 @@ def test_fsdd_from_the_hub(task, from_parquet, wav):
     rows = from_parquet(task("fsdd_class_unseen"), "dev", columns, {"audio": Audio(), "label": Value("int64")})
     assert [(row["id"], row["label"]) for row in rows] == [(f"7_nicolas_{i}", "seven") for i in (1, 6, 20)]
     with pytest.raises(DataError, match=r"recording 7_george_1 has the label '3'"):
-        from_parquet(task("fsdd"), "dev", columns | {"label": [3] * len(names)}, {"audio": Audio(), "label": Value("int64")})
+        from_parquet(
+            task("fsdd"), "dev", columns | {"label": [3] * len(names)}, {"audio": Audio(), "label": Value("int64")}
+        )
 
 
 def an4(wav: bytes, speakers: int = 20, **replaced: str) -> dict[str, bytes | str]:
     """An archive of the official layout: two utterances a training speaker, one test utterance."""
-    train = [(f"an4_clstk/f{i:03}/{kind}{i}-f{i:03}-b", f"{kind}{i}-f{i:03}-b") for i in range(speakers) for kind in ("an", "cen")]
+    train = [
+        (f"an4_clstk/f{i:03}/{kind}{i}-f{i:03}-b", f"{kind}{i}-f{i:03}-b")
+        for i in range(speakers)
+        for kind in ("an", "cen")
+    ]
     members: dict[str, bytes | str] = {f"an4/wav/{path}.wav": wav for path, _ in train}
     members["an4/etc/an4_train.fileids"] = "\n".join(path for path, _ in train)
     members["an4/etc/an4_train.transcription"] = "".join(f"<s> GO {'A B'} </s> ({name})\n" for _, name in train)
@@ -92,7 +109,12 @@ def test_an4_transcripts_lose_their_marks(write_zip, tmp_path, task, wav):
     write_zip("speech/an4.zip", an4(wav))
     test = task("an4").load("test", "local", tmp_path).to_list()
     assert test == [
-        {"id": "an9-mjwl-b", "transcript": "rubout g m six", "speaker": "mjwl", "audio": {"bytes": wav, "path": "an9-mjwl-b.wav"}}
+        {
+            "id": "an9-mjwl-b",
+            "transcript": "rubout g m six",
+            "speaker": "mjwl",
+            "audio": {"bytes": wav, "path": "an9-mjwl-b.wav"},
+        }
     ]
     assert set(task("an4").load("train", "local", tmp_path)["transcript"]) == {"go a b"}
 
@@ -113,7 +135,9 @@ def test_an4_holds_out_whole_speakers(write_zip, tmp_path, task, wav):
         ("\n", r"no transcript for an9-mjwl-b"),
     ],
 )
-def test_transcripts_that_do_not_fit_their_recordings_are_refused(transcription, complaint, write_zip, tmp_path, task, wav):
+def test_transcripts_that_do_not_fit_their_recordings_are_refused(
+    transcription, complaint, write_zip, tmp_path, task, wav
+):
     """A shifted transcript file would train on the wrong words."""
     write_zip("speech/an4.zip", an4(wav) | {"an4/etc/an4_test.transcription": transcription})
     with pytest.raises(DataError, match=complaint):
@@ -121,10 +145,15 @@ def test_transcripts_that_do_not_fit_their_recordings_are_refused(transcription,
 
 
 def test_an4_from_the_hub(task, from_parquet, wav):
-    """The speaker comes from the recording's name; dev speakers are those of the local tier's rule."""
+    """The speaker comes from the recording's name; dev speakers are those of the local tier's
+    rule."""
     names = [f"an{i}-f{i:03}-b" for i in range(20)]
     features = {"audio_filepath": Audio(), "duration": Value("float64"), "text": Value("string")}
-    columns = {"audio_filepath": [{"bytes": wav, "path": f"{name}.wav"} for name in names], "duration": [1.0] * 20, "text": ["GO SIX"] * 20}
+    columns = {
+        "audio_filepath": [{"bytes": wav, "path": f"{name}.wav"} for name in names],
+        "duration": [1.0] * 20,
+        "text": ["GO SIX"] * 20,
+    }
     train, dev = (from_parquet(task("an4"), split, columns, features) for split in ("train", "dev"))
     assert (len(train), len(dev)) == (18, 2)
     assert train[0]["transcript"] == "go six" and train[0]["audio"]["bytes"] == wav and train[0]["speaker"] == "f000"

@@ -14,11 +14,19 @@ Article = tuple[str, list[tuple[str, list[dict[str, Any]]]]]
 
 
 def question(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
-    return {"id": id, "question": f"what {id}?", "answers": [{"text": t, "answer_start": s} for t, s in answers], **more}
+    return {
+        "id": id,
+        "question": f"what {id}?",
+        "answers": [{"text": t, "answer_start": s} for t, s in answers],
+        **more,
+    }
 
 
 def squad(*articles: Article) -> str:
-    data = [{"title": title, "paragraphs": [{"context": c, "qas": q} for c, q in paragraphs]} for title, paragraphs in articles]
+    data = [
+        {"title": title, "paragraphs": [{"context": c, "qas": q} for c, q in paragraphs]}
+        for title, paragraphs in articles
+    ]
     return json.dumps({"version": "1.1", "data": data})
 
 
@@ -27,7 +35,12 @@ def test_a_question_keeps_all_its_answers(write, tmp_path, task):
     write("squad/dev-v1.1.json.gz", squad(("A", [("The cat sat.", [question("q1", ("cat", 4), ("The cat", 0))])])))
     rows = task("squad1").load("test", "local", tmp_path).to_list()
     assert rows == [
-        {"id": "q1", "passage": "The cat sat.", "question": "what q1?", "answers": {"text": ["cat", "The cat"], "start": [4, 0]}}
+        {
+            "id": "q1",
+            "passage": "The cat sat.",
+            "question": "what q1?",
+            "answers": {"text": ["cat", "The cat"], "start": [4, 0]},
+        }
     ]
 
 
@@ -49,9 +62,12 @@ def test_an_answer_that_is_not_in_its_passage_is_refused(bad, complaint, write, 
 
 
 def test_both_partial_files_train_and_no_paragraph_is_in_train_and_dev(write, tmp_path, task):
-    """A question in both files counts once; a paragraph in raw, tokenised and lower-cased form stays on one side."""
+    """A question in both files counts once; a paragraph in raw, tokenised and lower-cased form
+    stays on one side."""
     raw = [(f"Cat {i} sat, here.", [question(f"raw{i}", ("Cat", 0))]) for i in range(40)]
-    tokenised = [(f"cat {i} sat , here .", [question(f"tok{i}", ("cat", 0), also_in_raw=i % 2 == 0)]) for i in range(40)]
+    tokenised = [
+        (f"cat {i} sat , here .", [question(f"tok{i}", ("cat", 0), also_in_raw=i % 2 == 0)]) for i in range(40)
+    ]
     write("squad/train_partial_raw.json", squad(("r", raw)))
     write("squad/train_partial_tokenised.json", squad(("t", tokenised)))
     train, dev = (task("squad1").load(split, "local", tmp_path).to_list() for split in ("train", "dev"))
@@ -62,19 +78,25 @@ def test_both_partial_files_train_and_no_paragraph_is_in_train_and_dev(write, tm
 
 def test_the_whole_training_file_is_taken_when_it_is_there(write, tmp_path, task):
     """A user with the official files must not train on the partial ones."""
-    write("squad/train-v1.1.json", squad(("A", [(f"Cat {i} sat.", [question(f"q{i}", ("Cat", 0))]) for i in range(20)])))
+    write(
+        "squad/train-v1.1.json", squad(("A", [(f"Cat {i} sat.", [question(f"q{i}", ("Cat", 0))]) for i in range(20)]))
+    )
     train, dev = (task("squad1").load(split, "local", tmp_path) for split in ("train", "dev"))
     assert (len(train), len(dev)) == (18, 2)
 
 
 def articles(count: int) -> list[Article]:
     """Articles of one paragraph with a question that has an answer and one that has none."""
-    pairs = [[question(f"a{i}", ("Cat", 0), is_impossible=False), question(f"n{i}", is_impossible=True)] for i in range(count)]
+    pairs = [
+        [question(f"a{i}", ("Cat", 0), is_impossible=False), question(f"n{i}", is_impossible=True)]
+        for i in range(count)
+    ]
     return [(f"title {i}", [("Cat sat.", pair)]) for i, pair in enumerate(pairs)]
 
 
 def test_squad2_divides_the_half_by_article(write, tmp_path, task):
-    """Of 16 articles 4 are test, 2 dev, 10 train, whatever their order in the file; each keeps its unanswerable questions."""
+    """Of 16 articles 4 are test, 2 dev, 10 train, whatever their order in the file; each keeps its
+    unanswerable questions."""
     found = articles(16)
     write("squad/dev-v2.0_half.json", squad(*found))
     parts = {split: task("squad2").load(split, "local", tmp_path).to_list() for split in ("train", "dev", "test")}
@@ -109,7 +131,13 @@ FEATURES = {
 def hub_columns(answers: list[dict[str, list[Any]]]) -> dict[str, list[Any]]:
     n = len(answers)
     ids = [f"q{i}" for i in range(n)]
-    return {"id": ids, "title": ["T"] * n, "context": [f"Cat {i} sat." for i in range(n)], "question": ["?"] * n, "answers": answers}
+    return {
+        "id": ids,
+        "title": ["T"] * n,
+        "context": [f"Cat {i} sat." for i in range(n)],
+        "question": ["?"] * n,
+        "answers": answers,
+    }
 
 
 def test_squad_from_the_hub(task, from_parquet):

@@ -1,4 +1,5 @@
-"""The three CoNLL-2003 tasks from a hand-made column file and from a parquet file with the hub's features."""
+"""The three CoNLL-2003 tasks from a hand-made column file and from a parquet file with the hub's
+features."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_each_task_takes_its_own_column(id, write, tmp_path, task):
 
 
 @pytest.mark.parametrize(
-    ("id", "old", "new"), [("conll2003_ner", "I-MISC", "S-MISC"), ("conll2003_pos", "VBZ", "VERB"), ("conll2003_chunk", "I-VP", "I-XP")]
+    ("id", "old", "new"),
+    [("conll2003_ner", "I-MISC", "S-MISC"), ("conll2003_pos", "VBZ", "VERB"), ("conll2003_chunk", "I-VP", "I-XP")],
 )
 def test_an_unknown_tag_is_refused(id, old, new, write, tmp_path, task):
     """A file already turned into BIOES, or of another tag set, would be misread silently."""
@@ -58,7 +60,9 @@ def test_the_hub_copy_gives_the_same_rows(id, task, from_parquet):
     column = f"{id.partition('_')[2]}_tags"
     features = {"id": Value("string"), "tokens": List(Value("string")), column: List(ClassLabel(names=names))}
     columns = {"id": ["0", "1"], "tokens": [["EU", "rejects", "German", "call"], ["Peter", "Blackburn", "Mary"]]}
-    rows = from_parquet(task(id), "train", columns | {column: [[names.index(tag) for tag in tags] for tags in iob2]}, features)
+    rows = from_parquet(
+        task(id), "train", columns | {column: [[names.index(tag) for tag in tags] for tags in iob2]}, features
+    )
     assert [row["tags"] for row in rows] == EXPECTED[id] and rows[0]["text"] == columns["tokens"][0]
 
 

@@ -1,4 +1,5 @@
-"""SST, AG News, SNLI and WikiQA from hand-made files in the official formats, and from parquet files with the hub's features."""
+"""SST, AG News, SNLI and WikiQA from hand-made files in the official formats, and from parquet
+files with the hub's features."""
 
 from __future__ import annotations
 
@@ -31,11 +32,19 @@ SST_FEATURES = {"text": Value("string"), "label": Value("int64"), "label_text": 
 
 
 def test_sst_from_the_hub(task, from_parquet):
-    """The hub's copy names its numbers in a column of their own; neutral sentences are dropped for two classes."""
-    columns = {"text": ["bad film", "a film", "good"], "label": [0, 2, 3], "label_text": ["very negative", "neutral", "positive"]}
+    """The hub's copy names its numbers in a column of their own; neutral sentences are dropped for
+    two classes."""
+    columns = {
+        "text": ["bad film", "a film", "good"],
+        "label": [0, 2, 3],
+        "label_text": ["very negative", "neutral", "positive"],
+    }
     rows = from_parquet(task("sst5"), "test", columns, SST_FEATURES)
     assert rows[0] == {"id": "test-1", "text": ["bad", "film"], "label": "very negative"}
-    assert [row["label"] for row in from_parquet(task("sst2"), "test", columns, SST_FEATURES)] == ["negative", "positive"]
+    assert [row["label"] for row in from_parquet(task("sst2"), "test", columns, SST_FEATURES)] == [
+        "negative",
+        "positive",
+    ]
 
 
 def test_sst_from_the_hub_with_other_labels_is_refused(task, from_parquet):
@@ -58,7 +67,8 @@ def test_ag_news_joins_title_and_description(write, tmp_path, task):
 
 
 def test_ag_news_reads_both_partial_files_unless_the_whole_one_is_there(write, tmp_path, task):
-    """The shared folder has the partial files; a user with the official train.csv must get all of it."""
+    """The shared folder has the partial files; a user with the official train.csv must get all of
+    it."""
     write("ag_news/train_partial.csv.gz", ag_rows(30))
     write("ag_news/train_partial_joined.csv.gz", ag_rows(10, title="J"))
     parts = {split: task("ag_news").load(split, "local", tmp_path).to_list() for split in ("train", "dev")}
@@ -76,7 +86,8 @@ def test_ag_news_with_an_unknown_class_is_refused(write, tmp_path, task):
 
 
 def test_ag_news_from_the_hub(task, from_parquet):
-    """The hub has no dev split: it comes out of train by the same rule, so train and dev are disjoint there too."""
+    """The hub has no dev split: it comes out of train by the same rule, so train and dev are
+    disjoint there too."""
     features = {"text": Value("string"), "label": ClassLabel(names=["World", "Sports", "Business", "Sci/Tech"])}
     columns = {"text": [f"item {i}" for i in range(40)], "label": [i % 4 for i in range(40)]}
     train = from_parquet(task("ag_news"), "train", columns, features)
@@ -87,10 +98,13 @@ def test_ag_news_from_the_hub(task, from_parquet):
 
 
 def test_hub_classes_with_other_names_are_refused(task, from_parquet):
-    """A copy of the data set with other class names is a different data set; without names nothing can be checked."""
+    """A copy of the data set with other class names is a different data set; without names nothing
+    can be checked."""
     for feature in (ClassLabel(names=["world", "sports", "business", "tech"]), Value("int64")):
         with pytest.raises(DataError, match=r"fancyzhx/ag_news at eb185aad: column label has the classes .*Sci/Tech"):
-            from_parquet(task("ag_news"), "test", {"text": ["a"], "label": [0]}, {"text": Value("string"), "label": feature})
+            from_parquet(
+                task("ag_news"), "test", {"text": ["a"], "label": [0]}, {"text": Value("string"), "label": feature}
+            )
 
 
 def test_a_hub_data_set_without_a_column_is_refused(task, from_parquet):
@@ -101,7 +115,15 @@ def test_a_hub_data_set_without_a_column_is_refused(task, from_parquet):
 
 
 def snli_line(label: str) -> str:
-    return json.dumps({"gold_label": label, "sentence1": "A man runs.", "sentence2": "He moves.", "pairID": "1", "annotator_labels": []})
+    return json.dumps(
+        {
+            "gold_label": label,
+            "sentence1": "A man runs.",
+            "sentence2": "He moves.",
+            "pairID": "1",
+            "annotator_labels": [],
+        }
+    )
 
 
 def test_snli_leaves_out_pairs_without_a_gold_label(write, tmp_path, task):
@@ -109,7 +131,8 @@ def test_snli_leaves_out_pairs_without_a_gold_label(write, tmp_path, task):
     write("snli/snli_1.0_dev.jsonl", "\n".join(map(snli_line, ["neutral", "-", "entailment"])))
     rows = task("snli").load("dev", "local", tmp_path).to_list()
     assert rows == [
-        {"id": f"dev-{n}", "first": "A man runs.", "second": "He moves.", "label": la} for n, la in ((1, "neutral"), (3, "entailment"))
+        {"id": f"dev-{n}", "first": "A man runs.", "second": "He moves.", "label": la}
+        for n, la in ((1, "neutral"), (3, "entailment"))
     ]
 
 
@@ -125,7 +148,11 @@ def test_snli_trains_on_the_partial_file_unless_the_whole_one_is_there(write, tm
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
-    [(snli_line("maybe"), "gold label 'maybe'"), ('{"gold_label": "neutral"}', "KeyError"), ("neutral\ta\tb", "JSONDecodeError")],
+    [
+        (snli_line("maybe"), "gold label 'maybe'"),
+        ('{"gold_label": "neutral"}', "KeyError"),
+        ("neutral\ta\tb", "JSONDecodeError"),
+    ],
 )
 def test_a_broken_snli_line_is_refused(line, complaint, write, tmp_path, task):
     """Other releases (MultiNLI's text files) must not be read as SNLI."""
@@ -150,12 +177,14 @@ def test_snli_from_the_hub(task, from_parquet):
 
 
 WIKIQA = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n" + "".join(
-    f'{q}\twho {q} ?\tD1\tT\tD1-{s}\tHe "said {s} .\t{label}\n' for q, s, label in [("Q1", 0, 0), ("Q1", 1, 1), ("Q2", 0, 0)]
+    f'{q}\twho {q} ?\tD1\tT\tD1-{s}\tHe "said {s} .\t{label}\n'
+    for q, s, label in [("Q1", 0, 0), ("Q1", 1, 1), ("Q2", 0, 0)]
 )
 
 
 def test_wikiqa_trains_on_answered_questions_only_and_keeps_all_test_rows(write, tmp_path, task):
-    """A question without a right answer teaches no ranking; the metrics decide what to leave out of dev and test."""
+    """A question without a right answer teaches no ranking; the metrics decide what to leave out of
+    dev and test."""
     for split in ("train", "test"):
         write(f"wikiqa/WikiQA-{split}.tsv", WIKIQA)
     assert [row["id"] for row in task("wikiqa").load("train", "local", tmp_path)] == ["Q1-D1-0", "Q1-D1-1"]
@@ -172,10 +201,16 @@ def test_a_wikiqa_label_that_is_no_number_is_refused(write, tmp_path, task):
 
 
 def test_wikiqa_from_the_hub(task, from_parquet):
-    """The hub's copy has no sentence ids, so rows are numbered within their question and stay unique."""
+    """The hub's copy has no sentence ids, so rows are numbered within their question and stay
+    unique."""
     names = ("question_id", "question", "document_title", "answer")
     features = {name: Value("string") for name in names} | {"label": ClassLabel(names=["0", "1"])}
-    columns = {"question_id": ["Q1", "Q1", "Q2"], "question": ["who", "who", "how"], "document_title": ["T"] * 3, "answer": ["a", "b", "c"]}
+    columns = {
+        "question_id": ["Q1", "Q1", "Q2"],
+        "question": ["who", "who", "how"],
+        "document_title": ["T"] * 3,
+        "answer": ["a", "b", "c"],
+    }
     rows = from_parquet(task("wikiqa"), "test", columns | {"label": [0, 1, 0]}, features)
     assert rows[1] == {"id": "Q1-1", "first": "who", "second": "b", "label": "1", "group": "Q1"} and len(rows) == 3
     assert len(from_parquet(task("wikiqa"), "train", columns | {"label": [0, 1, 0]}, features)) == 2

@@ -32,9 +32,12 @@ def looped(view: Bag, text: str) -> list[int]:
     return rows
 
 
-@pytest.mark.parametrize(("word", "value"), [("", 0xCBF29CE484222325), ("a", 0xAF63DC4C8601EC8C), ("foobar", 0x85944171F73967E8)])
+@pytest.mark.parametrize(
+    ("word", "value"), [("", 0xCBF29CE484222325), ("a", 0xAF63DC4C8601EC8C), ("foobar", 0x85944171F73967E8)]
+)
 def test_the_hash_is_fnv1a_of_its_published_test_vectors(word, value):
-    """Python's own hash differs between processes: a saved model would read other rows after a restart."""
+    """Python's own hash differs between processes: a saved model would read other rows after a
+    restart."""
     assert fnv1a(word) == value
 
 
@@ -97,7 +100,10 @@ def test_impossible_settings_are_refused(options):
 def test_bag_state_survives_json():
     view, other = fitted(), Bag(buckets=1000)
     other.restore(json.loads(json.dumps(view.state())))
-    assert np.array_equal(other.encode(TRAIN)["ids"].values, view.encode(TRAIN)["ids"].values) and other.width == view.width
+    assert (
+        np.array_equal(other.encode(TRAIN)["ids"].values, view.encode(TRAIN)["ids"].values)
+        and other.width == view.width
+    )
 
 
 def trigrams(*train: str) -> LetterTrigrams:
@@ -127,10 +133,15 @@ def test_trigrams_are_counted_and_new_ones_dropped():
 def test_order_of_words_is_irrelevant_to_trigrams():
     view = trigrams("one two three")
     columns = view.encode(["one two three", "three one two"])
-    assert columns["ids"][0].tolist() == columns["ids"][1].tolist() and columns["weights"][0].tolist() == columns["weights"][1].tolist()
+    assert (
+        columns["ids"][0].tolist() == columns["ids"][1].tolist()
+        and columns["weights"][0].tolist() == columns["weights"][1].tolist()
+    )
 
 
 def test_trigram_state_survives_json():
     view, other = trigrams("some words"), LetterTrigrams()
     other.restore(json.loads(json.dumps(view.state())))
-    assert other.width == view.width and np.array_equal(other.encode(["word"])["ids"].values, view.encode(["word"])["ids"].values)
+    assert other.width == view.width and np.array_equal(
+        other.encode(["word"])["ids"].values, view.encode(["word"])["ids"].values
+    )

@@ -40,4 +40,7 @@ def test_a_story_without_facts_has_one_unknown_word():
 def test_a_view_restored_from_its_state_reads_alike():
     view, other = fitted(), Facts(min_count=1)
     other.restore(view.state())
-    assert other.encode([STORY])["ids"].values.tolist() == view.encode([STORY])["ids"].values.tolist() and other.width == view.width
+    assert (
+        other.encode([STORY])["ids"].values.tolist() == view.encode([STORY])["ids"].values.tolist()
+        and other.width == view.width
+    )

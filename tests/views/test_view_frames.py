@@ -33,7 +33,8 @@ def mel(frequency: float) -> float:
 @pytest.mark.parametrize("frequency", [300, 1000, 1700, 3000])
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 def test_a_tone_peaks_in_its_mel_band(frequency, rate):
-    """Band k is centred on (k + 1) / 41 of the mel scale up to 4 kHz, whatever rate the file has."""
+    """Band k is centred on (k + 1) / 41 of the mel scale up to 4 kHz, whatever rate the file
+    has."""
     features = Frames(energy=False).features(wav(tone(frequency, rate=rate), rate))
     assert abs(features.mean(axis=0).argmax() - (mel(frequency) / mel(4000) * 41 - 1)) <= 0.75
 
@@ -53,7 +54,9 @@ def test_one_frame_is_the_textbook_calculation():
     fourier = np.exp(-2j * np.pi * np.outer(np.arange(129), np.arange(200)) / 256) @ windowed
     power = np.abs(fourier) ** 2 / 256
     edges = [700 * (10 ** (m / 2595) - 1) for m in np.linspace(0, mel(4000), 12)]
-    bands = [sum(p * np.interp(k * 8000 / 256, edges[i : i + 3], [0, 1, 0]) for k, p in enumerate(power)) for i in range(10)]
+    bands = [
+        sum(p * np.interp(k * 8000 / 256, edges[i : i + 3], [0, 1, 0]) for k, p in enumerate(power)) for i in range(10)
+    ]
     assert np.allclose(Frames(mels=10).features(audio)[0], np.log([*bands, power.sum()]), atol=1e-3)
 
 

@@ -17,7 +17,9 @@ NESTED = st.lists(st.lists(st.lists(st.integers(1, 99), max_size=4), max_size=4)
 def test_nested_rows_are_padded_as_loops_would(texts, data):
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=5))
     units = Ragged.of([u for group in text for u in group] for text in texts)
-    padded, mask, groups = pad_nested(units, Ragged.of([len(group) for group in text] for text in texts), np.array(rows))
+    padded, mask, groups = pad_nested(
+        units, Ragged.of([len(group) for group in text] for text in texts), np.array(rows)
+    )
     most = max(1, max(len(texts[i]) for i in rows))
     largest = max(1, max((len(group) for i in rows for group in texts[i]), default=0))
     filled = [texts[i] + [[]] * (most - len(texts[i])) for i in rows]

@@ -62,7 +62,10 @@ def test_batch_is_padded_as_loops_would():
     texts = ["A dog sat. It ran.", "Cat", ""]
     batch = view.collate(view.encode(texts), np.array([2, 0]))
     ids = view.vocabulary.ids
-    assert batch.ids.tolist() == [[[UNKNOWN, 0, 0, 0], [0, 0, 0, 0]], [ids(["a", "dog", "sat", "."]), [*ids(["it", "ran", "."]), 0]]]
+    assert batch.ids.tolist() == [
+        [[UNKNOWN, 0, 0, 0], [0, 0, 0, 0]],
+        [ids(["a", "dog", "sat", "."]), [*ids(["it", "ran", "."]), 0]],
+    ]
     assert batch.mask.tolist() == (batch.ids > 0).tolist()
     assert batch.sentence_mask.tolist() == [[True, False], [True, True]]
     assert view.lengths(view.encode(texts)).tolist() == [7, 1, 1]

@@ -1,4 +1,5 @@
-"""Word pieces: one sequence for one or two texts, with positions that still point at the words and characters of the text."""
+"""Word pieces: one sequence for one or two texts, with positions that still point at the words and
+characters of the text."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_vocabulary_is_learnt_from_the_training_texts():
 
 
 def test_training_again_gives_the_same_tokenizer():
-    """The trainer numbers pieces by a hash table with a random seed: they would change their rows from run to run."""
+    """The trainer numbers pieces by a hash table with a random seed: they would change their rows
+    from run to run."""
     assert all(fitted().state() == VIEW.state() for _ in range(3))
 
 
@@ -69,7 +71,11 @@ def cut_longer(a: list[int], b: list[int], room: int) -> tuple[list[int], list[i
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=5), st.integers(5, 24), st.booleans())
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=5),
+    st.integers(5, 24),
+    st.booleans(),
+)
 def test_pairs_are_joined_and_cut_as_a_loop_would(sizes, max_length, longer):
     view = Subwords(size=45, max_length=max_length)
     view.restore(VIEW.state())
@@ -85,7 +91,9 @@ def test_pairs_are_joined_and_cut_as_a_loop_would(sizes, max_length, longer):
             b = b[: max_length - 3 - len(a)]
         length = len(a) + len(b) + 3
         assert batch.ids[at].tolist() == [CLS, *a, SEP, *b, SEP] + [PAD] * (batch.ids.shape[1] - length)
-        assert batch.segments[at].tolist() == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * (batch.ids.shape[1] - length)
+        assert batch.segments[at].tolist() == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * (
+            batch.ids.shape[1] - length
+        )
         assert batch.lengths[at] == length == batch.mask[at].sum() <= max_length
         assert batch.firsts[at][batch.word_mask[at]].tolist() == list(range(len(a) + 2, len(a) + 2 + len(b)))
 
@@ -99,7 +107,8 @@ def test_tokenised_texts_keep_the_first_piece_of_each_word():
     firsts = pieces(VIEW, batch.ids[0][batch.firsts[0]])
     assert [first[0] for first in firsts] == ["b", "t", "[", "c", "["] and firsts[2] == firsts[4] == "[UNK]"
     between = [
-        "".join(pieces(VIEW, batch.ids[0, a:b])).replace("##", "") for a, b in zip(batch.firsts[0], batch.firsts[0][1:], strict=False)
+        "".join(pieces(VIEW, batch.ids[0, a:b])).replace("##", "")
+        for a, b in zip(batch.firsts[0], batch.firsts[0][1:], strict=False)
     ]
     assert between == ["bandanas", "the", "[UNK]", "cat's"]
     assert batch.firsts[1].tolist() == [1, 0, 0, 0, 0]
@@ -160,7 +169,9 @@ def test_more_texts_than_are_tokenised_at_once_keep_their_order(monkeypatch):
 def test_state_survives_json():
     other = Subwords(size=45)
     other.restore(json.loads(json.dumps(VIEW.state())))
-    assert other.width == VIEW.width and np.array_equal(other.encode(TRAIN)["ids"].values, VIEW.encode(TRAIN)["ids"].values)
+    assert other.width == VIEW.width and np.array_equal(
+        other.encode(TRAIN)["ids"].values, VIEW.encode(TRAIN)["ids"].values
+    )
 
 
 def test_a_pretrained_tokenizer_is_read_from_its_folder(tmp_path):

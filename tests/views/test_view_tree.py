@@ -46,9 +46,14 @@ def by_levels(view: Trees, texts: list[str], rows: list[int]) -> list[str]:
         written[node] = ["", "?", *view.vocabulary.words][id]
     open_nodes = batch.leaf_nodes.tolist()
     for parents, left, right, staying in (tuple(field.tolist() for field in level) for level in batch.levels):
-        level = {p: f"[{written[open_nodes[a]]} {written[open_nodes[b]]}]" for p, a, b in zip(parents, left, right, strict=True)}
+        level = {
+            p: f"[{written[open_nodes[a]]} {written[open_nodes[b]]}]"
+            for p, a, b in zip(parents, left, right, strict=True)
+        }
         assert not level.keys() & written.keys()
-        assert sorted(left + right + staying) == list(range(len(open_nodes))), "a node that is open is taken up once or stays"
+        assert sorted(left + right + staying) == list(range(len(open_nodes))), (
+            "a node that is open is taken up once or stays"
+        )
         written |= level
         open_nodes = parents + [open_nodes[place] for place in staying]
     assert sorted(open_nodes) == batch.roots.tolist()
@@ -96,7 +101,11 @@ def test_only_the_ascii_space_separates():
 def test_trees_of_one_leaf_need_no_level():
     view = fitted("(4 good)")
     batch = view.collate(view.encode(["(0 unseen)", "(4 good)"]), np.arange(2))
-    assert batch.levels == () and batch.ids.tolist() == [UNKNOWN, 2] and batch.roots.tolist() == batch.leaf_nodes.tolist() == [0, 1]
+    assert (
+        batch.levels == ()
+        and batch.ids.tolist() == [UNKNOWN, 2]
+        and batch.roots.tolist() == batch.leaf_nodes.tolist() == [0, 1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +133,12 @@ def test_case_is_a_setting_and_state_survives_json():
     assert other.width == view.width == 9
 
 
-SST = Path(os.environ.get("ARCHBENCH_DATA", Path(__file__).parents[3] / "shared" / "data")) / "sst" / "trees" / "dev.txt.gz"
+SST = (
+    Path(os.environ.get("ARCHBENCH_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    / "sst"
+    / "trees"
+    / "dev.txt.gz"
+)
 
 
 @pytest.mark.skipif(not SST.is_file(), reason="needs the SST trees")

@@ -36,7 +36,8 @@ def looped(view: WordTrigrams, text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [3, 0], [4, 4, 1], [1]])
 def test_every_word_has_its_own_trigrams_in_the_order_of_the_chosen_texts(rows):
-    """A bag shifted by one word would give each window its neighbour's letters. "banana" has "ana" twice."""
+    """A bag shifted by one word would give each window its neighbour's letters. "banana" has "ana"
+    twice."""
     view = fitted()
     batch = view.collate(view.encode(TEXTS), np.array(rows))
     expected = [looped(view, TEXTS[row]) for row in rows]
@@ -47,7 +48,8 @@ def test_every_word_has_its_own_trigrams_in_the_order_of_the_chosen_texts(rows):
 
 
 def test_a_word_without_known_trigrams_keeps_its_place_and_an_empty_text_has_one_word():
-    """Otherwise its neighbours would come to stand side by side, or a maximum would run over no window."""
+    """Otherwise its neighbours would come to stand side by side, or a maximum would run over no
+    window."""
     view = fitted()
     assert bags(view, read(view, "a qqq a")) == [["#a#"], [], ["#a#"]]
     assert bags(view, read(view, "", "")) == [[], []] and read(view, "", "").mask.tolist() == [[True], [True]]

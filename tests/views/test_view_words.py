@@ -47,7 +47,10 @@ def test_batch_is_padded_as_a_loop_would():
     columns = view.encode([*TRAIN, "the unseen cat"])
     batch = view.collate(columns, np.array([2, 0]))
     the, sat = view.vocabulary.ids(["the", "sat"])
-    assert batch.ids.tolist() == [[the, UNKNOWN, UNKNOWN] + [PAD] * 5, [the, UNKNOWN, sat, UNKNOWN, the, UNKNOWN, sat, UNKNOWN]]
+    assert batch.ids.tolist() == [
+        [the, UNKNOWN, UNKNOWN] + [PAD] * 5,
+        [the, UNKNOWN, sat, UNKNOWN, the, UNKNOWN, sat, UNKNOWN],
+    ]
     assert batch.lengths.tolist() == [3, 8] == batch.mask.sum(1).tolist()
     assert view.lengths(columns).tolist() == [8, 2, 3]
 
@@ -111,5 +114,8 @@ def test_a_view_that_reads_other_words_encodes_the_words_that_it_reads():
     view.fit(["Cats sat .", "a dog"])
     columns = view.encode(["CAT sats, dogs", "!"])
     assert view.read("CAT sats, dogs") == ["cat", "sat", "dog"]
-    assert [columns["ids"][0].tolist(), columns["ids"][1].tolist()] == [view.vocabulary.ids(["cat", "sat", "dog"]), [UNKNOWN]]
+    assert [columns["ids"][0].tolist(), columns["ids"][1].tolist()] == [
+        view.vocabulary.ids(["cat", "sat", "dog"]),
+        [UNKNOWN],
+    ]
     assert UNKNOWN not in columns["ids"][0]

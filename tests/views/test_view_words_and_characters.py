@@ -1,4 +1,5 @@
-"""Words with their spelling: a tagger reads case and suffixes here that the lower-cased words have lost."""
+"""Words with their spelling: a tagger reads case and suffixes here that the lower-cased words have
+lost."""
 
 from __future__ import annotations
 
