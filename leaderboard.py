@@ -20,20 +20,27 @@ from pathlib import Path
 import jinja2
 
 import harness.leaderboard
-from harness.leaderboard import bundles
-from harness.leaderboard.architecture import architecture_pages
+from harness.leaderboard import javascript
 from harness.leaderboard.board import Board, LeaderboardError, read, task_file
-from harness.leaderboard.compare import compare_page
-from harness.leaderboard.export import results, to_csv, to_json
-from harness.leaderboard.front import agreement_table, best_table, coverage_table, facts, gaps_table, run_table
-from harness.leaderboard.gaps import gap_table
-from harness.leaderboard.latex import latex
-from harness.leaderboard.page import Page
-from harness.leaderboard.plots import task_plots
-from harness.leaderboard.story import rank_in_background, story_page
-from harness.leaderboard.survey import survey_tables
-from harness.leaderboard.table import Table, markdown
-from harness.leaderboard.task import task_tables
+from harness.leaderboard.pages.architecture_page import architecture_pages
+from harness.leaderboard.pages.compare_page import compare_page
+from harness.leaderboard.pages.front_page import (
+    agreement_table,
+    best_table,
+    coverage_table,
+    facts,
+    gaps_table,
+    run_table,
+)
+from harness.leaderboard.pages.page import Page
+from harness.leaderboard.pages.plots import task_plots
+from harness.leaderboard.pages.task_page import task_tables
+from harness.leaderboard.pages.timeline import rank_in_background, story_page
+from harness.leaderboard.tables.export import results, to_csv, to_json
+from harness.leaderboard.tables.latex import latex
+from harness.leaderboard.tables.reported import gap_table
+from harness.leaderboard.tables.survey import survey_tables
+from harness.leaderboard.tables.table import Table, markdown
 from harness.records import UNSTABLE_ABOVE, Record
 
 FOLDER = Path(harness.leaderboard.__file__).parent
@@ -90,7 +97,7 @@ def write(board: Board, out: Path) -> Path:
         ]
     pages.append(front_page(board))  # the last one: it shows what the others noticed
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -122,8 +129,8 @@ def write(board: Board, out: Path) -> Path:
         "tables.tex": latex("Leaderboard", LEGEND, every),
         "tables.csv": to_csv(found),
         "leaderboard.json": to_json(board, LEGEND, found),
-        "plotly.min.js": bundles.plotly(),
-        "datatables.js": bundles.datatables(),
+        "plotly.min.js": javascript.plotly(),
+        "datatables.js": javascript.datatables(),
     }
     files |= {path.name: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "static").iterdir())}
     for name, content in files.items():

@@ -16,16 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness import grid, registry
-from harness.corpus import Batch, Corpus, Split
-from harness.heads import ADAPTERS
+from harness import registry
+from harness.data.corpus import Batch, Corpus, Split
 from harness.kinds import Estimator, Regime
-from harness.measure import flops_per_example
 from harness.metrics import better, score
-from harness.model import Model, build, predict
+from harness.problems.heads import ADAPTERS
 from harness.registry import Entry
-from harness.sparse import LazyAdam, clip_gradients
+from harness.running import grid
 from harness.task import Row
+from harness.training.cost import flops_per_example
+from harness.training.lazy_updates import LazyAdam, clip_gradients
+from harness.training.model import Model, build, predict
 from harness.views.base import View, words_of
 
 VECTOR_DIMS = 24
@@ -381,7 +382,7 @@ class _Case:
         raise Broken(f"{main} on dev is at best {best:.3f} after {LEARNING_EPOCHS} epochs; the floor is {limit:.3f}")
 
     def _epochs(self) -> list[list[np.ndarray]]:
-        from harness.batching import length_buckets
+        from harness.data.batches import length_buckets
 
         split = self.corpus.train
         groups = split.groups if getattr(self.cls, "whole_groups", False) else None

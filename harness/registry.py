@@ -9,7 +9,6 @@ Loading imports the one file that holds the wanted name.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import hashlib
 import importlib
@@ -22,6 +21,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from harness.errors import RegistryError, UnknownName, did_you_mean
 
 Sort = Literal["architectures", "tasks"]
 KINDS = (
@@ -42,15 +43,6 @@ KINDS = (
     "tokens",
 )
 TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
-
-
-class RegistryError(Exception):
-    """A plugin that cannot be listed or loaded: the message names the file and what would be
-    right."""
-
-
-class UnknownName(RegistryError):
-    """A name nobody registered; the message offers near ones and names plugin files that failed."""
 
 
 @dataclass(frozen=True)
@@ -348,10 +340,7 @@ def entry(sort: Sort, id: str) -> Entry:
 
 
 def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
-    near = difflib.get_close_matches(id, known, n=3, cutoff=0.5)
-    message = f"no {sort[:-1]} is called {id!r}" + (
-        f"; did you mean {' or '.join(near)}?" if near else f"; see `archbench list {sort}`"
-    )
+    message = f"no {sort[:-1]} is called {id!r}" + "; " + did_you_mean(id, known, f"see `archbench list {sort}`")
     for file, error in broken(sort).items():
         message += f"\n  {file} could not be read: {error}"
     return message

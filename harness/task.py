@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from harness.errors import DataError
 from harness.registry import Entry
 
 if TYPE_CHECKING:
@@ -43,11 +44,6 @@ REQUIRED = {
     "answer": ("facts", "question", "answer", "skill"),
     "transcribe": ("audio", "transcript"),
 }
-
-
-class DataError(Exception):
-    """A data file that is missing or not as its format says: the message names the file, the line
-    and what was expected."""
 
 
 @dataclass(frozen=True)

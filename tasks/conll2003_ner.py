@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.errors import DataError
 from harness.registry import register_task
-from harness.task import DataError, Hub, Row, Split, Task
+from harness.task import Hub, Row, Split, Task
 from tasks.mini import tagging
 from tasks.readers import hub
 from tasks.readers.conll import bioes, sentences

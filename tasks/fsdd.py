@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.errors import DataError
 from harness.registry import register_task
-from harness.task import DataError, Hub, Row, Split, Task
+from harness.task import Hub, Row, Split, Task
 from tasks.mini import speech
 from tasks.readers import hub
 from tasks.readers.speech import DIGITS, Archive, Digit, digit, digits

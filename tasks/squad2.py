@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import DataError
 from harness.registry import register_task
-from harness.task import DataError, Hub, Row, Split, Task
+from harness.task import Hub, Row, Split, Task
 from tasks.mini import reading
 from tasks.readers.lines import find, present
 from tasks.readers.squad import questions

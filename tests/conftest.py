@@ -11,8 +11,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 
-from harness.grid import Settings
 from harness.records import Cell
+from harness.running.grid import Settings
 
 
 @pytest.fixture

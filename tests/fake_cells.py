@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from harness.grid import Settings
 from harness.records import Cell, Record, Store
+from harness.running.grid import Settings
 
 SLEEPER = "import time; time.sleep(60)"
 

@@ -14,7 +14,7 @@ import pytest
 import harness.leaderboard
 from harness import registry
 from harness.leaderboard.board import Board, Published, sections_of
-from harness.leaderboard.page import Page
+from harness.leaderboard.pages.page import Page
 from harness.records import Store
 
 
@@ -71,7 +71,7 @@ def board_of(
 def html_of(page: Page) -> str:
     """A page as ``leaderboard.py`` writes it, without navigation."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(harness.leaderboard.__file__).parent),
+        loader=jinja2.FileSystemLoader(Path(harness.leaderboard.__file__).parent / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

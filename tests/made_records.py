@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.outcomes import Outcomes
 from harness.records import Cell, Record, Store
+from harness.records.outcomes import Outcomes
 
 
 def record(

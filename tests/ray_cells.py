@@ -10,14 +10,14 @@ import time
 import fake_cells
 import psutil
 
-from harness.engines import local
-from harness.grid import Settings
 from harness.records import Cell, Record, Store
+from harness.running.engines import local
+from harness.running.grid import Settings
 
 
 def light() -> None:
     """Have a Ray worker's local engine preload nothing heavy: these cells need no torch."""
-    local.PRELOAD = ["harness.engines.local"]
+    local.PRELOAD = ["harness.running.engines.local"]
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:

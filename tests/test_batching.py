@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.batching import Batches, Ragged, length_buckets, mask_of
+from harness.data.batches import Batches, length_buckets
+from harness.ragged import Ragged, mask_of
 
 ROWS = st.lists(st.lists(st.integers(1, 99), max_size=7), min_size=1, max_size=9)
 

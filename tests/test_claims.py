@@ -12,8 +12,8 @@ import time
 import psutil
 import pytest
 
-from harness import claims as module
-from harness.claims import Claims
+from harness.running import leases as module
+from harness.running.leases import Claims
 
 
 def write(claims: Claims, cell, **fields) -> None:

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from fake_plugins import PLUGIN
 
-from harness import cli, machine, registry, scaffold
-from harness.engines import local
-from harness.grid import UsageError
+from harness import cli, registry
+from harness.cli import scaffold
+from harness.errors import UsageError
 from harness.records import Store
+from harness.running import neighbours
+from harness.running.engines import local
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,7 +30,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin file, cells that end as their architecture's name says, and a working directory of
     the test's own."""
     monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(local, "PRELOAD", ["harness.engines.local"])
+    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="fake_cells:run_cell"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
@@ -165,14 +167,14 @@ def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, mon
     """What was asked for must hold from the first cell to the last, or be refused: nobody can see
     it from the figures."""
     monkeypatch.setattr(
-        machine, "NAME", f"test-{uuid.uuid4().hex[:8]}"
+        neighbours, "NAME", f"test-{uuid.uuid4().hex[:8]}"
     )  # apart from the runs of the tests beside this one
     seen, workers = [], []
     original = local.run
 
     def watched(cells, settings, **options):
         workers.append(options["workers"])
-        with pytest.raises(UsageError, match="measures speeds alone"), machine.run_of_cells(alone=False):
+        with pytest.raises(UsageError, match="measures speeds alone"), neighbours.run_of_cells(alone=False):
             seen.append("another run began")
         return original(cells, settings, **options)
 
@@ -180,7 +182,7 @@ def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, mon
     cells = ("-a", "toy_text,toy_seq", "-t", "toy_topic", "--speed-alone")
     code, _, err = run(*cells)
     assert (code, workers, seen, "finished cells keep" in err) == (0, [1], [], False)
-    with machine.run_of_cells(alone=False):
+    with neighbours.run_of_cells(alone=False):
         code, _, err = run("-a", "toy_text", "-t", "toy_topic", "--seeds", "1", "--speed-alone")
     assert (code, "--speed-alone: there are 1 other archbench run(s) on this machine" in err) == (2, True)
     store = Store("results")
@@ -413,7 +415,7 @@ def test_doctor_names_what_is_wrong(command, tmp_path):
 def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
     """The files were corrected since: the old score must not be taken for a result of the new ones,
     nor be lost."""
-    from harness.freshness import DataFolder
+    from harness.running.changed_data import DataFolder
 
     grid = ("-a", "toy_text", "-t", "toy_topic", "--tier", "local", "--data-dir", str(tmp_path))
     monkeypatch.setattr(DataFolder, "differing", lambda self, record: [])

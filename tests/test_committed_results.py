@@ -9,7 +9,7 @@ import pytest
 
 import leaderboard
 from harness.leaderboard.board import Board, read
-from harness.leaderboard.gaps import gap_table
+from harness.leaderboard.tables.reported import gap_table
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 from toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 
-from harness import corpus, registry
-from harness.batching import Ragged
-from harness.corpus import limit
-from harness.task import DataError
-from harness.training import Training, fit
+from harness import registry
+from harness.data import corpus
+from harness.data.corpus import limit
+from harness.errors import DataError
+from harness.ragged import Ragged
+from harness.training.fit import Training, fit
 from harness.views.words import UNKNOWN, Words
 
 SETTINGS = dict(

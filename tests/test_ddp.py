@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import ranks
-from harness.batching import Batches
 from harness.cli import app
-from harness.grid import UsageError
+from harness.data.batches import Batches
+from harness.errors import UsageError
 from harness.records import Store
+from harness.running import devices
 
 TESTS = Path(__file__).parent
 
@@ -70,9 +70,9 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np, torch
 from pathlib import Path
 from toy_corpus import sentences, toy_corpus, toy_model, toy_task
-from harness.batching import Batches
-from harness.protocols import SMOKE
-from harness.training import Training, fit
+from harness.data.batches import Batches
+from harness.training.protocols import SMOKE
+from harness.training.fit import Training, fit
 
 class Watched(Training):
     def on_train_start(self):
@@ -232,8 +232,8 @@ def test_further_processes_get_the_cell_and_settings_that_the_first_one_has(make
         data_dir=file, vectors=file, plugins=(file, file), timeout=0.5, memory_limit_mib=100, strategy="ddp"
     )
     cell = make_cell(hyperparameters={"training": {"learning_rates": [0.1]}}, devices=2)
-    assert ranks.from_json(ranks.to_json(cell, settings)) == (cell, settings)
-    assert ranks.from_json(ranks.to_json(cell, make_settings())) == (cell, make_settings())
+    assert devices.from_json(devices.to_json(cell, settings)) == (cell, settings)
+    assert devices.from_json(devices.to_json(cell, make_settings())) == (cell, make_settings())
 
 
 @pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn", "deepspeed"])

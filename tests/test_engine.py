@@ -15,8 +15,8 @@ from multiprocessing.context import ForkServerProcess
 import psutil
 import pytest
 
-from harness.engines import local
 from harness.records import Store
+from harness.running.engines import local
 
 FAKE = "fake_cells:run_cell"
 
@@ -25,7 +25,7 @@ FAKE = "fake_cells:run_cell"
 def light_server(monkeypatch):
     """These cells need no torch; what is really preloaded is looked at in a process of its own
     below."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.engines.local"])
+    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
 
 
 def one(cell, settings):
@@ -243,8 +243,8 @@ REAL = """
 import json, sys
 sys.path.insert(0, "tests")
 from pathlib import Path
-from harness.engines import local
-from harness.grid import Settings
+from harness.running.engines import local
+from harness.running.grid import Settings
 from harness.records import Cell
 results = Path(sys.argv[1])
 settings = Settings(results, None, (), 1, None, None, results / "work")
@@ -274,10 +274,10 @@ TWO_RUNS = """
 import json, sys
 sys.path.insert(0, "tests")
 from pathlib import Path
-from harness.engines import local
-from harness.grid import Settings
+from harness.running.engines import local
+from harness.running.grid import Settings
 from harness.records import Cell
-local.PRELOAD, results = ["harness.engines.local"], Path(sys.argv[1])
+local.PRELOAD, results = ["harness.running.engines.local"], Path(sys.argv[1])
 settings = Settings(results, None, (), 1, None, None, results / "work", command=f"run {sys.argv[2]}")
 cells = [Cell("sleeps", 1, "sst2", 1, "mini", "smoke", {"seconds": 0.4}, seed) for seed in range(int(sys.argv[3]))]
 records = local.run(cells, settings, workers=2, function="fake_cells:run_cell")

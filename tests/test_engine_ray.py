@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import ray as engine
-from harness.grid import UsageError
+from harness.errors import UsageError
 from harness.records import Store
+from harness.running.engines import ray as engine
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install -c constraints.txt -e '.[ray]'")
 
@@ -185,7 +185,7 @@ def test_two_cells_at_a_time_on_two_cores():
 def test_an_address_that_does_not_answer_is_named():
     """Ray itself would end the process, after a while and with words about its own parts. A process
     of its own: this one is connected."""
-    code = "from harness.engines import ray; ray.default_workers(1, 1)"
+    code = "from harness.running.engines import ray; ray.default_workers(1, 1)"
     environment = os.environ | {"RAY_ADDRESS": "127.0.0.1:1"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60

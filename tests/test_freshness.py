@@ -10,9 +10,10 @@ import pytest
 from made_records import record
 
 from harness import registry
-from harness.freshness import DataFolder
+from harness.errors import DataError
 from harness.records import Store
-from harness.task import DataError, fingerprint
+from harness.running.changed_data import DataFolder
+from harness.task import fingerprint
 
 PLUGIN = """
 import json

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from fake_plugins import PLUGIN
 
-from harness import grid, registry
-from harness.grid import UsageError
+from harness import registry
+from harness.errors import UsageError
 from harness.records import Record, Store
+from harness.running import grid
 
 
 @pytest.fixture(autouse=True)

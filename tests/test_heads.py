@@ -17,9 +17,18 @@ from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
-from harness.batching import Ragged
-from harness.corpus import Batch
-from harness.heads import (
+from harness.data.corpus import Batch
+from harness.kinds import (
+    Encoder,
+    Generator,
+    PairEncoder,
+    PretrainedEncoder,
+    SequenceEncoder,
+    SpanScores,
+    TextEncoder,
+    pool,
+)
+from harness.problems.heads import (
     SENTIMENTS,
     Classify,
     ClassifyTree,
@@ -37,17 +46,8 @@ from harness.heads import (
     node_classes,
     text_vector,
 )
-from harness.kinds import (
-    Encoder,
-    Generator,
-    PairEncoder,
-    PretrainedEncoder,
-    SequenceEncoder,
-    SpanScores,
-    TextEncoder,
-    pool,
-)
-from harness.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.problems.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.ragged import Ragged
 from harness.views.subwords import SubwordBatch
 from harness.views.words import WordBatch
 

@@ -10,10 +10,10 @@ import pytest
 from made_pages import architecture, board_of, html_of, task
 from made_records import judged, record
 
-from harness.leaderboard.architecture import architecture_pages, docstring, mean_slices, paragraphs
 from harness.leaderboard.board import Published
-from harness.outcomes import Outcomes
+from harness.leaderboard.pages.architecture_page import architecture_pages, docstring, mean_slices, paragraphs
 from harness.records import Store
+from harness.records.outcomes import Outcomes
 
 EVIL = "<img src=x onerror=alert(1)></script>\u2028"
 TASKS = [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")]

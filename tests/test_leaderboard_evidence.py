@@ -6,8 +6,8 @@ import pytest
 from made_records import judged, record
 
 from harness.leaderboard.board import LeaderboardError, read
-from harness.leaderboard.evidence import evidence
-from harness.leaderboard.gaps import gap_table
+from harness.leaderboard.comparison import evidence
+from harness.leaderboard.tables.reported import gap_table
 from harness.records import Store
 
 SECTION = ("local", "equal")

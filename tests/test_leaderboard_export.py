@@ -17,10 +17,10 @@ from made_pages import architecture, register_alone, task
 from made_records import judged, record
 
 import leaderboard
-from harness.leaderboard import bundles
+from harness.leaderboard import javascript
 from harness.leaderboard.board import LeaderboardError
-from harness.leaderboard.latex import escape, latex
-from harness.leaderboard.table import Block, Part, Row, Table
+from harness.leaderboard.tables.latex import escape, latex
+from harness.leaderboard.tables.table import Block, Part, Row, Table
 from harness.records import Record, Store
 
 EVIL = "<img src=x onerror=alert(1)> </script> \\input{|ls} $x$ a_b & 50% #1 ~^ {"
@@ -289,24 +289,24 @@ def test_an_es_module_becomes_a_script_that_sets_one_global():
     table that does not sort."""
     module = "var Gl=1;var $d=Gl+1;export{Gl as one,$d as default,Gl as two};/* licence */\n"
     assert (
-        bundles.as_script(module, "Two")
+        javascript.as_script(module, "Two")
         == '(()=>{"use strict";var Gl=1;var $d=Gl+1;window.Two=$d;;/* licence */\n\n})();\n'
     )
     for other in ("var a=1;", "var a=1;export{a as one};"):
         with pytest.raises(LeaderboardError, match="no default export"):
-            bundles.as_script(other, "Two")
+            javascript.as_script(other, "Two")
 
 
 def test_the_bundles_are_those_of_the_installed_packages():
-    assert "window.DataTable=" in bundles.datatables()
-    assert "export{" not in bundles.datatables()
-    assert "plotly.js v" in bundles.plotly()[:300]
+    assert "window.DataTable=" in javascript.datatables()
+    assert "export{" not in javascript.datatables()
+    assert "plotly.js v" in javascript.plotly()[:300]
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(bundles.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(javascript.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(LeaderboardError, match="the package itables is not installed: pip install itables"):
-        bundles.datatables()
+        javascript.datatables()
 
 
 def test_csv_lines_end_as_the_standard_says(build):

@@ -10,11 +10,11 @@ import pytest
 from made_pages import architecture, board_of, html_of, task
 from made_records import record
 
-from harness.leaderboard import story
 from harness.leaderboard.board import Published
-from harness.leaderboard.story import Point, best_so_far, groups, ranked_scores, story_page
+from harness.leaderboard.pages import timeline
+from harness.leaderboard.pages.timeline import Point, best_so_far, groups, ranked_scores, story_page
+from harness.leaderboard.significance import Ranks
 from harness.records import Store
-from harness.statistics import Ranks
 
 EVIL = "<img src=x onerror=alert(1)></script>\u2028"
 SECTION = ("local", "equal")
@@ -177,7 +177,7 @@ def test_ranks_are_drawn_and_written_with_their_coverage(store, monkeypatch):
         asked.append(set(lower_is_better))
         return Ranks(["dan", "count", "bilstm"], [1.0, 2.0, 3.0], 1.25, 0.01, ["sst2", "fsdd"])
 
-    monkeypatch.setattr(story, "critical_difference", ranks)
+    monkeypatch.setattr(timeline, "critical_difference", ranks)
     (ranking,) = story_page(board(store)).parts["rankings"]
     assert asked == [{"fsdd"}]
     assert "3 of 3 architectures have a score on each of 2 of 2 tasks (SST-2, FSDD)" in ranking.lead[0]

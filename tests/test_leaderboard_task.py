@@ -14,10 +14,10 @@ from made_records import judged, record
 
 import leaderboard
 from harness.leaderboard.board import LeaderboardError, annotated, read, read_published
-from harness.leaderboard.front import agreement_table, best_table, coverage_table, gaps_table
-from harness.leaderboard.plots import Point, front, task_plots
-from harness.leaderboard.table import Table
-from harness.leaderboard.task import ranks, task_tables
+from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, gaps_table
+from harness.leaderboard.pages.plots import Point, front, task_plots
+from harness.leaderboard.pages.task_page import ranks, task_tables
+from harness.leaderboard.tables.table import Table
 from harness.records import Record, Store
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import machine
-from harness.grid import UsageError
-from harness.machine import known_as, others, resident_mib, run_of_cells, watched
+from harness.errors import UsageError
+from harness.running import neighbours
+from harness.running.memory import resident_mib
+from harness.running.neighbours import known_as, others, run_of_cells, watched
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of sockets are Linux's")
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of socket
 @pytest.fixture(autouse=True)
 def name(monkeypatch: pytest.MonkeyPatch) -> str:
     """A name of the test's own: the suite runs beside itself, and beside real runs."""
-    monkeypatch.setattr(machine, "NAME", f"test-{uuid.uuid4().hex[:8]}")
-    return machine.NAME
+    monkeypatch.setattr(neighbours, "NAME", f"test-{uuid.uuid4().hex[:8]}")
+    return neighbours.NAME
 
 
 @contextmanager
@@ -47,8 +48,8 @@ def elsewhere(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 KNOWN = (
-    "import sys\nfrom harness import machine\nmachine.NAME = sys.argv[1]\nheld = machine.known_as(sys.argv[2]);"
-    " held.__enter__()"
+    "import sys\nfrom harness.running import neighbours\nneighbours.NAME = sys.argv[1]\n"
+    "held = neighbours.known_as(sys.argv[2]); held.__enter__()"
 )
 
 
@@ -64,7 +65,7 @@ def test_a_process_is_known_until_it_ends_however(name):
 def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
     """Two that came one after the other were one at a time; they are gone when the cell ends, and
     count all the same."""
-    monkeypatch.setattr(machine, "POLL", 0.02)
+    monkeypatch.setattr(neighbours, "POLL", 0.02)
     with watched() as watch:
         assert watch.beside == 0
         for _ in range(2):
@@ -76,7 +77,7 @@ def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
 
 
 def test_where_the_system_does_not_tell_nothing_is_claimed(monkeypatch):
-    monkeypatch.setattr(machine, "SOCKETS", Path("/nowhere"))
+    monkeypatch.setattr(neighbours, "SOCKETS", Path("/nowhere"))
     with watched() as watch:
         assert watch.beside is None, "not 0, which says that the cell was alone"
     with run_of_cells(alone=False):
@@ -114,9 +115,9 @@ def test_memory_is_that_of_all_processes_of_a_cell_at_their_peak():
     code = """
 import subprocess, sys, time
 from harness import machine
-machine.POLL = 0.02
+neighbours.POLL = 0.02
 held = "held = b'x' * (150 << 20); print('here', flush=True); input()"
-with machine.watched() as watch:
+with neighbours.watched() as watch:
     alone = watch.peak_rss_mib()
     children = [subprocess.Popen([sys.executable, "-c", held], stdin=-1, stdout=-1, text=True) for _ in range(2)]
     for child in children:
@@ -139,7 +140,7 @@ from harness import machine
 big = b"x" * (300 << 20)
 del big
 if os.fork() == 0:
-    with machine.watched() as watch:
+    with neighbours.watched() as watch:
         before = watch.peak_rss_mib()
         big = b"x" * (120 << 20)
         del big

@@ -12,19 +12,21 @@ import torch
 from torch import nn
 from toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
-from harness import contract, grid, measure, registry
-from harness.corpus import Batch
-from harness.machine import watched
-from harness.measure import WARM_UP_STEPS, StepClock
-from harness.protocols import SMOKE
-from harness.training import Training, fit
+from harness import contract, registry
+from harness.data.corpus import Batch
+from harness.running import grid
+from harness.running.neighbours import watched
+from harness.training import cost
+from harness.training.cost import WARM_UP_STEPS, StepClock
+from harness.training.fit import Training, fit
+from harness.training.protocols import SMOKE
 
 
 @pytest.fixture
 def tick(monkeypatch: pytest.MonkeyPatch):
     """A clock that stands still until it is told how many seconds pass."""
     now = [100.0]
-    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(cost, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def pass_(seconds: float) -> None:
         now[0] += seconds
@@ -137,7 +139,7 @@ def slow(tick):
 
 
 def test_latency_and_throughput_of_an_answer_that_takes_a_known_time(slow):
-    found = measure.inference(slow, np.arange(1, 86), batch_size=10, seconds=10)
+    found = cost.inference(slow, np.arange(1, 86), batch_size=10, seconds=10)
     assert found["latency_ms_p50"] == pytest.approx(4.0)
     assert found["latency_ms_p95"] == pytest.approx(4.0)
     assert found["inference_examples_per_second"] == pytest.approx(85 / (8 * 0.013 + 0.008))
@@ -148,7 +150,7 @@ def test_latency_and_throughput_of_an_answer_that_takes_a_known_time(slow):
 def test_latency_is_a_median_and_a_tail(tick):
     """One slow answer in ten moves the tail and not the median."""
     calls = iter(range(10**6))
-    found = measure.inference(
+    found = cost.inference(
         lambda rows: tick(0.1 if next(calls) % 10 == 5 else 0.001), np.ones(100), batch_size=100, seconds=100
     )
     assert (found["latency_ms_p50"], found["latency_ms_p95"]) == (pytest.approx(1.0), pytest.approx(100.0))
@@ -209,9 +211,7 @@ def test_an_answer_of_known_latency_is_measured_to_five_percent():
     corpus = toy_corpus()
     model = toy_model(corpus)
     model.encoder = sleeping = Sleeps(model.encoder, 0.04)
-    found = measure.inference(
-        measure.answering(model, corpus.dev, "cpu"), corpus.dev.lengths, batch_size=8, seconds=0.5
-    )
+    found = cost.inference(cost.answering(model, corpus.dev, "cpu"), corpus.dev.lengths, batch_size=8, seconds=0.5)
     singles, batches = 1000 * np.array(sleeping.slept[1:-2]), sleeping.slept[-2:]
     assert found["latency_ms_p50"] == pytest.approx(np.percentile(singles, 50), rel=0.05)
     assert found["inference_examples_per_second"] == pytest.approx(16 / sum(batches), rel=0.05)
@@ -219,18 +219,18 @@ def test_an_answer_of_known_latency_is_measured_to_five_percent():
 
 def test_measuring_stops_after_its_time(slow):
     """A slow model must not be asked a thousand times."""
-    measure.inference(slow, np.ones(1000), batch_size=7, seconds=0.102)
+    cost.inference(slow, np.ones(1000), batch_size=7, seconds=0.102)
     assert slow.asked.count(1) == 1 + 26 and sum(size > 1 for size in slow.asked) == 11
 
 
 def test_a_split_of_one_row_can_be_measured(slow):
-    assert measure.inference(slow, np.ones(1), batch_size=8)["inference_examples_per_second"] == pytest.approx(250)
+    assert cost.inference(slow, np.ones(1), batch_size=8)["inference_examples_per_second"] == pytest.approx(250)
 
 
 def test_a_model_answers_as_it_is_timed():
     corpus = toy_corpus()
     model = toy_model(corpus).train()
-    assert len(measure.answering(model, corpus.dev, "cpu")(np.arange(3))) == 3
+    assert len(cost.answering(model, corpus.dev, "cpu")(np.arange(3))) == 3
     assert not model.training, "dropout is no part of an answer"
 
 
@@ -242,17 +242,17 @@ def test_shared_parameters_count_once():
     model = nn.ModuleDict(
         {"table": nn.Embedding(10, 4), "output": nn.Linear(4, 10, bias=False), "bag": nn.EmbeddingBag(5, 2)}
     )
-    assert measure.parameters(model) == {"total": 40 + 40 + 10, "embedding": 50}
+    assert cost.parameters(model) == {"total": 40 + 40 + 10, "embedding": 50}
     model["output"].weight = model["table"].weight
     model["again"] = model["table"]
-    assert measure.parameters(model) == {"total": 40 + 10, "embedding": 50}
+    assert cost.parameters(model) == {"total": 40 + 10, "embedding": 50}
 
 
 def test_a_models_table_is_its_embedding():
     corpus = toy_corpus()
     model = toy_model(corpus, dims=8)
     size = corpus.view.width * 8
-    assert measure.parameters(model) == {"total": size + 8 * 2 + 2, "embedding": size}
+    assert cost.parameters(model) == {"total": size + 8 * 2 + 2, "embedding": size}
 
 
 class Inner(nn.Module):
@@ -271,14 +271,14 @@ def batch(*shape: int) -> Batch:
 
 
 def test_operations_of_a_linear_layer_are_two_per_weight():
-    assert measure.flops_per_example(Inner(nn.Linear(7, 3)), batch(5, 7)) == 2 * 7 * 3
+    assert cost.flops_per_example(Inner(nn.Linear(7, 3)), batch(5, 7)) == 2 * 7 * 3
 
 
 def test_operations_of_an_lstm_are_counted():
     """The counter misses the fused layer on the CPU: a zero would make recurrent models look
     free."""
     layer = nn.LSTM(7, 3, batch_first=True)
-    found = measure.flops_per_example(Inner(layer), batch(5, 11, 7))
+    found = cost.flops_per_example(Inner(layer), batch(5, 11, 7))
     assert found == pytest.approx(11 * 2 * 4 * 3 * (7 + 3), rel=0.05)
     assert layer.weight_hh_l0.device.type == "cpu" and layer.training, "the model itself is left as it was"
 
@@ -287,8 +287,7 @@ def test_operations_of_a_whole_model_are_counted():
     corpus = toy_corpus(kind="seq")
     model = toy_model(corpus, "bilstm", hidden=6)
     short, long = (
-        measure.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n)))
-        for n in (4, 5)
+        cost.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n))) for n in (4, 5)
     )
     assert 4 * 2 * 2 * 4 * 6 * (8 + 6) <= short < long
 
@@ -317,7 +316,7 @@ class AsksForValues(nn.Module):
 def test_a_model_that_looks_at_values_is_counted_where_there_are_some(how):
     """A copy without storage has none to look at."""
     model = Inner(nn.Sequential(AsksForValues(how), nn.LSTM(3, 2, batch_first=True)))
-    assert measure.flops_per_example(
+    assert cost.flops_per_example(
         model, Batch({"text": torch.ones(4, 5, 3)}, None, np.arange(4), 0)
     ) == 5 * 2 * 4 * 2 * (3 + 2)
 
@@ -329,8 +328,8 @@ def test_a_model_that_cannot_be_counted_has_no_count_and_still_a_record():
         def forward(self, x):
             raise RuntimeError("out of memory")
 
-    assert measure.flops_per_example(Inner(Breaks()), batch(2, 3)) is None
-    assert measure.flops_per_example(Inner(nn.ReLU()), batch(2, 3)) is None, (
+    assert cost.flops_per_example(Inner(Breaks()), batch(2, 3)) is None
+    assert cost.flops_per_example(Inner(nn.ReLU()), batch(2, 3)) is None, (
         "nothing that is counted is not a cost of nothing"
     )
 
@@ -340,7 +339,7 @@ def test_operations_of_dan_are_those_worked_out_by_hand():
     mean are free."""
     corpus = toy_corpus()
     model = toy_model(corpus, "dan", dims=8, hidden=6, layers=2)
-    assert measure.flops_per_example(model, corpus.train.collate(np.arange(5))) == 2 * (8 * 6 + 6 * 6 + 6 * 2)
+    assert cost.flops_per_example(model, corpus.train.collate(np.arange(5))) == 2 * (8 * 6 + 6 * 6 + 6 * 2)
 
 
 @pytest.mark.parametrize(
@@ -362,8 +361,8 @@ def test_both_ways_of_counting_agree(architecture, task):
     """Layers that are fused on one device would count as nothing there, and the model would look
     cheaper than its like."""
     model, chosen = mini_model(architecture, task)
-    counted = measure._loss if architecture == "attn_seq2seq" else measure._forward
-    on_cpu, without_storage = (measure._operations(model, chosen, device, counted) for device in ("cpu", "meta"))
+    counted = cost._loss if architecture == "attn_seq2seq" else cost._forward
+    on_cpu, without_storage = (cost._operations(model, chosen, device, counted) for device in ("cpu", "meta"))
     assert 0 < on_cpu == without_storage
 
 
@@ -376,7 +375,7 @@ def test_a_generator_counts_what_it_does_in_training(architecture):
     model, chosen = mini_model(architecture, "an4")
     symbols = chosen.target[0].shape[1] + 1
     output = 2 * symbols * model.encoder.output.weight.numel() if hasattr(model.encoder, "output") else symbols
-    assert measure.flops_per_example(model, chosen) > output
+    assert cost.flops_per_example(model, chosen) > output
 
 
 def mini_model(architecture: str, task: str):
@@ -388,9 +387,9 @@ def mini_model(architecture: str, task: str):
 
 def test_memory_is_that_of_this_process():
     with watched() as watch:
-        before = measure.memory(watch)["peak_rss_mib"]
+        before = cost.memory(watch)["peak_rss_mib"]
         held = np.ones(64 * 2**20, dtype=np.uint8)
-        after = measure.memory(watch)
+        after = cost.memory(watch)
     assert 50 < before < 100_000
     assert after["peak_rss_mib"] >= before and held[0] == 1
     assert after["peak_rss_mib"] >= psutil.Process().memory_info().rss / 2**20 - 1, "in MiB, not in KiB or bytes"

@@ -23,7 +23,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
-from harness.tracking import default_uri, sync, with_driver
+from harness.tracking.mlflow_runs import default_uri, sync, with_driver
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

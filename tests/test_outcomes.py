@@ -8,9 +8,10 @@ import random
 import pytest
 
 from harness import registry
-from harness.analysis import known_words, outcomes
+from harness.errors import RecordError
 from harness.metrics import score
-from harness.records import Cell, Record, RecordError, Store
+from harness.records import Cell, Record, Store
+from harness.scoring.error_analysis import known_words, outcomes
 
 TASKS = [pytest.param(entry, id=id) for id, entry in registry.entries("tasks").items()]
 

@@ -8,9 +8,9 @@ import pytest
 from made_records import record
 from rich.console import Console
 
-from harness.grid import Pending, Planned
-from harness.progress import Display, duration, last_epoch, show
-from harness.schedule import Estimate
+from harness.running.grid import Pending, Planned
+from harness.running.order import Estimate
+from harness.running.progress import Display, duration, last_epoch, show
 
 
 def display(cells, *earlier, workers: int = 1) -> Display:

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness import records
-from harness.records import STATUSES, Cell, Record, RecordError, Store, environment
+from harness.errors import RecordError
+from harness.records import STATUSES, Cell, Record, Store, environment, provenance
+from harness.records import record as schema
 
 NAN = float("nan")
 CELL = Cell(
@@ -105,8 +106,8 @@ def test_neither_the_environment_nor_the_order_of_hyperparameters_is_in_the_key(
     """Otherwise the records of two machines could not be merged, and a rerun would not find its
     record."""
     here = full_record()
-    monkeypatch.setattr(records, "environment", lambda: {"python": "2.7"})
-    monkeypatch.setattr(records, "commit", lambda: ("f" * 40, True))
+    monkeypatch.setattr(schema, "environment", lambda: {"python": "2.7"})
+    monkeypatch.setattr(schema, "commit", lambda: ("f" * 40, True))
     there = full_record(dataclasses.replace(CELL, hyperparameters=dict(reversed(CELL.hyperparameters.items()))))
     assert there.environment != here.environment
     assert there.commit != here.commit
@@ -168,12 +169,12 @@ def test_skeleton_says_where_and_when_it_was_made():
 def test_looking_at_records_imports_neither_torch_nor_mlflow():
     """`archbench list` and the leaderboard must answer at once; torch alone takes seconds."""
     program = """
-import sys, harness.records, harness.tracking, harness.rescore
-harness.records.environment(), harness.records.commit()
+import sys, harness.records, harness.tracking, harness.scoring.rescore
+harness.records.environment(), harness.provenance.commit()
 print({"torch", "mlflow", "datasets", "pandas"} & set(sys.modules))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=records._ROOT
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=provenance._ROOT
     )
     assert done.stdout.strip() == "set()"
 
@@ -375,8 +376,8 @@ def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(
 ):
     """A grid writes into results/: if that made the checkout dirty, every record after the first
     would look irreproducible."""
-    monkeypatch.setattr(records, "_ROOT", tmp_path)
-    commit = records.commit.__wrapped__
+    monkeypatch.setattr(provenance, "_ROOT", tmp_path)
+    commit = provenance.commit.__wrapped__
     assert commit() == ("", False)
     git(tmp_path, "init", "-q")
     (tmp_path / "model.py").write_text("1")
@@ -397,8 +398,8 @@ def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeyp
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "theirs")
     (tmp_path / "site-packages").mkdir()
-    monkeypatch.setattr(records, "_ROOT", tmp_path / "site-packages")
-    assert records.commit.__wrapped__() == ("", False)
+    monkeypatch.setattr(provenance, "_ROOT", tmp_path / "site-packages")
+    assert provenance.commit.__wrapped__() == ("", False)
 
 
 def test_a_record_holds_no_password_of_its_command(make_cell):

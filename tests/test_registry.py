@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.registry import Recipe, RegistryError, UnknownName
+from harness.errors import RegistryError, UnknownName
+from harness.registry import Recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = """

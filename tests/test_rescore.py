@@ -11,7 +11,7 @@ import pytest
 
 from harness import registry
 from harness.records import Cell, Record, Store
-from harness.rescore import rescore
+from harness.scoring.rescore import rescore
 from harness.task import fingerprint
 
 PLUGIN = """

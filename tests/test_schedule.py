@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from made_records import record
 
-from harness.grid import UsageError
-from harness.schedule import Estimate, in_shard, parse_shard
+from harness.errors import UsageError
+from harness.running.order import Estimate, in_shard, parse_shard
 
 
 def took(seconds: float, architecture: str = "dan", **fields):

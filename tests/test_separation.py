@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 import torch
 
-from harness import grid, registry
+from harness import registry
 from harness.contract import floor
-from harness.corpus import Corpus
-from harness.heads import ADAPTERS
+from harness.data.corpus import Corpus
 from harness.metrics import score
-from harness.model import build, predict
-from harness.protocols import EQUAL
+from harness.problems.heads import ADAPTERS
+from harness.running import grid
 from harness.task import Row, Task
-from harness.training import Training, fit
+from harness.training.fit import Training, fit
+from harness.training.model import build, predict
+from harness.training.protocols import EQUAL
 from harness.views.base import words_of
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from toy_corpus import toy_corpus, toy_model
 
-from harness.sparse import LazyAdam, clip_gradients, takes_rows
-from harness.training import Training, fit, optimizer
+from harness.training.fit import Training, fit, optimizer
+from harness.training.lazy_updates import LazyAdam, clip_gradients, takes_rows
 from harness.views.bag import Bag
 
 SETTINGS: dict[str, Any] = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from harness.statistics import (
+from harness.leaderboard.significance import (
     Summary,
     complete,
     critical_difference,
@@ -111,7 +111,7 @@ def test_draws_in_blocks_are_draws_all_the_same(monkeypatch):
     draws, or none."""
     numerators = right_and_wrong([0.6, 0.7], 300)
     whole = intervals(numerators, np.ones_like(numerators)), paired_p(numerators, np.ones_like(numerators))
-    monkeypatch.setattr("harness.statistics.BLOCK", 300 * 7)
+    monkeypatch.setattr("harness.leaderboard.significance.BLOCK", 300 * 7)
     parts = intervals(numerators, np.ones_like(numerators)), paired_p(numerators, np.ones_like(numerators))
     np.testing.assert_allclose(whole[0], parts[0], atol=0.01)
     np.testing.assert_allclose(whole[1], parts[1], atol=0.04)

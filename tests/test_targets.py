@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.batching import Ragged
-from harness.targets import IGNORED, AnswerTarget, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
-from harness.task import DataError
+from harness.errors import DataError
+from harness.problems.targets import IGNORED, AnswerTarget, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.ragged import Ragged
 from harness.views.base import WORD
 from harness.views.words import Words
 

@@ -16,7 +16,7 @@ from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
 from harness.registry import Recipe
-from harness.tracking import Tracker, TrackingError, default_uri, sync
+from harness.tracking.mlflow_runs import Tracker, TrackingError, default_uri, sync
 
 CELL = Cell(
     "dan",

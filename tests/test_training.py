@@ -12,10 +12,10 @@ import pytest
 import torch
 from toy_corpus import toy_corpus, toy_model
 
-from harness import training
-from harness.cli import PRECISIONS
-from harness.corpus import Corpus
-from harness.training import Diverged, Training, fit, learning_rate_factor, optimizer
+from harness.cli.options import PRECISIONS
+from harness.data.corpus import Corpus
+from harness.training import fit as fitting
+from harness.training.fit import Diverged, Training, fit, learning_rate_factor, optimizer
 
 SETTINGS: dict[str, Any] = {
     "optimizer": "adam",
@@ -95,8 +95,8 @@ def scripted(
     monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy"
 ) -> None:
     """Dev scores (and losses) by epoch, whatever the model does."""
-    monkeypatch.setattr(training, "score", lambda *_: {metric: scores[Watched.now]})
-    monkeypatch.setattr(training, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
+    monkeypatch.setattr(fitting, "score", lambda *_: {metric: scores[Watched.now]})
+    monkeypatch.setattr(fitting, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
 
 
 # --- optimisers and schedules ---
@@ -300,7 +300,7 @@ def test_every_precision_trains(corpus, tmp_path, precision, whole):
 def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_path, monkeypatch, whole):
     """Six batches an epoch, in chunks of four and two: a schedule or clock by chunk, or a last
     chunk left out, would show."""
-    monkeypatch.setattr(training, "CHUNK", 4)
+    monkeypatch.setattr(fitting, "CHUNK", 4)
     one = make(corpus)
     go(one, tmp_path)
     assert one.rows == whole.rows and curve(one) == curve(whole)
@@ -330,7 +330,7 @@ def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whol
     Also where the newest checkpoint is older than the best one, as writing one after every epoch
     would have cost too much.
     """
-    monkeypatch.setattr(training, "SAVING_SHARE", share)
+    monkeypatch.setattr(fitting, "SAVING_SHARE", share)
     broken = make(corpus)
     broken.cut = cut
     with pytest.raises(RuntimeError, match="switched off"):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import grid
-from harness.task import DataError
-from harness.vectors import read_vectors
+from harness.data.word_vectors import read_vectors
+from harness.errors import DataError
+from harness.running import grid
 from harness.views.words import Vocabulary
 
 GLOVE = "the 0.1 0.2 0.3\nfilm -1 2e-1 3.5\n, 1 1 1\n"

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness import grid, registry, worker
-from harness.grid import Settings
+from harness import registry
 from harness.metrics import score
 from harness.records import Cell, Record, Store
-from harness.worker import Assembly, run_cell
+from harness.running import grid, worker
+from harness.running.grid import Settings
+from harness.running.worker import Assembly, run_cell
 
 FIELDS = {
     "schema",

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from harness import registry
-from harness.corpus import Corpus
-from harness.heads import ADAPTERS
-from harness.model import Model, build
+from harness.data.corpus import Corpus
+from harness.problems.heads import ADAPTERS
 from harness.registry import Entry
 from harness.task import Row, Split, Task
+from harness.training.model import Model, build
 from harness.views.base import View
 from harness.views.words import Words
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from harness import registry
-from harness.corpus import Batch
+from harness.data.corpus import Batch
 from harness.kinds import Regime
-from harness.model import Model, WordTable
 from harness.registry import Entry, Recipe, register
+from harness.training.model import Model, WordTable
 from harness.views.tree import TreeBatch
 from harness.views.words import PAD
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import TextEncoder, pool
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
 from harness.kinds import TextEncoder
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
+from harness.layers.attention import masked_softmax
 
 
 class AttentivePooling(nn.Module):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from harness.batching import Ragged
+from harness.ragged import Ragged
 from harness.task import Row
 from harness.views.base import plain, words_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import AdditiveAttention
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import PairEncoder, pool
+from harness.layers.attention import AdditiveAttention
 from harness.registry import register
 from harness.views.words import WordBatch
 

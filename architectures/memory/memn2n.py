@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
 from harness.kinds import Answerer
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 from harness.views.facts import FactBatch, Facts
 

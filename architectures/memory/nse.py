@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from architectures.blocks.attention import masked_softmax
 from harness.kinds import SequenceEncoder
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 
 STEPS = 64

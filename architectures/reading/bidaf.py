@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
 from architectures.blocks.characters import CharacterConvolution
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Reader, SpanScores
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from architectures.blocks.attention import AdditiveAttention
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Reader, SpanScores
+from harness.layers.attention import AdditiveAttention
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.attention import masked_softmax
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Generator
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 
 

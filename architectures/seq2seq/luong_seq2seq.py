@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from architectures.blocks.attention import masked_softmax
 from architectures.blocks.recurrent import reverse
 from harness.kinds import Generator
+from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register
 
 

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.attention import AdditiveAttention
 from architectures.blocks.ranking import worst_negative_hinge_loss
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import PairEncoder, pool
+from harness.layers.attention import AdditiveAttention
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 

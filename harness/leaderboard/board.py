@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
+from harness.leaderboard.significance import Summary, summarise
 from harness.records import Record, Store
-from harness.statistics import Summary, summarise
 
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = ("local", "hub", "mini")

@@ -17,13 +17,12 @@ language model   [sum of the tokens' natural log-probabilities, number of tokens
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.registry import UnknownName
+from harness.errors import UnknownName, did_you_mean
 from harness.task import Row
 
 Compute = Callable[[Sequence[Any], Sequence[Row]], dict[str, float]]
@@ -60,11 +59,8 @@ def better(metric: str, a: float, b: float) -> bool:
 
 def _metric(name: str) -> Compute:
     if name not in METRICS:
-        near = difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
-        raise UnknownName(
-            f"no metric is called {name!r}; "
-            + (f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(METRICS)}")
-        )
+        others = did_you_mean(name, METRICS, f"there are {', '.join(METRICS)}")
+        raise UnknownName(f"no metric is called {name!r}; {others}")
     return METRICS[name]
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.batching import Columns
+from harness.ragged import Columns
 
 Text = str | list[str]
 """A raw text, or the list of its words where the corpus comes tokenised."""

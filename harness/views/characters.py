@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import Text, View, plain
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n"

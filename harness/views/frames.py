@@ -15,7 +15,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import View
 
 Audio = dict[str, Any]

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of, pad_nested
 from harness.views.base import Text, View, words_of
-from harness.views.gather import pad_nested
 from harness.views.words import Vocabulary
 
 _END = re.compile(r"([.!?]+)[\"'”’»)\]}]*\s+")

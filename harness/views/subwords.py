@@ -16,7 +16,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.trainers import WordPieceTrainer
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import Text, View, plain
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

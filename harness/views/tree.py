@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged
+from harness.ragged import Columns, Ragged, take
 from harness.views.base import View
-from harness.views.gather import take
 from harness.views.words import Vocabulary
 
 ABSENT = -1

@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of, take
 from harness.views.bag import LetterTrigrams, letter_trigrams
 from harness.views.base import Text, words_of
-from harness.views.gather import take
 
 
 class WordTrigramBatch(NamedTuple):

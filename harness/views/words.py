@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import WORD, Text, View, words_of
 
 PAD, UNKNOWN = 0, 1

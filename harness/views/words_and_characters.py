@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.batching import Columns, Ragged
+from harness.ragged import Columns, Ragged, pad_nested
 from harness.views.base import Text, words_of
-from harness.views.gather import pad_nested
 from harness.views.words import UNKNOWN, Vocabulary, Words
 
 

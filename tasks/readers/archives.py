@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Self
 
-from harness.task import DataError
+from harness.errors import DataError
 
 LARGEST_MEMBER = 1 << 26
 """Bytes that a member may have, unpacked; the largest one of a corpus has 529,204."""

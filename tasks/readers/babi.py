@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.task import DataError, Row
+from harness.errors import DataError
+from harness.task import Row
 from tasks.readers.archives import Archive
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.readers.lines import lines
 
 Token = tuple[int, list[str]]

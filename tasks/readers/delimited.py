@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.readers.lines import lines
 
 

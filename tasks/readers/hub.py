@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from harness.task import DataError, Hub
+from harness.errors import DataError
+from harness.task import Hub
 
 if TYPE_CHECKING:
     import datasets

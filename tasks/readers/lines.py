@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.task import DataError
+from harness.errors import DataError
 
 LONGEST_LINE = 1 << 26
 """Bytes that a line may have; SQuAD's training set is one line of 42 million."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.readers.lines import json_value, lines, text
 
 

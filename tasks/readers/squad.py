@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.task import DataError, Row
+from harness.errors import DataError
+from harness.task import Row
 from tasks.readers.lines import parse_json, text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.readers.lines import lines
 
 # Only brackets and the ASCII space separate: three training leaves hold a no-break space.

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from architectures.adversarial.adversarial import AdversarialTraining, NormalizedTable, direction
 from harness import registry
-from harness.corpus import Batch
+from harness.data.corpus import Batch
 from harness.kinds import TextEncoder
-from harness.model import Model, WordTable, build
-from harness.targets import ClassTarget
+from harness.problems.targets import ClassTarget
+from harness.training.model import Model, WordTable, build
 from harness.views.sentences import Sentences
 from harness.views.tree import TreeBatch, Trees
 from harness.views.words import PAD, Words

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from architectures.pretrained.bert import BERT
-from harness import grid, registry
-from harness.heads import ADAPTERS
-from harness.model import Model, build
-from harness.targets import ClassTarget, RankTarget, SpanTarget, TagTarget, Target
+from harness import registry
+from harness.problems.heads import ADAPTERS
+from harness.problems.targets import ClassTarget, RankTarget, SpanTarget, TagTarget, Target
+from harness.running import grid
+from harness.training.model import Model, build
 from harness.views.subwords import SubwordBatch, Subwords
 
 transformers = pytest.importorskip("transformers")

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from architectures.blocks.recurrent import Recurrent
 from architectures.reading.bidaf import BiDAF, Similarity
 from harness import registry
-from harness.corpus import Corpus
-from harness.heads import ADAPTERS
-from harness.model import Model, build
+from harness.data.corpus import Corpus
+from harness.problems.heads import ADAPTERS
+from harness.training.model import Model, build
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 
 WIDTH, SIZES = 5, {"hidden": 3, "character_size": 4, "filters": 3, "window": 3, "no_answer_hidden": 4}

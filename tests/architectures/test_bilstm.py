@@ -8,7 +8,7 @@ from torch import nn
 
 from architectures.blocks.recurrent import reverse
 from architectures.recurrent.bilstm import BidirectionalLSTM
-from harness.heads import text_vector
+from harness.problems.heads import text_vector
 from harness.views.words import WordBatch
 
 LENGTHS = torch.tensor([7, 3, 1, 5])

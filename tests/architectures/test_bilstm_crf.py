@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from word_batches import random_texts
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
-from harness.corpus import Batch
-from harness.heads import Tag
-from harness.targets import IGNORED, TagTarget
+from harness.data.corpus import Batch
+from harness.problems.heads import Tag
+from harness.problems.targets import IGNORED, TagTarget
 
 LABELS = ["B-X", "I-X", "O"]
 LENGTHS = [4, 2]

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from architectures.speech.bilstm_ctc import BiLSTMCTC
-from harness.heads import TranscribeFrames
-from harness.targets import SymbolTarget
+from harness.problems.heads import TranscribeFrames
+from harness.problems.targets import SymbolTarget
 from harness.views.frames import FrameBatch
 
 BLANK, S, T = 0, 1, 2

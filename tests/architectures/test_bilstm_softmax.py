@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from word_batches import random_texts
 
 from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
-from harness.corpus import Batch
-from harness.heads import Tag
-from harness.targets import IGNORED, TagTarget
+from harness.data.corpus import Batch
+from harness.problems.heads import Tag
+from harness.problems.targets import IGNORED, TagTarget
 
 LENGTHS = [5, 2, 1]
 

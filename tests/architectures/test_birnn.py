@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.recurrent.birnn import BidirectionalRNN
-from harness.heads import text_vector
+from harness.problems.heads import text_vector
 from harness.views.words import WordBatch
 
 LENGTHS = torch.tensor([7, 3, 1, 5])

@@ -9,8 +9,8 @@ from torch import Tensor
 from word_batches import random_texts
 
 from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
-from harness.heads import Tag
-from harness.targets import TagTarget
+from harness.problems.heads import Tag
+from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch
 
 LENGTHS = [5, 2, 1]

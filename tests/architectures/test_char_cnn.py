@@ -10,7 +10,7 @@ from torch import nn
 
 from architectures.convolutional.char_cnn import CharacterCNN, remaining
 from harness import registry
-from harness.grid import hyperparameters
+from harness.running.grid import hyperparameters
 from harness.views.characters import ALPHABET, Characters
 
 SHORT = {"length": 150, "maps": 3, "hidden": 8}

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from architectures.classical.delta_tfidf import DeltaTfIdf, delta_idf
-from harness import grid, registry
+from harness import registry
+from harness.running import grid
 
 TRAIN = [
     {"text": "good good film", "label": "pos"},

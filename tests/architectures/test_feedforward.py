@@ -9,8 +9,8 @@ import torch
 from architectures.feedforward.avg_vectors import AveragedVectors
 from architectures.feedforward.dan import DeepAveragingNetwork
 from architectures.feedforward.fasttext import FastText
-from harness.model import Model, build
-from harness.targets import ClassTarget
+from harness.problems.targets import ClassTarget
+from harness.training.model import Model, build
 from harness.views.bag import Bag
 from harness.views.words import WordBatch
 

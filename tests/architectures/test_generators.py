@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from word_batches import random_vectors
 
-from architectures.blocks.beam import beam_search
 from harness import registry
 from harness.kinds import Generator
+from harness.layers.beam import beam_search
 
 WIDTH, SYMBOLS, START, END, LONGEST = 5, 5, 1, 2, 3
 NEVER = -1

@@ -9,8 +9,8 @@ import torch
 
 from architectures.convolutional.kim_cnn import KimCNN
 from harness import registry
-from harness.model import Model, build
-from harness.targets import ClassTarget
+from harness.problems.targets import ClassTarget
+from harness.training.model import Model, build
 from harness.views.words import WordBatch, Words
 
 WIDTH = 3

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from architectures.blocks.corpus_graph import TextGraph, corpus_graph, normalised
 from architectures.graph.sgc import Propagated, SimplifiedGraphConvolution, logistic_regression
-from harness.batching import Ragged
+from harness.ragged import Ragged
 
 GRAPH = normalised(corpus_graph(Ragged.of([[0, 1, 2], [0, 1], [1, 2, 3], [3, 3]]), 4, 2))
 PLACES = np.array([2, 0, 1])

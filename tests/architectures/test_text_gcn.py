@@ -10,7 +10,7 @@ import torch
 from architectures.blocks.corpus_graph import corpus_graph, normalised
 from architectures.graph import text_gcn
 from architectures.graph.text_gcn import TextGCN, as_tensor
-from harness.batching import Ragged
+from harness.ragged import Ragged
 
 # Words 0 to 3; windows of two words: 01 | 01 | 12, 23 | 3
 TEXTS = Ragged.of([[0, 1], [0, 1], [1, 2, 3], [3]])

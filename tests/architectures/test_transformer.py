@@ -11,7 +11,7 @@ from torch import nn
 
 from architectures.blocks.positions import sinusoids
 from architectures.transformer.transformer import SelfAttention, TransformerEncoder
-from harness.heads import text_vector
+from harness.problems.heads import text_vector
 from harness.views.words import WordBatch
 
 SIZE, HEADS, INNER = 8, 2, 12

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from word_batches import random_texts
 
 from architectures.tagging.transformer_tagger import TransformerTagger
-from harness.heads import Tag
-from harness.targets import TagTarget
+from harness.problems.heads import Tag
+from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch, Words
 
 SIZE, HEADS = 8, 2

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness import grid, protocols, registry
+from harness import registry
 from harness.records import Cell
-from harness.worker import Assembly
+from harness.running import grid
+from harness.running.worker import Assembly
+from harness.training import protocols
 
 RUN = [sys.executable, "-m", "harness.cli", "run"]
 """``archbench run``."""

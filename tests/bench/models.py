@@ -17,8 +17,9 @@ from pathlib import Path
 from cells import RUN
 from targets import keep, kept
 
-from harness import grid, registry
+from harness import registry
 from harness.records import Record, Store
+from harness.running import grid
 from harness.views.base import plain
 from harness.views.subwords import SPECIAL
 

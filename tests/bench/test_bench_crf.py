@@ -14,7 +14,7 @@ import torch
 import torchcrf
 from torch import Tensor
 
-from architectures.blocks.crf import LinearChainCRF
+from harness.layers.crf import LinearChainCRF
 
 
 class Case(NamedTuple):

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 import torch
 
-from architectures.blocks.ctc import BLANK, prefix_beam_search
+from harness.layers.ctc import BLANK, prefix_beam_search
 
 BEAM = 16
 NOTHING = -math.inf

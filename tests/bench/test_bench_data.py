@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from targets import Row
 
-from harness import grid, registry
-from harness.batching import Batches
-from harness.corpus import Corpus
-from harness.heads import ADAPTERS
+from harness import registry
+from harness.data.batches import Batches
+from harness.data.corpus import Corpus
+from harness.problems.heads import ADAPTERS
+from harness.running import grid
 from harness.views.words import Words
 
 BATCH = 64

@@ -23,12 +23,13 @@ from cells import RUN
 from cells import assembly as assembled
 from targets import Row
 
-from harness import grid, registry
+from harness import registry
 from harness.metrics import score
-from harness.model import predict
 from harness.records import Store
-from harness.training import Training, fit
-from harness.worker import Assembly
+from harness.running import grid
+from harness.running.worker import Assembly
+from harness.training.fit import Training, fit
+from harness.training.model import predict
 
 EPOCHS, RATE, BATCH = 5, 0.25, 128
 

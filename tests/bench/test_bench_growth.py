@@ -23,12 +23,12 @@ from cells import RUN
 from cells import assembly as assembled
 from targets import Row
 
-from harness.machine import peak_mib
 from harness.metrics import score
-from harness.model import predict
-from harness.training import fit
+from harness.running.memory import peak_mib
+from harness.running.worker import Assembly
+from harness.training.fit import fit
+from harness.training.model import predict
 from harness.views.words import Words
-from harness.worker import Assembly
 
 SIZES = np.array([7000, 14000, 28000, 56000])
 ROUNDS = 7

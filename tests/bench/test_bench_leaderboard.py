@@ -23,8 +23,8 @@ from made_records import record
 from targets import Row
 
 from harness import registry
-from harness.machine import resident_mib
 from harness.records import Store
+from harness.running.memory import resident_mib
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS, TASKS, SEEDS = 10_000, 10, 11

@@ -21,12 +21,12 @@ from torch.utils.data import DataLoader
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
-from harness.batching import Batches
-from harness.corpus import Corpus
-from harness.model import Model, build
-from harness.protocols import EQUAL
-from harness.targets import TagTarget
-from harness.training import optimizer
+from harness.data.batches import Batches
+from harness.data.corpus import Corpus
+from harness.problems.targets import TagTarget
+from harness.training.fit import optimizer
+from harness.training.model import Model, build
+from harness.training.protocols import EQUAL
 
 SENTENCES = 320
 WIDTH, HIDDEN = EQUAL["vector_dims"], 300

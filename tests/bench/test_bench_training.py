@@ -14,10 +14,9 @@ import pytest
 import torch
 from cells import assembly as assembled
 
-from harness import training
-from harness.batching import Batches
-from harness.training import Training, fit, optimizer
-from harness.worker import Assembly
+from harness.data.batches import Batches
+from harness.running.worker import Assembly
+from harness.training.fit import Training, fit, optimizer
 
 CELLS = {
     "dan": ("sst2", None, 10),
@@ -59,7 +58,7 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
     """Dev is one row (none is not allowed) and not scored, so that both loops do the same work but
     for the harness's own."""
     task = assembly.task.entry
-    monkeypatch.setattr(training, "score", lambda *_: dict.fromkeys(task.metrics, 0.5))
+    monkeypatch.setattr(fit, "score", lambda *_: dict.fromkeys(task.metrics, 0.5))
     numbers = itertools.count()
 
     def prepare() -> tuple[Training]:

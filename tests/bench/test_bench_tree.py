@@ -15,7 +15,7 @@ from torch import Tensor
 
 from architectures.recurrent.tree_lstm import TreeLSTM
 from harness import registry
-from harness.batching import Batches
+from harness.data.batches import Batches
 from harness.views.tree import Tree, TreeBatch, Trees, parse
 
 WIDTH = 100

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.blocks.beam import beam_search, greedy
+from harness.layers.beam import beam_search, greedy
 
 START, END = 0, 1
 

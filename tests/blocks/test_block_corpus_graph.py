@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from architectures.blocks import corpus_graph as block
 from architectures.blocks.corpus_graph import TextGraph, corpus_graph, count_pairs, normalised, positive_pmi, tf_idf
-from harness.batching import Ragged
+from harness.ragged import Ragged
 
 # Words 0 to 3; windows of two words: 01 | 01 | 12, 23 | 3
 TEXTS = Ragged.of([[0, 1], [0, 1], [1, 2, 3], [3]])

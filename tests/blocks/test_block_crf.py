@@ -9,8 +9,8 @@ import torch
 import torchcrf
 from torch import Tensor
 
-from architectures.blocks import crf as crf_module
-from architectures.blocks.crf import LinearChainCRF, transition_constraints
+from harness.layers import crf as crf_module
+from harness.layers.crf import LinearChainCRF, transition_constraints
 
 BIOES = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
 

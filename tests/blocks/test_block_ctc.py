@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.blocks.ctc import best_path, prefix_beam_search
+from harness.layers.ctc import best_path, prefix_beam_search
 
 
 def collapse(path: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ import pytest
 
 import leaderboard
 from harness import registry
-from harness.outcomes import Outcomes
 from harness.records import Cell, Record, Store
+from harness.records.outcomes import Outcomes
 
 EVIL = "<img src=x onerror=alert(1)>"
 UNITS = [f"u{i}" for i in range(120)]

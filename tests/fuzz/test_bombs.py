@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from made_records import record
 
-from harness import vectors
-from harness.records import LARGEST_PART, RecordError, Store
-from harness.task import DataError
+from harness.data import word_vectors
+from harness.errors import DataError, RecordError
+from harness.files import LARGEST_PART
+from harness.records import Store
 from harness.views.words import Vocabulary
 from tasks.readers.archives import LARGEST_MEMBER, Archive
 from tasks.readers.lines import LONGEST_LINE, lines
@@ -58,7 +59,9 @@ def test_a_text_of_gigabytes(tmp_path, line):
 
 def test_vectors_of_gigabytes(tmp_path):
     path = gzip_bomb(tmp_path / "glove.txt.gz", b"9" * 16 * MIB, 128)
-    used = peak(lambda: vectors.read_vectors(path, Vocabulary(["a"], [1])), DataError, r"glove\.txt\.gz:1: more than")
+    used = peak(
+        lambda: word_vectors.read_vectors(path, Vocabulary(["a"], [1])), DataError, r"glove\.txt\.gz:1: more than"
+    )
     assert used < 32 * MIB
 
 

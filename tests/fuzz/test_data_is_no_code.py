@@ -18,10 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 import leaderboard
-from harness import mlflow_ui, registry
+from harness import registry
 from harness.cli import app
-from harness.grid import UsageError
-from harness.scaffold import write
+from harness.cli.scaffold import write
+from harness.errors import UsageError
+from harness.tracking import ui
 
 ROOT = Path(leaderboard.__file__).resolve().parent
 SOURCES = [
@@ -166,9 +167,9 @@ def test_mlflow_is_asked_to_serve_this_machine_alone(tmp_path, monkeypatch):
 
     (tmp_path / "mlflow.db").touch()
     monkeypatch.setattr(subprocess, "Popen", start)
-    monkeypatch.setattr(mlflow_ui.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(ui.signal, "signal", lambda *_: None)
     with pytest.raises(Asked):
-        mlflow_ui.serve(tmp_path, 1)
+        ui.serve(tmp_path, 1)
     assert asked[asked.index("--host") + 1] == "127.0.0.1"
     assert "--serve-artifacts" not in asked
     options = CliRunner().invoke(app, ["ui", "--help"]).output
@@ -180,13 +181,13 @@ def test_mlflow_is_asked_to_serve_this_machine_alone(tmp_path, monkeypatch):
 )
 def test_mlflow_listens_on_this_machine_alone(tmp_path):
     """The sockets of the real server and its children."""
-    from harness.tracking import Tracker, default_uri
+    from harness.tracking.mlflow_runs import Tracker, default_uri
 
     Tracker(default_uri(tmp_path))
     command = [
         sys.executable,
         "-c",
-        f"from harness.mlflow_ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917)",
+        f"from harness.tracking.ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917)",
     ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         timer = threading.Timer(90, server.kill)

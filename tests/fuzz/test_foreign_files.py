@@ -12,9 +12,10 @@ import pytest
 from made_records import judged, record
 
 import leaderboard
-from harness import tracking
-from harness.records import Record, RecordError, Store
-from harness.rescore import rescore
+from harness.errors import RecordError
+from harness.records import Record, Store
+from harness.scoring.rescore import rescore
+from harness.tracking import mlflow_runs
 
 
 def state(folder: Path) -> dict[str, object]:
@@ -85,7 +86,7 @@ def test_the_leaderboard_rescoring_and_mlflow_go_on(store, capsys, recwarn):
     assert rescore(store, None) == []
     assert any("not rescored" in str(warning.message) for warning in recwarn)
     uri = f"sqlite:///{store.folder.parent / 'mlflow.db'}"
-    assert tracking.sync(store, uri) == (2, 0, 0)
+    assert mlflow_runs.sync(store, uri) == (2, 0, 0)
     assert state(store.folder) == before
 
 

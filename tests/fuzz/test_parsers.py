@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from mutations import mutated, wrong_json
 
 from harness import registry
-from harness.task import REQUIRED, DataError, Row
-from harness.vectors import read_vectors
+from harness.data.word_vectors import read_vectors
+from harness.errors import DataError
+from harness.task import REQUIRED, Row
 from harness.views.frames import decode
 from harness.views.words import Vocabulary
 

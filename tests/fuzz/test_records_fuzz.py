@@ -23,11 +23,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mutations import mutated, wrong_json
 
-from harness.claims import Claims
+from harness.errors import RecordError
 from harness.leaderboard.board import LeaderboardError, read_published
-from harness.leaderboard.gaps import read_gaps
-from harness.outcomes import Outcomes
-from harness.records import Cell, Record, RecordError, Store
+from harness.leaderboard.tables.reported import read_gaps
+from harness.records import Cell, Record, Store
+from harness.records.outcomes import Outcomes
+from harness.running.leases import Claims
 
 fuzz = settings(settings.get_profile("fuzz"))
 CELL = Cell("dan", 1, "sst2", 1, "mini", "smoke", {"hidden": 8, "limits": {"max_train": None}}, 0)

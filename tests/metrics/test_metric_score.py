@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from harness.errors import UnknownName
 from harness.metrics import LOWER_IS_BETTER, METRICS, better, score
-from harness.registry import UnknownName
 
 ROWS = {
     "classify": ["x", [{"label": "x"}, {"label": "y"}]],

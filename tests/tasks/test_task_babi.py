@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from datasets import ClassLabel, Sequence, Value
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.babi import SKILLS
 
 STORIES = (

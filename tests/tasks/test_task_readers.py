@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
-from harness.task import DataError
+from harness.errors import DataError
 from tasks.readers.conll import bioes, sentences, spans
 from tasks.readers.delimited import comma_separated, tab_separated
 from tasks.readers.holdout import hold_out

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from harness import registry
+from harness.errors import DataError
 from harness.metrics import METRICS
-from harness.task import REQUIRED, DataError
+from harness.task import REQUIRED
 
 IDS = (
     *(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from datasets import Audio, ClassLabel, Value
 
-from harness.task import DataError
+from harness.errors import DataError
 
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from datasets import List, Value
 
-from harness.task import DataError
+from harness.errors import DataError
 
 Article = tuple[str, list[tuple[str, list[dict[str, Any]]]]]
 

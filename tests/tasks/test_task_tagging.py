@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from datasets import ClassLabel, List, Value
 
-from harness.task import DataError
+from harness.errors import DataError
 
 COLUMNS = """-DOCSTART- -X- O O
 

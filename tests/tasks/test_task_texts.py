@@ -8,7 +8,7 @@ import json
 import pytest
 from datasets import ClassLabel, Value
 
-from harness.task import DataError
+from harness.errors import DataError
 
 TREES = "(3 (2 Good) (2 film))\n(2 (2 A) (2 film))\n(0 (1 Bad) (2 film))\n"
 

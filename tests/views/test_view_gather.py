@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.batching import Ragged
-from harness.views.gather import pad_nested, take
+from harness.ragged import Ragged, pad_nested, take
 
 NESTED = st.lists(st.lists(st.lists(st.integers(1, 99), max_size=4), max_size=4), min_size=1, max_size=6)
 

@@ -1,0 +1,296 @@
+"""A task's data as a model's batches: views and targets fitted on train, every split encoded once
+into flat arrays.
+
+The test split is a method, not an attribute: only the scoring step calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from harness.errors import DataError
+from harness.files import taking_the_place_of
+from harness.problems.targets import Target
+from harness.ragged import Columns, Ragged
+from harness.task import Row, Task, fingerprint
+from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    import datasets
+
+
+class Batch(NamedTuple):
+    """What a model sees: ``inputs`` by field, the ``target``, the row numbers in the split, and how
+    many units (words, ...) they hold."""
+
+    inputs: dict[str, Any]
+    target: Any
+    rows: np.ndarray
+    units: int
+
+
+Fields = dict[str, Callable[[Row], Any]]
+
+
+def fields_of(kind: str, task_type: str, view: View) -> Fields:
+    """How each input field is read from a row."""
+    if task_type in ("match", "rank"):
+        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+    if task_type == "extract" and kind == "generate":
+        return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
+    if task_type == "extract":
+        return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
+    if task_type == "answer" and kind == "answer":
+        return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
+    if task_type == "answer":
+        return {"text": told}
+    return {"text": lambda row: row[view.column]}
+
+
+MOST_FACTS = 50
+"""Facts of a story that are read, the newest (Sukhbaatar et al. 2015)."""
+
+
+def told(row: Row) -> list[str]:
+    """Question and newest facts as one text, for architectures that have no memory."""
+    return [*words_of(row["question"]), "|", *(word for fact in row["facts"][-MOST_FACTS:] for word in words_of(fact))]
+
+
+@dataclass
+class Split:
+    """One encoded split."""
+
+    rows: datasets.Dataset
+    view: View
+    target: Target
+    inputs: dict[str, Columns]
+    targets: Columns
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """Units of each row, all fields together."""
+        return sum(self.view.lengths(columns) for columns in self.inputs.values())
+
+    @functools.cached_property
+    def padded_lengths(self) -> np.ndarray:
+        """What rows of a batch must have in common to need little padding: units (rows,), or (rows,
+        2) of pairs not read as one text."""
+        if self.view.joins or len(self.inputs) == 1:
+            return self.lengths
+        return np.stack([self.view.lengths(columns) for columns in self.inputs.values()], axis=1)
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Question number per row, where rows belong to questions."""
+        return self.targets.get("group")
+
+    def first(self, rows: int) -> Split:
+        """The first rows alone."""
+        rows = min(rows, len(self))
+        inputs = {field: _first(columns, rows) for field, columns in self.inputs.items()}
+        return Split(self.rows.select(range(rows)), self.view, self.target, inputs, _first(self.targets, rows))
+
+    def collate(self, rows: np.ndarray) -> Batch:
+        """The batch of these rows."""
+        if self.view.joins and len(self.inputs) == 2:
+            first, second = self.inputs.values()
+            inputs = {
+                "text": self.view.collate_pair(
+                    first, second, rows, cut="second" if "passage" in self.inputs else "longer"
+                )
+            }
+        else:
+            inputs = {field: self.view.collate(columns, rows) for field, columns in self.inputs.items()}
+        return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
+
+
+def _first(columns: Columns, rows: int) -> Columns:
+    return {
+        n: Ragged(c.values, c.offsets[: rows + 1]) if isinstance(c, Ragged) else c[:rows] for n, c in columns.items()
+    }
+
+
+class Corpus:
+    """All splits of one task as one architecture reads them.
+
+    ``max_train`` keeps that many training rows (whole questions of a ranking task), chosen by a
+    fixed shuffle. ``cache`` is a folder for encoded splits, shared by all architectures that read
+    the same view of the same data.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        tier: str,
+        folder: Path | None,
+        view: View,
+        target: Target,
+        kind: str,
+        max_train: int | None,
+        cache: Path | None,
+    ):
+        self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
+        self.fields = fields_of(kind, task.entry.type, view)
+        rows = limit(task.load("train", tier, folder), max_train)
+        self._check(rows)
+        listed = rows.to_list()  # one row after another out of Arrow takes thirty times as long
+        self.fingerprints = {"train": fingerprint(listed)}
+        target.fit(listed)
+        self._fit(listed)
+        self.train = self._encode("train", rows, listed)
+        self.dev = self._load("dev")
+
+    def test(self) -> Split:
+        """The test split: for the scoring step alone."""
+        return self._load("test")
+
+    def _load(self, split: str) -> Split:
+        rows = self.task.load(split, self.tier, self.folder)
+        self._check(rows)
+        listed = rows.to_list()
+        self.fingerprints[split] = fingerprint(listed)
+        return self._encode(split, rows, listed)
+
+    def _check(self, rows: datasets.Dataset) -> None:
+        if self.task.entry.type == "classify" and self.view.column not in rows.column_names:
+            name = type(self.view).__name__
+            raise DataError(
+                f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads"
+            )
+
+    def _fit(self, rows: Sequence[Row]) -> None:
+        file = self._cached("view.json", self.fingerprints["train"])
+        state = _sound(file, _read_state)
+        if state is not None:
+            self.view.restore(state)
+            return
+        self.view.fit([read(row) for row in rows for read in self.fields.values()])
+        if file is not None:
+            with taking_the_place_of(file) as path:
+                _write_state(path, self.view.state())
+
+    def _encode(self, split: str, rows: datasets.Dataset, listed: list[Row]) -> Split:
+        inputs = {}
+        for field, read in self.fields.items():
+            folder = self._cached(field, self.fingerprints[split])
+            columns = _sound(folder, _restore)
+            if columns is None:
+                columns = self.view.encode([read(row) for row in listed])
+                if folder is not None:
+                    with taking_the_place_of(folder) as path:
+                        _save(path, columns)
+                    columns = _sound(folder, _restore) or columns  # mapped into memory, as every other process has it
+            inputs[field] = columns
+        return Split(rows, self.view, self.target, inputs, self.target.encode(listed, self.view))
+
+    def _cached(self, name: str, data: str) -> Path | None:
+        if self.cache is None:
+            return None
+        identity = [
+            self.view.settings(),
+            _source(type(self.view)),
+            sorted(self.fields),
+            self.fingerprints["train"],
+            data,
+        ]
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        return self.cache / digest / name
+
+
+@functools.cache
+def _source(view: type) -> str:
+    """Digest of the code of a view and its bases: what another version of it encoded is not
+    read."""
+    files = sorted({inspect.getfile(cls) for cls in view.__mro__ if cls.__module__ != "builtins"})
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
+
+
+def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
+    """At most ``most`` rows: a fixed random choice, in the file's order; whole questions where rows
+    belong to questions."""
+    if most is None or most >= len(rows):
+        return rows
+    generator = np.random.default_rng(0)
+    if "group" not in rows.column_names:
+        return rows.select(np.sort(generator.permutation(len(rows))[:most]))
+    groups = np.array(rows["group"])
+    names = generator.permutation(np.unique(groups))
+    sizes = np.cumsum([(groups == name).sum() for name in names])
+    return rows.select(np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))])))
+
+
+def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:
+    """What a cached file holds; None when there is none or it is damaged (it is made again)."""
+    if file is None or not file.exists():
+        return None
+    try:
+        return read(file)
+    except (OSError, EOFError, ValueError, KeyError) as error:
+        print(f"{file} is damaged ({error}): made again")
+        return None
+
+
+def _write_state(path: Path, state: dict[str, Any]) -> None:
+    text = json.dumps(state)
+    path.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    digest, _, text = path.read_text().partition("\n")
+    if hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise ValueError("its digest is another")
+    return json.loads(text)
+
+
+def _save(folder: Path, columns: Columns) -> None:
+    """One file per array, so that processes can map them into memory and share them."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        if isinstance(column, Ragged):
+            arrays[f"{name}.values"], arrays[f"{name}.offsets"] = column.values, column.offsets
+        else:
+            arrays[name] = column
+    folder.mkdir()
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (folder / "checksums.json").write_text(json.dumps({name: _checksum(array) for name, array in arrays.items()}))
+
+
+def _restore(folder: Path) -> Columns:
+    checksums = json.loads((folder / "checksums.json").read_text())
+    # As plain arrays: numpy's class for mapped ones takes 30 microseconds for each index, of which
+    # every batch has several.
+    arrays = {
+        name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in checksums
+    }
+    if wrong := [name for name, array in arrays.items() if _checksum(array) != checksums[name]]:
+        raise ValueError(f"{wrong[0]}.npy has another checksum")
+    return _columns(arrays, arrays.__getitem__)
+
+
+def _checksum(array: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+def _columns(names: Iterable[str], read: Callable[[str], np.ndarray]) -> Columns:
+    columns: Columns = {}
+    for name in names:
+        stem, _, part = name.partition(".")
+        if part == "values":
+            columns[stem] = Ragged(read(name), read(f"{stem}.offsets"))
+        elif not part:
+            columns[stem] = read(name)
+    return columns

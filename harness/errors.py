@@ -1,0 +1,45 @@
+"""Errors whose message is all that a user needs, and the names that a wrong one resembles."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ArchbenchError(Exception):
+    """Base of the errors that a user can cause: the command prints the message and no traceback."""
+
+
+class RegistryError(ArchbenchError):
+    """A plugin that cannot be listed or loaded: the message names the file and what would be
+    right."""
+
+
+class UnknownName(RegistryError):
+    """A name nobody registered; the message offers near ones and names plugin files that failed."""
+
+
+class DataError(ArchbenchError):
+    """A data file that is missing or not as its format says: the message names the file, the line
+    and what was expected."""
+
+
+class RecordError(ArchbenchError):
+    """A record that cannot be read, written or trusted; the message names the file and what is
+    wrong with it."""
+
+
+class UsageError(ArchbenchError):
+    """A command line that cannot be carried out: the message names the option, what was found and
+    what would be right."""
+
+
+def near(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Names that a mistyped one may stand for, the most similar first."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A half sentence that offers the names near a mistyped one; ``otherwise`` where there is none."""
+    names = near(name, known)
+    return f"did you mean {' or '.join(names)}?" if names else otherwise

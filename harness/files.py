@@ -1,0 +1,113 @@
+"""Reading foreign files with limits, and writing files in one step."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+LONGEST_LINE = 1 << 20
+"""Bytes that a line of a file of vectors may have, a word and its values: a gigabyte without a line
+break is no such file."""
+
+LARGEST_RECORD, LARGEST_PART = 1 << 26, 1 << 27
+"""Bytes that a record may have, and its predictions or outcomes unpacked: what is larger, nobody's
+grid has written."""
+
+
+NOT_FINITE = re.compile(
+    rb"NaN|Infinity|\d[eE]\+?\d{3}"
+)  # how JSON text may write a number that is none; 1e999 is infinite too
+
+
+def not_json(value: Any, where: str = "") -> str | None:
+    """Says which field below ``value`` is not a finite number or not JSON at all; None when all are
+    fine."""
+    if isinstance(value, dict):
+        return next(filter(None, (not_json(v, f"{where}.{k}" if where else str(k)) for k, v in value.items())), None)
+    if isinstance(value, list | tuple):
+        return next(filter(None, (not_json(v, f"{where}.{i}") for i, v in enumerate(value))), None)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{where}: {value} is not a finite number"
+    if value is None or isinstance(value, str | int | float):
+        return None
+    return f"{where}: a {type(value).__name__} cannot be written as JSON"
+
+
+def read_limited(path: Path) -> bytes:
+    """Content of a file; ``OSError`` for what cannot be read to its end (a pipe, a device), and for
+    one larger than a record."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, f"{'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
+    if status.st_size > LARGEST_RECORD:
+        raise OSError(
+            errno.EFBIG, f"{status.st_size:,} bytes, more than the {LARGEST_RECORD:,} that such a file may have"
+        )
+    return path.read_bytes()
+
+
+def unpack(decompressor: Any, data: bytes) -> bytes:
+    """One compressed stream as a whole; ``ValueError`` where it is cut off, followed by something,
+    or unpacks to too much."""
+    content = decompressor.decompress(data, LARGEST_PART + 1)
+    if len(content) > LARGEST_PART:
+        raise ValueError(f"it unpacks to more than {LARGEST_PART:,} bytes")
+    if not decompressor.eof or decompressor.unused_data:
+        raise ValueError("it is cut off" if not decompressor.eof else "something follows its end")
+    return content
+
+
+def parse_json(data: bytes) -> Any:
+    """Value of a JSON text; ``ValueError`` also for half a surrogate pair, which JSON can spell: it
+    would break who prints it."""
+    value = json.loads(data)
+    if re.search(rb"\\u[dD][89a-fA-F]", data):
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def are_texts(values: Any) -> bool:
+    """Whether the values are a list of texts."""
+    return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
+
+
+@contextmanager
+def taking_the_place_of(path: Path) -> Iterator[Path]:
+    """A temporary path for the block to write a file or folder to, which then replaces ``path``.
+
+    A reader finds the old content or the new one, never half of either. Nothing is replaced when
+    the block raises. Raises ``OSError`` where the disk refuses.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        if path.is_dir():  # damaged, or made by another process meanwhile; who reads it now keeps its files
+            shutil.rmtree(path, ignore_errors=True)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            if not path.is_dir():  # else another process put its folder there a moment ago: one of the two stays
+                raise
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put ``data`` in the place of ``path`` in one step, safe on disk before it is seen."""
+    with taking_the_place_of(path) as temporary, temporary.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,189 @@
+"""A result as lines of a table cell: its score with marks, and the words for what did not end
+ok."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from harness.leaderboard.board import Board, Published, Result, Section
+from harness.leaderboard.comparison import Evidence
+from harness.leaderboard.significance import Summary, leaders
+from harness.leaderboard.tables.table import Part, Row
+from harness.metrics import LOWER_IS_BETTER
+from harness.records import Record
+
+LABELS = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "span_f1": "span F1",
+    "exact_match": "EM",
+    "f1": "F1",
+    "map": "MAP",
+    "mrr": "MRR",
+    "wer": "WER",
+    "cer": "CER",
+}
+
+
+def digits(metric: str) -> int:
+    """Decimals that a table shows: scores are fractions and stand in percent with one decimal,
+    perplexity as it is."""
+    return 1 if metric == "perplexity" else 3
+
+
+def show_score(metric: str, summary: Summary) -> str:
+    """Mean ± standard deviation (number of seeds); one seed has no deviation."""
+    shown = (summary.mean, summary.sd)
+    mean, sd = (None if value is None else f"{scale(metric) * round(value, digits(metric)):.1f}" for value in shown)
+    return f"{mean} ± {sd} ({summary.n})" if sd else f"{mean} ({summary.n})"
+
+
+def scale(metric: str) -> int:
+    """What a score is multiplied by where it is shown."""
+    return 1 if metric == "perplexity" else 100
+
+
+def counterpart(board: Board, result: Result, metric: str) -> Published | None:
+    """The published value that a result is compared with; none for a generated corpus, which is not
+    the published data."""
+    first = result.first
+    return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
+
+
+def difference(published: Published, metric: str, summary: Summary) -> float:
+    """Ours minus the published value, in points, from the values as they are shown, so that a
+    reader's own subtraction agrees."""
+    return round(scale(metric) * round(summary.mean, digits(metric)) - float(published.percent), 1)
+
+
+def signed(points: float) -> str:
+    """A difference with its sign, which nothing has not."""
+    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+
+
+def interval(evidence: Evidence | None, result: Result) -> tuple[float, float] | None:
+    """The 95 % interval of a result's score over test units, as a fraction; None where its records
+    have no outcomes."""
+    row = evidence.row(result) if evidence else None
+    return (
+        None
+        if evidence is None or row is None
+        else (float(evidence.intervals[row][0]), float(evidence.intervals[row][1]))
+    )
+
+
+def show_interval(metric: str, bounds: tuple[float, float]) -> str:
+    """The two ends on the scale of the scores."""
+    return " to ".join(f"{scale(metric) * round(value, digits(metric)):.1f}" for value in bounds)
+
+
+def label(metric: str) -> str:
+    """Heading of a metric's column; an arrow marks those where less is better."""
+    return LABELS.get(metric, metric.replace("_", " ")) + (" ↓" if metric in LOWER_IS_BETTER else "")
+
+
+def number(value: float) -> str:
+    """A count or a rate: whole from 100 on, with thousands separated, else three significant
+    digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def magnitude(value: float) -> str:
+    """A large count with three significant digits and its power of a thousand."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return number(value)
+
+
+def failures(result: Result) -> list[Part]:
+    """What did not end ok, one line per status and reason, the reason as a note."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for record in result.records:
+        if record.status != "ok":
+            groups.setdefault((record.status, reason(record)), []).append(record.seed)
+    lines = []
+    for (status, why), seeds in groups.items():
+        which = "" if len(seeds) == len(result.records) else f", seed {', '.join(map(str, seeds))}"
+        text = status if len(result.records) == 1 else f"{status} ({len(seeds)})"
+        notes = (result.settings, f"{status}{which}: {why}") if result.settings else (f"{status}{which}: {why}",)
+        lines.append(Part(text, "skipped" if status == "skipped" else "failed", notes))
+    return lines
+
+
+def reason(record: Record) -> str:
+    """Why a cell did not end ok, in one line."""
+    error = record.error or {}
+    message = ": ".join(filter(None, (error.get("type"), error.get("message"))))
+    return textwrap.shorten(message, 300, placeholder=" …") or "the record gives no reason"
+
+
+def caveats(board: Board, result: Result) -> tuple[str, ...]:
+    """What a reader must know before comparing a score: other settings, a part of the training
+    data, an older version."""
+    first = result.first
+    notes = [result.settings] if result.settings else []
+    if any(record.partial for record in result.ok):
+        size = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
+        passes = first.hyperparameters.get("limits", {}).get("max_epochs")
+        if size == result.trained_on and passes:
+            notes.append(f"partial: at most {passes} passes over the training set")
+        else:
+            whole = f"{size:,}" if size else "more"
+            notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {whole}")
+            notes += [f"at most {passes} passes over them"] if passes else []
+    for entry, version in (
+        (board.architectures.get(first.architecture), first.architecture_version),
+        (board.tasks.get(first.task), first.task_version),
+    ):
+        if entry and entry.version != version:
+            notes.append(f"{entry.id} version {version}, which is now {entry.version}")
+    if len(board.test_data.get(((first.tier, first.protocol), first.task), ())) > 1:
+        mine = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
+        notes.append(f"scored on test data {', '.join(mine)}: not the same for all rows of this section")
+    return tuple(notes)
+
+
+def score_parts(
+    board: Board, result: Result, metric: str, best: bool, published: Published | None = None
+) -> list[Part]:
+    """The lines of a result in a column: its score with marks, the published value and the
+    difference to it, then what failed."""
+    lines = []
+    summary = result.summary(metric)
+    if summary:
+        text = show_score(metric, summary) + (" partial" if any(record.partial for record in result.ok) else "")
+        lines.append(Part(text, "best" if best else "", caveats(board, result), order=scale(metric) * summary.mean))
+        if published:
+            text = f"published {published.percent}, difference {signed(difference(published, metric, summary))}"
+            lines.append(Part(text, "quiet", published.notes))
+    elif result.ok:
+        lines.append(Part("not scored", "failed", (f"the record is ok and has no test score called {metric}",)))
+    return lines + failures(result)
+
+
+def best_results(results: Sequence[Result], metric: str) -> set[int]:
+    """Positions of the best results; only those trained on as many examples as the largest training
+    set here take part."""
+    most = max((result.trained_on for result in results if result.summary(metric)), default=0)
+    rivals = [
+        (i, summary.mean) for i, r in enumerate(results) if (summary := r.summary(metric)) and r.trained_on == most
+    ]
+    found = leaders([mean for _, mean in rivals], lower_is_better=metric in LOWER_IS_BETTER, digits=digits(metric))
+    return {rivals[i][0] for i in found}
+
+
+def section_title(section: Section) -> str:
+    """What the rows of one tier and protocol have in common, in words."""
+    tier, protocol = section
+    return f"tier {tier}{' (generated corpus, not the published data)' if tier == 'mini' else ''}, protocol {protocol}"
+
+
+def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
+    """A row of ours, with the architecture's deviations from its paper as notes."""
+    entry = board.architectures.get(architecture)
+    name = board.name(architecture)
+    title = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
+    notes = tuple(f"{name}: {text}" for text in entry.deviations) if entry else ()
+    return Row(name, cells, board.is_classical(architecture), notes, title, board.page_of(architecture))

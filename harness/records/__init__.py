@@ -1,0 +1,26 @@
+"""Cells and their records: one JSON file per cell, from which every table and view is rebuilt.
+
+A store is a results folder: ``records/<task>/<architecture>/<key>.json`` with
+``<key>.predictions.json.xz`` beside it. Two machines merge by copying files.
+"""
+
+from harness.errors import RecordError
+from harness.records.cell import Cell
+from harness.records.provenance import commit, environment, now, without_passwords
+from harness.records.record import SCHEMA, STATUSES, UNSTABLE_ABOVE, Predictions, Record
+from harness.records.store import Store
+
+__all__ = [
+    "SCHEMA",
+    "STATUSES",
+    "UNSTABLE_ABOVE",
+    "Cell",
+    "Predictions",
+    "Record",
+    "RecordError",
+    "Store",
+    "commit",
+    "environment",
+    "now",
+    "without_passwords",
+]

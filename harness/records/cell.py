@@ -1,0 +1,51 @@
+"""Cells, the units of a grid."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import RecordError
+from harness.files import not_json
+from harness.task import Tier
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One square of the grid: everything that decides a result, and nothing about where it was
+    computed."""
+
+    architecture: str
+    architecture_version: int
+    task: str
+    task_version: int
+    tier: Tier
+    protocol: str
+    hyperparameters: dict[str, Any] = field(hash=False)
+    seed: int
+    precision: str = "32"
+    devices: int = 1
+
+    @property
+    def key(self) -> str:
+        """Identity of the cell: the first 16 hexadecimal digits of SHA-256 over its canonical
+        JSON."""
+        try:
+            text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(
+                f"cell {self.architecture} on {self.task}: {not_json(self.to_dict()) or error}"
+            ) from error
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Cell:
+        """A cell from :meth:`to_dict`; :class:`TypeError` when a field is missing or unknown."""
+        return cls(**fields)

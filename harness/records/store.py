@@ -1,0 +1,237 @@
+"""The records below one results folder, with their predictions and outcomes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import re
+import socket
+import uuid
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.errors import RecordError
+from harness.files import LARGEST_PART, are_texts, not_json, parse_json, read_limited, unpack, write_whole
+from harness.records.cell import Cell
+from harness.records.outcomes import Outcomes
+from harness.records.record import Predictions, Record
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+class Store:
+    """The records below one results folder."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.damaged: dict[Path, str] = {}  # what the last all() could not read, and why
+
+    def path(self, of: Cell | Record) -> Path:
+        """Where the record of a cell is or would be."""
+        for name in (of.task, of.architecture):
+            if not _NAME.fullmatch(name) or not name.strip("."):
+                raise RecordError(f"{name!r} cannot be the name of a folder: use letters, digits, '_', '-' and '.'")
+        return self.folder / "records" / of.task / of.architecture / f"{of.key}.json"
+
+    def check_writable(self) -> None:
+        """Raise :class:`RecordError` unless a record could be written; to be asked before anything
+        is computed."""
+        folder = self.folder / "records"
+        probe = folder / f".{uuid.uuid4().hex}.tmp"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            reason = error.strerror or error
+            raise RecordError(
+                f"results folder {self.folder} is not writable ({reason}): give another one with --results"
+            ) from error
+
+    def sweep(self) -> None:
+        """Remove the half-written files that killed processes of this machine left; those of living
+        ones and of other machines stay."""
+        for path in (self.folder / "records").rglob(".*.tmp"):
+            owner = re.fullmatch(r".*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
+            if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
+                path.unlink(missing_ok=True)
+
+    def write(self, record: Record) -> Path:
+        """Write a record so that its file is at all times the old one or the new one; a damaged
+        file there is never replaced."""
+        path = self.path(record)
+        text = record.to_json()
+        try:
+            Record.from_json(text)
+        except RecordError as error:
+            raise RecordError(f"{path} was not written: {error}") from error
+        if os.path.lexists(path):
+            self.read(path)
+        _write(path, text.encode())
+        return path
+
+    def set_aside(self, record: Record) -> Path:
+        """Rename a record and its files so that its cell counts as not run; returns the record's
+        new path, which no reader looks at."""
+        mark = record.data.get("test", "unknown")[:8]
+        path = self.path(record)
+        for file in (self._predictions_path(record), self._outcomes_path(record), path):
+            if file.exists():
+                os.replace(
+                    file, aside := file.with_name(f"{record.key}.{mark}{file.name.removeprefix(record.key)}.old")
+                )
+        return aside
+
+    def read(self, path: str | Path) -> Record:
+        """The record in one file; :class:`RecordError` names the file when it is damaged or does
+        not belong where it is."""
+        path = Path(path)
+        try:
+            record = Record.from_json(read_limited(path))
+        except OSError as error:
+            raise RecordError(f"{path}: {error.strerror}") from error
+        except RecordError as error:
+            raise RecordError(f"{path}: {error}") from error
+        if path.parts[-3:] != (record.task, record.architecture, f"{record.key}.json"):
+            raise RecordError(f"{path}: this record belongs in {self.path(record)}")
+        return record
+
+    def all(self) -> Iterator[Record]:
+        """Every sound record, by path; the others are warned about, kept in :attr:`damaged`, and
+        left as they are."""
+        self.damaged = {}
+        found = (
+            Path(folder, name)
+            for folder, dirs, names in os.walk(self.folder / "records")
+            for name in dirs + names
+            if name.endswith(".json")
+        )
+        for path in sorted(found):
+            try:
+                yield self.read(path)
+            except RecordError as error:
+                reason = str(error).encode("utf-8", "backslashreplace").decode()  # a file's name may be no UTF-8
+                self.damaged[path] = reason
+                warnings.warn(f"record skipped: {reason}", stacklevel=2)
+
+    def find(self, cell: Cell) -> Record | None:
+        """The record of ``cell``, if there is one; :class:`RecordError` when the file in its place
+        is damaged."""
+        path = self.path(cell)
+        return self.read(path) if os.path.lexists(path) else None
+
+    def save_predictions(self, of: Cell | Record, ids: Sequence[str], predictions: Sequence[Any]) -> Predictions:
+        """Write the predictions of a cell, one per example id, beside its record; returns the
+        record's ``predictions`` field."""
+        path = self._predictions_path(of)
+        if len(ids) != len(predictions) or len(set(ids)) != len(ids):
+            raise RecordError(
+                f"{path}: {len(predictions)} predictions for {len(ids)} ids, {len(set(ids))} of them different"
+            )
+        content = {"ids": list(ids), "predictions": list(predictions)}
+        try:
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"{path}: {not_json(content) or error}") from error
+        data = lzma.compress(text.encode())
+        _write(path, data)
+        return {"path": path.relative_to(self.folder).as_posix(), "sha256": hashlib.sha256(data).hexdigest()}
+
+    def load_predictions(self, record: Record) -> tuple[list[str], list[Any]]:
+        """Example ids and their predictions; :class:`RecordError` when there are none or the file
+        is not the one recorded."""
+        path = self._predictions_path(record)
+        if record.predictions is None:
+            raise RecordError(f"{self.path(record)}: the record names no predictions")
+        try:
+            data = read_limited(path)
+        except OSError as error:
+            raise RecordError(f"{path}: {error.strerror}; the record names it") from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != record.predictions["sha256"]:
+            raise RecordError(f"{path}: SHA-256 is {found}, the record says {record.predictions['sha256']}")
+        try:
+            content = parse_json(unpack(lzma.LZMADecompressor(memlimit=LARGEST_PART), data))
+            ids, predictions = content["ids"], content["predictions"]
+            if (
+                not are_texts(ids)
+                or not isinstance(predictions, list)
+                or len(set(ids)) != len(predictions)
+                or len(ids) != len(predictions)
+            ):
+                raise ValueError("not one prediction for each of a list of ids")
+            if bad := not_json(predictions, "predictions"):
+                raise ValueError(bad)
+        except (lzma.LZMAError, EOFError, MemoryError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RecordError(
+                f"{path}: not predictions of archbench ({type(error).__name__}: {str(error)[:200]})"
+            ) from error
+        return ids, predictions
+
+    def save_outcomes(
+        self, of: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes
+    ) -> Path:
+        """Write beside a record how each unit came out by its predictions, which were for the
+        examples ``ids``; returns the path."""
+        path = self._outcomes_path(of)
+        content = {"predictions": predictions["sha256"]} | outcomes.to_json(list(ids))
+        try:
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"{path}: {not_json(content) or error}") from error
+        _write(path, gzip.compress(text.encode(), mtime=0))
+        return path
+
+    def load_outcomes(self, record: Record, units: Sequence[str] | None = None) -> Outcomes | None:
+        """How each unit of the record's test split came out; None when there is no such file or it
+        was made from other predictions.
+
+        ``units`` are the ids that another record of the same test data gave: with them, the
+        predictions need not be read. Raises :class:`RecordError` when the file is damaged.
+        """
+        path = self._outcomes_path(record)
+        if record.predictions is None or not path.exists():
+            return None
+        try:
+            content = parse_json(unpack(zlib.decompressobj(wbits=31), read_limited(path)))
+            if content["predictions"] != record.predictions["sha256"]:
+                return None
+            units = units or content["units"] or self.load_predictions(record)[0]
+            if not are_texts(units):
+                raise ValueError("units is not a list of texts")
+            return Outcomes.from_json(content, list(units))
+        except (
+            OSError,
+            EOFError,
+            zlib.error,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise RecordError(
+                f"{path}: not outcomes of archbench ({str(error)[:200]}); `archbench rescore` makes them again"
+            ) from error
+
+    def _predictions_path(self, of: Cell | Record) -> Path:
+        return self.path(of).with_suffix(".predictions.json.xz")
+
+    def _outcomes_path(self, of: Cell | Record) -> Path:
+        return self.path(of).with_suffix(".outcomes.json.gz")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise RecordError(f"{path} could not be written: {error}") from error

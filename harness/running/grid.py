@@ -1,0 +1,357 @@
+"""Patterns to cells: which (architecture, task) pairs fit, why the others do not, and which cells
+are still to run.
+
+Nothing here imports torch; loading an architecture's class (:func:`plan`) may.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import hashlib
+import inspect
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness import registry
+from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
+from harness.files import LONGEST_LINE
+from harness.records import Cell, Record, Store
+from harness.registry import Entry
+
+ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
+    "seq": ("classify", "match", "rank", "tag", "extract", "answer", "transcribe"),
+    "text": ("classify", "match", "rank", "answer"),
+    "tree": ("classify",),
+    "pair": ("match", "rank"),
+    "tag": ("tag",),
+    "span": ("extract",),
+    "answer": ("answer",),
+    "ctc": ("transcribe",),
+    "generate": ("extract", "transcribe"),
+    "plm": ("classify", "match", "rank", "tag", "extract"),
+    "regime": ("classify", "match", "rank"),
+}
+"""Task types that the harness can put an architecture of a kind to; an Estimator (kind ``fit``)
+declares ``task_types`` itself."""
+
+GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
+"""Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
+
+SECTIONS = ("training", "limits", "vectors")
+"""Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments."""
+
+FAILED = ("failed", "oom", "timeout", "diverged")
+"""How a cell ends when the model is at fault: a result, run again only when asked."""
+
+
+STRATEGIES = ("auto", "ddp", "fsdp")
+"""Lightning's strategies by which a cell trains on several devices, a process on each (auto: ddp).
+Not those that fork: a GPU and thread pools do not survive it. Nor deepspeed: another library, for
+what fsdp does."""
+
+FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
+"""The precisions in which Lightning shards a model: it knows no float64 then."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker needs besides its cell: where things lie on this machine, and its limits. No
+    part of a cell's identity.
+
+    ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
+    the cell's ``hyperparameters["vectors"]`` states. ``timeout`` is in seconds of wall clock,
+    ``memory_limit_mib`` is resident memory of the cell's processes together.
+    """
+
+    results: Path
+    data_dir: Path | None
+    plugins: tuple[Path, ...]
+    threads: int
+    timeout: float | None
+    memory_limit_mib: int | None
+    work: Path
+    command: str = ""
+    strategy: str = "auto"
+    vectors: Path | None = None
+
+    def log(self, cell: Cell) -> Path:
+        """The log file of a cell: whatever its processes print."""
+        return log_file(self.work, cell)
+
+
+def log_file(work: Path, cell: Cell | Record) -> Path:
+    """Where the log of a cell is, below the folder of checkpoints, logs and cached views."""
+    return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"
+
+
+class Planned(NamedTuple):
+    """One cell, and why it is not run (None: it is)."""
+
+    cell: Cell
+    reason: str | None
+
+
+class Override(NamedTuple):
+    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part); ``id`` may be a
+    shell wildcard."""
+
+    text: str
+    id: str
+    section: str
+    name: str
+    value: str
+
+
+def parse_override(text: str) -> Override:
+    """Read one ``-o``; :class:`UsageError` when it is not ``ID.name=value``."""
+    left, equals, value = text.partition("=")
+    id, *names = left.strip().split(".")
+    section = names.pop(0) if len(names) == 2 and names[0] == "training" else ""
+    if not equals or not id or len(names) != 1 or not names[0]:
+        raise UsageError(
+            f"-o {text}: expected ID.hyperparameter=value or ID.training.name=value, for example -o dan.hidden=100"
+        )
+    return Override(text, id, section, names[0], value.strip())
+
+
+def fits(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    """Why an architecture cannot run on a task with these hyperparameters, or None when it can.
+
+    The type of the task decides first, then the class, which is imported for it.
+    """
+    if architecture.kind == "fit":
+        types = tuple(_load(architecture).task_types)
+    elif architecture.kind in ADAPTER_TYPES:
+        types = ADAPTER_TYPES[architecture.kind]
+    else:
+        return f"kind {architecture.kind} does not answer tasks of type {task.type}"
+    if task.type not in types:
+        return f"kind {architecture.kind} runs on {', '.join(types)}; {task.id} is of type {task.type}"
+    if architecture.kind == "regime":
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        if reason := fits(wrapped, task, wrapped.hyperparameters):
+            return f"wraps {wrapped.id}: {reason}"
+    return _load(architecture).unfit(task, hyperparameters)
+
+
+def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
+    """The architectures or tasks whose file can be imported, and one message for each that cannot:
+    the others run without it."""
+    good: list[Entry] = []
+    errors: list[str] = []
+    for entry in chosen:
+        try:
+            _load(entry) if entry.sort == "architectures" else registry.load(entry)
+        except RegistryError as error:
+            errors.append(str(error))
+        else:
+            good.append(entry)
+    return good, errors
+
+
+def _load(architecture: Entry) -> type:
+    cls = registry.load(architecture)
+    needed = ("unfit", "task_types") if architecture.kind == "fit" else ("unfit",)
+    if missing := [name for name in needed if not hasattr(cls, name)]:
+        raise RegistryError(
+            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks {', '.join(missing)}: "
+            "derive it from the base class of its kind in harness.kinds"
+        )
+    return cls
+
+
+def hyperparameters(architecture: Entry) -> dict[str, Any]:
+    """Constructor arguments of an architecture by default: the keyword defaults of its class, then
+    those its decorator fixes."""
+    parameters = inspect.signature(_load(architecture)).parameters
+    defaults = {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if name not in GIVEN_BY_HARNESS and parameter.default is not inspect.Parameter.empty
+    }
+    fixed = architecture.hyperparameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    if not open_ended and (unknown := [name for name in fixed if name not in parameters]):
+        raise RegistryError(
+            f"{architecture.file}: @register({architecture.id!r}) fixes {', '.join(unknown)}, "
+            f"which {architecture.class_name} does not take (it takes {', '.join(parameters) or 'nothing'})"
+        )
+    if taken := [name for name in SECTIONS if name in parameters]:
+        raise RegistryError(
+            f"{architecture.file}: {architecture.class_name} takes {', '.join(taken)}, a name that the harness uses"
+            " itself"
+        )
+    return _plain(defaults | fixed, architecture)
+
+
+def _plain(values: dict[str, Any], architecture: Entry) -> dict[str, Any]:
+    """The values as JSON holds them, so that a cell read back from its record equals the cell that
+    ran."""
+    try:
+        return json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise RegistryError(
+            f"{architecture.file}: hyperparameters of {architecture.id} must be plain finite values: {error}"
+        ) from error
+
+
+def _parsed(override: Override, default: Any) -> Any:
+    """The value of an override, of the type that its default has (a default of None accepts
+    any)."""
+    try:
+        value = ast.literal_eval(override.value)
+    except (ValueError, SyntaxError):
+        value = override.value
+    if isinstance(default, str) and value is not None:
+        return value if isinstance(value, str) else override.value
+    if isinstance(default, float) and type(value) is int:
+        return float(value)
+    if isinstance(value, tuple):
+        value = list(value)
+    if default is not None and value is not None and type(value) is not type(default):
+        wanted = {list: "list", dict: "mapping", bool: "True or False"}.get(type(default), type(default).__name__)
+        raise UsageError(
+            f"-o {override.text}: {value!r} is a {type(value).__name__}, expected {wanted} (the default is {default!r})"
+        )
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
+
+
+def _described(file: Path) -> dict[str, Any]:
+    """Name, SHA-256 and dimensions of a file of word vectors (GloVe or word2vec text format)."""
+    try:
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            head = [stream.readline(LONGEST_LINE).decode("utf-8").split() for _ in range(2)]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"--vectors {file}: {error}; expected a text file of lines `word number number ...`"
+        ) from error
+    has_header = len(head[0]) == 2 and all(field.isdecimal() for field in head[0])
+    first = head[1] if has_header else head[0]
+    try:
+        dims = len([float(field) for field in first[1:]])
+    except ValueError:
+        dims = 0
+    if dims < 1 or (has_header and dims != int(head[0][1])):
+        raise UsageError(
+            f"--vectors {file}: its first lines are not `word number number ...` (GloVe or word2vec text format)"
+        )
+    return {"file": file.name, "sha256": digest, "dims": dims}
+
+
+def plan(
+    architectures: Sequence[Entry],
+    tasks: Sequence[Entry],
+    *,
+    tier: str,
+    protocol: str,
+    seeds: Sequence[int],
+    overrides: Sequence[str] = (),
+    max_train: int | None = None,
+    max_epochs: int | None = None,
+    vectors: Path | None = None,
+    precision: str = "32",
+    devices: int = 1,
+) -> list[Planned]:
+    """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do
+    not fit.
+
+    Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing
+    in this grid.
+    """
+    from harness.training.protocols import training
+
+    wanted = [parse_override(text) for text in overrides]
+    described = _described(vectors) if vectors else None
+    limits = {"max_train": max_train, "max_epochs": max_epochs}
+    names: dict[Override, set[str]] = {override: set() for override in wanted}
+    used: set[Override] = set()
+
+    def planned_cell(architecture: Entry, task: Entry, seed: int) -> Planned:
+        chosen = hyperparameters(architecture)
+        sections = {"": chosen, "training": _plain(training(protocol, architecture, task), architecture)}
+        for override in wanted:
+            if fnmatchcase(architecture.id, override.id):
+                section = sections[override.section]
+                names[override] |= set(section)
+                if override.name in section:
+                    section[override.name] = _parsed(override, section[override.name])
+                    used.add(override)
+        values = {**chosen, "training": sections["training"], "limits": dict(limits), "vectors": described}
+        cell = Cell(
+            architecture=architecture.id,
+            architecture_version=architecture.version,
+            task=task.id,
+            task_version=task.version,
+            tier=tier,
+            protocol=protocol,
+            hyperparameters=values,
+            seed=seed,
+            precision=precision,
+            devices=devices,
+        )
+        return Planned(cell, fits(architecture, task, values))
+
+    planned = [planned_cell(a, t, seed) for seed in seeds for t in tasks for a in architectures]
+    for override in wanted:
+        if override not in used:
+            raise UsageError(_unused(override, names[override], [a.id for a in architectures]))
+    return planned
+
+
+def _unused(override: Override, names: set[str], ids: list[str]) -> str:
+    if not names and not any(fnmatchcase(id, override.id) for id in ids):
+        return f"-o {override.text}: no architecture of this run is called {override.id!r}{_near(override.id, ids)}"
+    what = f"{override.id} has no hyperparameter {override.section + '.' if override.section else ''}{override.name}"
+    return f"-o {override.text}: {what}{_near(override.name, sorted(names))}"
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    return "; " + did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
+
+
+class Pending(NamedTuple):
+    """What a run has to do: cells to compute, cells to note as skipped, records that stand, and
+    what is wrong with damaged ones."""
+
+    run: list[Cell]
+    skip: list[Planned]
+    finished: list[Record]
+    damaged: list[str]
+
+
+def pending(planned: Iterable[Planned], store: Store, *, retry_failed: bool = False) -> Pending:
+    """Planned cells that have no final record yet; a cell whose record is damaged is named and left
+    alone."""
+    left = Pending([], [], [], [])
+    for item in planned:
+        try:
+            record = store.find(item.cell)
+        except RecordError as error:
+            left.damaged.append(str(error))
+            continue
+        again = ("interrupted", "skipped", *(FAILED if retry_failed else ()))
+        if record is not None and (item.reason is not None or record.status not in again):
+            left.finished.append(record)
+        elif item.reason is not None:
+            left.skip.append(item)
+        else:
+            left.run.append(item.cell)
+    return left
+
+
+def skipped(item: Planned, command: str) -> Record:
+    """The record of a cell that is not run."""
+    return Record.skeleton(
+        item.cell, "skipped", command=command, error={"type": "skipped", "message": item.reason or "", "log": None}
+    )

@@ -1,0 +1,333 @@
+"""One cell from start to record: data, model, training, one scoring of test, measurements.
+
+The engine runs :func:`run_cell` in a process of its own; whatever escapes from it, the engine turns
+into a record.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from datasets import Dataset
+from torch import Tensor
+
+from harness import registry
+from harness.data.batches import length_buckets
+from harness.data.corpus import Batch, Corpus, limit
+from harness.data.word_vectors import read_vectors
+from harness.kinds import Encoder, Estimator, Regime
+from harness.metrics import score
+from harness.problems.heads import ADAPTERS
+from harness.records import Cell, Record, Store
+from harness.registry import Entry
+from harness.running import devices
+from harness.running.grid import Settings
+from harness.running.neighbours import Watch, watched
+from harness.scoring.error_analysis import TEXTS, known_words, outcomes
+from harness.task import Task, fingerprint
+from harness.training import cost
+from harness.training.fit import NOT_SCORES, PILOT_DEV, Diverged, Training, fit
+from harness.training.model import Model, build, predict
+
+NOT_CONSTRUCTOR = ("training", "limits", "vectors")
+"""Keys of a cell's hyperparameters that the architecture's constructor does not take."""
+
+
+def run_cell(cell: Cell, settings: Settings) -> Record:
+    """Carry out a cell and return its record; predictions are saved on the way. Divergence and
+    out-of-memory are results."""
+    _set_up(settings)
+    record = Record.skeleton(cell, "ok", command=settings.command)
+    began = time.perf_counter()
+    with watched() as watch:
+        try:
+            run = _fit_estimator if registry.entry("architectures", cell.architecture).kind == "fit" else _train
+            fields = run(cell, settings, watch)
+            status, error = "ok", None
+        except Diverged as failure:
+            fields, status, error = {}, "diverged", failure
+        except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
+            fields, status, error = {}, "oom", failure
+        except Exception as failure:
+            traceback.print_exc()
+            fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
+        fields = {"memory": cost.memory(watch)} | fields
+        if "speed" in fields:
+            fields["speed"]["beside"] = watch.beside
+    shutil.rmtree(
+        _checkpoints(cell, settings), ignore_errors=True
+    )  # a cell that ended is not resumed: its code may be mended by then
+    seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
+    total = time.perf_counter() - began
+    record = record.model_copy(update=fields | {"status": status})
+    record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
+    record.main_metric = registry.entry("tasks", cell.task).main_metric
+    # What else this machine did meanwhile: a speed taken beside other work is lower than it could
+    # be.
+    record.environment = record.environment | {"load_average": round(os.getloadavg()[0], 2)}
+    if error is not None:
+        record.error = {
+            "type": type(error).__name__,
+            "message": str(error),
+            "log": os.path.relpath(settings.log(cell), settings.results),
+        }
+    return record
+
+
+def _set_up(settings: Settings) -> None:
+    for plugin in settings.plugins:
+        registry.add_plugin(plugin)
+    torch.set_num_threads(settings.threads)
+
+
+def _checkpoints(cell: Cell, settings: Settings) -> Path:
+    return settings.work / "checkpoints" / cell.key
+
+
+def _task(cell: Cell) -> Task:
+    entry = registry.entry("tasks", cell.task)
+    return registry.load(entry)(entry)
+
+
+def _partial(cell: Cell, task: Task, examples: int) -> bool:
+    """Whether the cell saw less than the task offers: fewer training examples than the official
+    split has, or capped passes over them."""
+    return examples < task.entry.sizes["train"] or cell.hyperparameters["limits"]["max_epochs"] is not None
+
+
+def _constructor_settings(cell: Cell) -> dict[str, Any]:
+    return {name: value for name, value in cell.hyperparameters.items() if name not in NOT_CONSTRUCTOR}
+
+
+def _scored(
+    cell: Cell,
+    task: Task,
+    settings: Settings,
+    watch: Watch,
+    dev: dict[str, float],
+    train: Dataset,
+    rows: Dataset,
+    predictions: list[Any],
+) -> dict[str, Any]:
+    """Fields of a record that come from the one scoring of test."""
+    listed = rows.to_list()
+    test = score(task.entry.metrics, predictions, listed)
+    memory = cost.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
+    store, ids = Store(settings.results), [row["id"] for row in listed]
+    saved = store.save_predictions(cell, ids, predictions)
+    texts = train.select_columns([column for column in TEXTS[task.entry.type] if column in train.column_names])
+    known = known_words(task.entry.type, texts.to_list())
+    found = outcomes(task.entry.type, task.entry.main_metric, predictions, listed, known)
+    if found is not None:
+        store.save_outcomes(cell, saved, ids, found)
+    return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
+
+
+def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
+    """A cell without gradient training."""
+    task = _task(cell)
+    architecture = registry.load(registry.entry("architectures", cell.architecture))
+    train = limit(task.load("train", cell.tier, settings.data_dir), cell.hyperparameters["limits"]["max_train"])
+    dev = task.load("dev", cell.tier, settings.data_dir)
+    estimator: Estimator = architecture(seed=cell.seed, **_constructor_settings(cell))
+    unlabelled = _without_answers(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
+    began = time.perf_counter()
+    estimator.fit(train.to_list(), dev.to_list(), unlabelled)
+    trained = time.perf_counter()
+    asked = _without_answers(dev)
+    dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
+    ended = time.perf_counter()
+    test = task.load("test", cell.tier, settings.data_dir)
+    fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(_without_answers(test)))
+    speed: dict[str, Any] = {
+        "train_examples_per_second": len(train) / (trained - began),
+        "train_tokens_per_second": None,
+    }
+    speed |= {"train_spread": None, "unstable": True}
+    if not estimator.transductive:
+        speed |= cost.inference(
+            lambda rows: estimator.predict([asked[i] for i in rows]), np.ones(len(asked)), batch_size=64, seconds=1.0
+        )
+    return fields | {
+        "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
+        "partial": _partial(cell, task, len(train)),
+        "data": {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))},
+        "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
+        "speed": speed,
+        "flops_per_example": estimator.flops_per_example,
+        "seconds": {"train": trained - began, "dev": ended - trained},
+    }
+
+
+def _without_answers(rows: Any) -> list[dict[str, Any]]:
+    """Rows as a system may see them before it is scored."""
+    answers = ("label", "tags", "answers", "transcript", "tree")
+    return [{name: value for name, value in row.items() if name not in answers} for row in rows]
+
+
+class Assembly:
+    """What the models of one cell are built from: the corpus, the classes, the settings."""
+
+    def __init__(self, cell: Cell, settings: Settings):
+        self.cell, self.task = cell, _task(cell)
+        self.training = cell.hyperparameters["training"]
+        entry = registry.entry("architectures", cell.architecture)
+        self.regime, self.encoder_entry, self.settings = _unwrap(entry, _constructor_settings(cell))
+        self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
+        kind, self.type = self.encoder_entry.kind, self.task.entry.type
+        view = self.encoder_class.view_for(self.task.entry, self.settings)
+        target = ADAPTERS[kind, self.type][1]()
+        limits, cache = cell.hyperparameters["limits"], settings.work / "encoded"
+        self.corpus = Corpus(self.task, cell.tier, settings.data_dir, view, target, kind, limits["max_train"], cache)
+        self.vectors_file = settings.vectors
+
+    def model(self, seed: int) -> Model:
+        """A fresh model, the same for the same seed."""
+        pl.seed_everything(seed, verbose=False)
+        view, dims, vectors = self.corpus.view, self.training["vector_dims"], None
+        if self.vectors_file is not None and view.embeds:
+            vectors, known = read_vectors(self.vectors_file, view.vocabulary)
+            dims = vectors.shape[1]
+            print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
+        model = build(
+            self.encoder_class,
+            self.encoder_entry.kind,
+            self.type,
+            self.settings,
+            view,
+            self.corpus.target,
+            dims,
+            vectors,
+        )
+        if self.regime is not None:
+            self.regime.apply(model, view)
+        return model
+
+    def training_of(self, model: Model, lr: float) -> Training:
+        """One fit of a model at a learning rate."""
+        regime, entry = self.regime, self.task.entry
+
+        def objective(batch: Batch) -> Tensor:
+            return model.loss(batch) if regime is None else regime.loss(model, batch)
+
+        whole = getattr(self.encoder_class, "whole_groups", False) and self.type == "rank"
+        train, dev = self.corpus.train, self.corpus.dev
+        return Training(
+            model,
+            objective,
+            train,
+            dev,
+            self.training,
+            lr,
+            self.cell.seed,
+            entry.metrics,
+            entry.main_metric,
+            whole_groups=whole,
+        )
+
+
+def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
+    """The regime (if the entry is one), the architecture that is trained, and its constructor's
+    settings."""
+    if entry.kind != "regime":
+        return None, entry, settings
+    wrapped = registry.entry("architectures", settings["wraps"])
+    return registry.load(entry)(**settings), wrapped, dict(wrapped.hyperparameters)
+
+
+def train_along(cell: Cell, settings: Settings) -> None:
+    """What a further process of a cell on several devices does (:mod:`harness.running.devices`): the
+    training, and nothing that comes after it."""
+    _set_up(settings)
+    _fitted(cell, settings)
+
+
+def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
+    """A cell trained by gradients."""
+    if cell.devices > 1:
+        devices.lead(cell, settings)
+    assembly, training, pilots, kept = _fitted(cell, settings)
+    fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
+    tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
+    fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
+    return fields
+
+
+def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Pilot | None], dict[str, Any]]:
+    """What the model was built from, the training at the best learning rate, the pilots at all, and
+    what :func:`fit` tells."""
+    assembly = Assembly(cell, settings)
+    folder = _checkpoints(cell, settings)
+    pilots = _try_rates(assembly, settings, folder)
+    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
+    epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
+    kept = fit(
+        training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"])
+    )
+    return assembly, training, pilots, kept
+
+
+class Pilot(NamedTuple):
+    """What is kept of a pilot, whose model would take as much memory as the cell's: what rates are
+    compared by, and the score on dev."""
+
+    selection: float
+    score: float
+
+
+def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
+    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
+    was run)."""
+    rates = assembly.training["learning_rates"]
+    tried: dict[float, Pilot | None] = dict.fromkeys(rates)
+    for lr in rates if len(rates) > 1 else ():
+        pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
+        pilot.dev_split = assembly.corpus.dev.first(PILOT_DEV)
+        try:
+            fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
+            tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric])
+        except Diverged as failure:
+            print(failure)
+    return tried
+
+
+def _best_rate(tried: dict[float, Pilot | None]) -> float:
+    """The rate whose pilot did best on dev; the first one when there is nothing to compare."""
+    return max(tried, key=lambda lr: -math.inf if tried[lr] is None else tried[lr].selection)
+
+
+def _score_and_measure(
+    cell: Cell, settings: Settings, watch: Watch, assembly: Assembly, training: Training, kept: dict[str, Any]
+) -> dict[str, Any]:
+    """Test scored once with the best weights, on one device, and what the model costs."""
+    corpus, task, batch_size = assembly.corpus, assembly.task, assembly.training["batch_size"]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = training.model.to(device)
+    test = corpus.test()
+    dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
+    fields = _scored(
+        cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device)
+    )
+    speed = training.clock.rates() | cost.inference(
+        cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size
+    )
+    rows = length_buckets(corpus.dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
+    flops = cost.flops_per_example(model, corpus.dev.collate(rows))
+    return fields | {
+        "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
+        "partial": _partial(cell, task, len(corpus.train)),
+        "data": corpus.fingerprints,
+        "parameters": cost.parameters(model),
+        "speed": speed,
+        "flops_per_example": flops,
+        "seconds": dict(training.seconds),
+    }

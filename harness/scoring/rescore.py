@@ -1,0 +1,113 @@
+"""Test scores again from saved predictions, so that a corrected metric costs no training
+(``archbench rescore``)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.errors import DataError, RecordError
+from harness.records import Record, Store
+from harness.task import Tier, fingerprint
+
+Change = tuple[float | None, float]
+
+
+def rescore(
+    store: Store, data_dir: Path | None, only: Callable[[Record], bool] | None = None
+) -> list[tuple[Path, dict[str, Change]]]:
+    """Recompute the test scores of the ok records (those for which ``only`` holds) and write the
+    records whose scores changed.
+
+    The outcomes beside every record that is scored are written again. Returns (path of a changed
+    record, {metric: (old or None, new)}). A record whose data or predictions are not the ones it
+    was made with is left alone, with a warning that names it and says why.
+    """
+    changed: list[tuple[Path, dict[str, Change]]] = []
+    records = [record for record in store.all() if record.status == "ok" and (only is None or only(record))]
+    for (task, tier), group in groupby(sorted(records, key=_data), key=_data):
+        try:
+            data = _TestData(task, tier, data_dir)
+        except (DataError, registry.RegistryError, OSError, ValueError, NotImplementedError) as error:
+            warnings.warn(f"{task} ({tier}): {len(list(group))} records not rescored: {error}", stacklevel=2)
+            continue
+        for record in group:
+            try:
+                if changes := data.score(record, store):
+                    changed.append((store.path(record), changes))
+            except (
+                Exception
+            ) as error:  # a metric may raise anything on foreign predictions, and one record must not stop the others
+                warnings.warn(f"{store.path(record)} not rescored: {error}", stacklevel=2)
+    return changed
+
+
+def _data(record: Record) -> tuple[str, str]:
+    return record.task, record.tier
+
+
+class _TestData:
+    """The test split of one task, and the words of its training sets."""
+
+    def __init__(self, task: str, tier: Tier, folder: Path | None):
+        self.entry = registry.entry("tasks", task)
+        self._task, self._tier, self._folder = registry.load(self.entry)(self.entry), tier, folder
+        self._rows = list(self._task.load("test", tier, folder))
+        self._fingerprint = fingerprint(self._rows)
+
+    def score(self, record: Record, store: Store) -> dict[str, Change]:
+        """Write outcomes and, where scores changed, the record; returns what changed."""
+        from harness.scoring.error_analysis import outcomes
+
+        if self._fingerprint != record.data.get("test"):
+            raise RecordError(
+                f"the test data are {self._fingerprint}, the record was made with {record.data.get('test')}"
+            )
+        ids, predictions = store.load_predictions(record)
+        by_id = dict(zip(ids, predictions, strict=True))
+        if by_id.keys() != {row["id"] for row in self._rows}:
+            raise RecordError(
+                f"the predictions are for {len(by_id)} examples that are not the {len(self._rows)} of the test split"
+            )
+        predictions = [by_id[row["id"]] for row in self._rows]
+        changes = self._changes(record, predictions)
+        if changes:
+            record.scores = record.scores | {
+                "test": record.scores.get("test", {}) | {m: new for m, (_, new) in changes.items()}
+            }
+            store.write(record)
+        known = self._known(record.hyperparameters.get("limits", {}).get("max_train"), record.data.get("train", ""))
+        found = outcomes(self.entry.type, self.entry.main_metric, predictions, self._rows, known)
+        if found is not None:
+            store.save_outcomes(record, record.predictions, ids, found)
+        return changes
+
+    def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
+        """Metrics whose value is no longer the recorded one; rounding of the last digits is not a
+        change."""
+        from harness.metrics import score
+
+        old, new = record.scores.get("test", {}), score(self.entry.metrics, predictions, self._rows)
+        return {
+            m: (old.get(m), value)
+            for m, value in new.items()
+            if m not in old or not math.isclose(old[m], value, rel_tol=1e-12)
+        }
+
+    @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
+    def _known(self, max_train: int | None, expected: str) -> frozenset[str] | None:
+        """Words of a training set; None where it cannot be had or is not the one of the record."""
+        from harness.data.corpus import limit
+        from harness.scoring.error_analysis import known_words
+
+        try:
+            rows = limit(self._task.load("train", self._tier, self._folder), max_train).to_list()
+        except (DataError, OSError, ValueError, NotImplementedError):
+            return None
+        return known_words(self.entry.type, rows) if fingerprint(rows) == expected else None

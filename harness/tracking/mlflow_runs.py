@@ -1,0 +1,426 @@
+"""Records as MLflow runs: a view for the MLflow UI, which can be thrown away and rebuilt from the
+record files (``archbench sync``).
+
+An experiment is a task, a run is a cell. The cells of one task that one command made hang below a
+parent run, the grid, since MLflow keeps a parent and its children in one experiment; resuming with
+the same command adds to the same grid.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import logging
+import os
+import platform
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness import registry
+from harness.records import Record, Store, without_passwords
+from harness.tracking.database import SQLITE, TrackingError, default_uri, one_at_a_time, with_driver
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric, Run
+
+Outcome = Literal["added", "kept", "replaced"]
+
+_RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
+_LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
+_LATEST = 2**53  # times and steps beyond it, which a foreign record may hold, are no numbers to a database
+_LAYOUT = "2"  # raise it when runs show records differently: the next sync then replaces them all
+_NOTE, _PARENT = (
+    "mlflow.note.content",
+    "mlflow.parentRunId",
+)  # MLflow's own tags: a run's description, and the run that it hangs below
+_OURS = {"archbench": "task"}  # marks the experiments that were made here
+# A server that is down must not hold up a grid whose records are safe anyway (MLflow's own defaults
+# wait for minutes), and one that is up must not print an address per run over the progress display.
+_SETTINGS = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "PGCONNECT_TIMEOUT": "5",
+}
+
+
+class Tracker:
+    """Writes records to one MLflow tracking URI (``sqlite:///file`` or a server).
+
+    Building one creates a missing database, which is safe while others do the same. Raises
+    :class:`TrackingError` when the URI cannot be used, within seconds for a server that does not
+    answer.
+    """
+
+    def __init__(self, uri: str):
+        self.uri = uri
+        self._experiments: dict[str, str] = {}
+        with self._repairable():
+            self._client = self._connect()
+
+    def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> Outcome:
+        """Mirror one record, with the two files as artifacts; a run of the same record is kept, one
+        of an older record replaced."""
+        with self._repairable():
+            experiment = self._experiment(record.task)
+            shown = _Shown.of(
+                [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
+            )
+            left = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
+            outcome = self._mirror(record, experiment, shown, [predictions_path, log_path])
+            for parent in [*shown.grids.values(), *map(self._client.get_run, filter(None, left - set(shown.grids)))]:
+                self._settle(parent, self._runs(experiment, **{_PARENT: parent.info.run_id}))
+            return outcome
+
+    def sync(self, store: Store) -> tuple[int, int, int]:
+        """Mirror every record of ``store``; returns how many were added, kept and replaced.
+
+        Removes the runs of records that are gone from ``store``, and warns how many. A run of which
+        no record is known, or of another results folder's record, is left alone, as is everything
+        in experiments that were not made here.
+        """
+        counts = {"added": 0, "kept": 0, "replaced": 0}
+        records: dict[str, list[Record]] = {}
+        for record in store.all():
+            records.setdefault(record.task, []).append(record)
+        keys = {record.key for found in records.values() for record in found} | {path.stem for path in store.damaged}
+        removed = 0
+        with self._repairable():
+            ours = self._client.search_experiments(
+                filter_string=" and ".join(f"tags.{k} = '{v}'" for k, v in _OURS.items())
+            )
+            made_here = {experiment.name: experiment.experiment_id for experiment in ours}
+        for task in sorted({*records, *made_here}):
+            with self._repairable():
+                experiment = self._experiment(task)
+                shown = _Shown.of(self._runs(experiment))
+                for record in sorted(
+                    records.get(task, []), key=lambda record: record.started
+                ):  # a grid starts with its first cell
+                    counts[self._mirror(record, experiment, shown, _artifacts(store, record), _folder(store))] += 1
+                for run in [run for key, runs in shown.cells.items() if key not in keys for run in runs]:
+                    if task in made_here and (
+                        self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)
+                    ):
+                        self._client.delete_run(run.info.run_id)
+                        removed += 1
+                self._settle_all(experiment)
+        if removed:
+            warnings.warn(f"{removed} runs removed from MLflow, as {store.folder} has no records of them", stacklevel=2)
+        return counts["added"], counts["kept"], counts["replaced"]
+
+    @contextmanager
+    def _repairable(self) -> Iterator[None]:
+        """Whatever MLflow, its database driver or the network raises becomes a
+        :class:`TrackingError`."""
+        try:
+            yield
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            message = (
+                f"MLflow at {self.uri} could not be used: {reason} (records are safe; `archbench sync` repairs the"
+                " mirror)"
+            )
+            raise TrackingError(without_passwords(message)) from error
+
+    def _connect(self) -> Any:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
+        if "://" not in self.uri or self.uri.startswith("file:"):
+            raise ValueError(f"MLflow no longer writes to folders: give {SQLITE}FILE.db or the URI of a server")
+
+        from mlflow.tracking import MlflowClient
+
+        for name in ("mlflow.store.db.utils", "alembic"):  # they tell every table they create
+            logging.getLogger(name).setLevel(logging.WARNING)
+        with one_at_a_time(self.uri):
+            client = MlflowClient(tracking_uri=with_driver(self.uri))
+            client.search_experiments(max_results=1)
+        return client
+
+    def _experiment(self, task: str) -> str:
+        """Id of the experiment of ``task``, made where there is none."""
+        if task not in self._experiments:
+            from mlflow.exceptions import MlflowException
+
+            known = self._client.get_experiment_by_name(task)
+            if known is None:
+                try:
+                    self._experiments[task] = self._client.create_experiment(
+                        task, _artifact_folder(self.uri, task), _OURS
+                    )
+                    return self._experiments[task]
+                except MlflowException:  # another writer was first
+                    known = self._client.get_experiment_by_name(task)
+                    if known is None:
+                        raise
+            if known.lifecycle_stage == "deleted":
+                self._client.restore_experiment(known.experiment_id)
+            self._experiments[task] = known.experiment_id
+        return self._experiments[task]
+
+    @functools.cached_property
+    def _architectures(self) -> dict[str, registry.Entry]:
+        """The architectures that are installed here; a record may be of another."""
+        try:
+            return registry.entries("architectures")
+        except registry.RegistryError:
+            return {}
+
+    def _runs(self, experiment: str, **tags: str) -> list[Run]:
+        """The runs of an experiment that have all these tags."""
+        where = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+        found: list[Run] = []
+        page = None
+        while True:
+            runs = self._client.search_runs([experiment], where, page_token=page)
+            found += runs
+            page = runs.token
+            if not page:
+                return found
+
+    def _mirror(
+        self, record: Record, experiment: str, shown: _Shown, artifacts: list[Path | None], folder: str = ""
+    ) -> Outcome:
+        """Make one whole run show ``record``; ``folder`` claims it for a results folder, which may
+        then remove it."""
+        digest = hashlib.sha256((_LAYOUT + record.to_json()).encode()).hexdigest()
+        tags = self._parent(record, experiment, shown)
+        runs = shown.cells.get(record.key, [])
+        current = next((run for run in runs if run.data.tags.get("record_digest") == digest), None)
+        for run in runs:
+            if run is not current:
+                self._client.delete_run(run.info.run_id)
+        if current is None:
+            self._add(
+                record, experiment, digest, tags | ({"results": folder} if folder else {}), filter(None, artifacts)
+            )
+            return "replaced" if runs else "added"
+        if folder:
+            tags["results"] = current.data.tags.get("results", folder)
+        for name, value in tags.items():
+            if current.data.tags.get(name) != value:
+                self._client.set_tag(current.info.run_id, name, value)
+        return "kept"
+
+    def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
+        """The tag that hangs a cell below the run of its grid, made where there is none; a record
+        without a command has no grid."""
+        if not record.command:
+            return {}
+        grid = _grid(record)
+        if grid not in shown.grids:
+            tags = {"grid": grid, "tier": record.tier, "protocol": record.protocol, "task": record.task}
+            tags[_NOTE] = f"The cells of this task that one command made:\n\n{_code(record.command)}"[:_LONGEST_TAG]
+            name = f"grid · {record.tier} · {record.protocol} · {grid[:8]}"
+            shown.grids[grid] = self._client.create_run(
+                experiment, start_time=_milliseconds(record.started), tags=tags, run_name=name
+            )
+        return {_PARENT: shown.grids[grid].info.run_id}
+
+    def _settle_all(self, experiment: str) -> None:
+        """Every grid of an experiment says how its cells ended."""
+        runs = self._runs(experiment)
+        children: dict[str, list[Run]] = {}
+        for run in runs:
+            children.setdefault(run.data.tags.get(_PARENT, ""), []).append(run)
+        for run in runs:
+            self._settle(run, children.get(run.info.run_id, []))
+
+    def _settle(self, parent: Run, children: list[Run]) -> None:
+        """The run of a grid ends with its last cell, has failed when a cell failed, and goes when
+        none is left below it."""
+        run = parent.info.run_id
+        if "grid" not in parent.data.tags:
+            return
+        if not children:
+            self._client.delete_run(run)
+            return
+        counts = Counter(child.data.tags.get("status", "of another") for child in children)
+        cells = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
+        ends = {child.info.status for child in children}
+        status = next((end for end in ("FAILED", "KILLED") if end in ends), "FINISHED")
+        ended = max(child.info.end_time or 0 for child in children)
+        if parent.data.tags.get("cells") != cells:
+            self._client.set_tag(run, "cells", cells)
+        if (parent.info.status, parent.info.end_time) != (status, ended):
+            self._client.set_terminated(run, status, ended)
+
+    def _add(
+        self, record: Record, experiment: str, digest: str, tags: dict[str, str], artifacts: Iterator[Path]
+    ) -> None:
+        from mlflow.entities import Param, RunTag
+
+        entry = self._architectures.get(record.architecture)
+        if entry:
+            tags |= {"family": entry.family, "kind": entry.kind}
+        name = f"{record.architecture} · {record.protocol} · {record.seed}"
+        started = _milliseconds(record.started)
+        run = self._client.create_run(experiment, start_time=started, tags=_tags(record) | tags, run_name=name)
+        run_id, started = run.info.run_id, run.info.start_time
+        self._client.log_text(run_id, record.to_json(), f"{record.key}.json")
+        for path in artifacts:
+            self._client.log_artifact(run_id, str(path))
+        params = [Param(key, value) for key, value in _flat(record.hyperparameters)]
+        for i in range(_PARAMS_PER_BATCH, len(params), _PARAMS_PER_BATCH):
+            self._client.log_batch(run_id, params=params[i : i + _PARAMS_PER_BATCH])
+        metrics = _metrics(record, started)
+        for i in range(_METRICS_PER_BATCH, len(metrics), _METRICS_PER_BATCH):
+            self._client.log_batch(run_id, metrics=metrics[i : i + _METRICS_PER_BATCH])
+        link = f"#/experiments/{experiment}/runs/{run_id}/artifacts/{record.key}.json"
+        note = _description(record, link, entry.deviations if entry else ())
+        # The digest comes last, so that a run that broke off half-way is not taken for a complete
+        # one.
+        last = [RunTag(_NOTE, note[:_LONGEST_TAG]), RunTag("record_digest", digest)]
+        self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
+        ended = started + int(1000 * record.seconds.get("total", 0))
+        self._client.set_terminated(run_id, _RUN_STATUS.get(record.status, "FAILED"), ended)
+
+
+@dataclass
+class _Shown:
+    """Runs of one experiment: those of cells by record key, and those of grids by :func:`_grid`."""
+
+    cells: dict[str, list[Run]] = field(default_factory=dict)
+    grids: dict[str, Run] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> _Shown:
+        """Sorts ``runs``; of two that show one grid, as two writers may leave them, the one with
+        the smaller id counts."""
+        shown = cls()
+        for run in sorted(runs, key=lambda run: run.info.run_id):
+            tags = run.data.tags
+            if "record_key" in tags:
+                shown.cells.setdefault(tags["record_key"], []).append(run)
+            elif "grid" in tags:
+                shown.grids.setdefault(tags["grid"], run)
+        return shown
+
+
+def sync(store: Store, uri: str) -> tuple[int, int, int]:
+    """Rebuild MLflow at ``uri`` from the records of ``store``; returns how many runs were added,
+    kept and replaced."""
+    return Tracker(uri).sync(store)
+
+
+def _grid(record: Record) -> str:
+    """What the cells of one grid share, short enough for a tag."""
+    return hashlib.sha256(record.command.encode()).hexdigest()[:16]
+
+
+def _folder(store: Store) -> str:
+    """Whose records a run shows, on a server that several machines write to."""
+    return f"{platform.node()}:{store.folder.resolve()}"
+
+
+def _milliseconds(moment: str) -> int | None:
+    return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else None
+
+
+def _description(record: Record, link: str, deviations: Iterable[str]) -> str:
+    """What MLflow shows above a run, in Markdown: the record and where it is, the command,
+    deviations from the paper, the error."""
+    where = Store("").path(record).as_posix()
+    parts = [f"[Record]({link}), in the results folder: `{where}`"]
+    if record.command:
+        parts.append(f"Command:\n\n{_code(record.command)}")
+    if found := list(deviations):
+        parts.append("Deviations from the paper:\n\n" + "\n".join(f"- {_plain(deviation)}" for deviation in found))
+    if record.error:
+        parts.append(f"Error:\n\n{_code(_error(record))}")
+    return "\n\n".join(parts)
+
+
+def _code(text: str) -> str:
+    """A block in which Markdown reads nothing."""
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown finds neither markup nor HTML."""
+    return re.sub(r"([\\`*_\[\]|~#])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
+
+
+def _error(record: Record) -> str:
+    error = record.error or {}
+    return f"{error.get('type', '')}: {error.get('message', '')}"
+
+
+def _artifact_folder(uri: str, task: str) -> str | None:
+    """Beside a SQLite database (MLflow would take the current directory); a server has its own
+    place."""
+    return (
+        (Path(uri.removeprefix(SQLITE)).resolve().parent / "mlartifacts" / task).as_uri()
+        if uri.startswith(SQLITE)
+        else None
+    )
+
+
+def _artifacts(store: Store, record: Record) -> list[Path | None]:
+    """The files of a record that are still there; a name that leads out of the results folder is
+    none of ours to upload."""
+    names = [record.predictions and record.predictions["path"], record.error and record.error.get("log")]
+    paths = [(store.folder / name).resolve() for name in names if name]
+    return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
+
+
+def _tags(record: Record) -> dict[str, str]:
+    tags = {"record_key": record.key}
+    for name in (
+        "architecture",
+        "task",
+        "tier",
+        "protocol",
+        "status",
+        "seed",
+        "precision",
+        "devices",
+        "partial",
+        "main_metric",
+        "commit",
+    ):
+        tags[name] = str(getattr(record, name))
+    if "unstable" in record.speed:
+        tags["unstable"] = str(record.speed["unstable"])
+    if record.error:
+        tags["error"] = _error(record)
+    return {name: value[:_LONGEST_TAG] for name, value in tags.items()}
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested hyperparameters as (``training.lr``, text)."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", str(value)[:_LONGEST_PARAM]
+
+
+def _metrics(record: Record, started: int) -> list[Metric]:
+    """The curve by epoch (names as in the record), then the final numbers; times in ms."""
+    from mlflow.entities import Metric
+
+    metrics, time = [], started
+    for position, row in enumerate(record.training.get("curve", []), start=1):
+        time = min(time + int(1000 * (row.get("seconds") or 0)), _LATEST)
+        step = min(int(row.get("epoch") or position), _LATEST)
+        metrics += [
+            Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None
+        ]
+    final: dict[str, Any] = {
+        f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()
+    }
+    for block in ("speed", "memory", "seconds", "parameters"):
+        final |= {f"{block}_{name}": value for name, value in getattr(record, block).items() if name != "unstable"}
+    final |= {"flops_per_example": record.flops_per_example, "best_epoch": record.training.get("best_epoch")}
+    return metrics + [Metric(name, value, time, 0) for name, value in final.items() if value is not None]
