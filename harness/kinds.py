@@ -11,6 +11,7 @@ values as defaults.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -35,12 +36,17 @@ class Architecture:
     """What every kind shares: which view it reads and which tasks it cannot run on."""
 
     view: ClassVar[View | None] = Words()
+    view_settings: ClassVar[dict[str, str]] = {}
+    """Fields of the view that a hyperparameter sets: the field's name to the hyperparameter's."""
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
         """A fresh view for a task whose texts stand in ``column``; None when this architecture
         cannot read such a column."""
-        return copy.deepcopy(cls.view) if cls.view is not None and cls.view.column == column else None
+        if cls.view is None or cls.view.column != column:
+            return None
+        chosen = {field: hyperparameters[name] for field, name in cls.view_settings.items() if name in hyperparameters}
+        return dataclasses.replace(copy.deepcopy(cls.view), **chosen)  # type: ignore[type-var]
 
     @classmethod
     def view_for(cls, task: Entry, hyperparameters: dict[str, Any]) -> View | None:
@@ -300,8 +306,7 @@ class Regime(Architecture):
 
     def apply(self, model: nn.Module, view: View) -> None:
         """Prepare a fresh model that reads ``view``."""
-        # Rows 0 and 1 of a word table are padding and the unknown word, which no vocabulary counts.
-        self.prepare(model, torch.tensor([0, 0, *view.vocabulary.counts], dtype=torch.float) if view.embeds else None)
+        self.prepare(model, torch.tensor(view.vocabulary.row_counts(), dtype=torch.float) if view.embeds else None)
 
     def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
         """Change the model before training; ``counts`` are the training frequencies of its word

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from harness.kinds import TextEncoder
 from harness.registry import Recipe, register
-from harness.views.base import View
 from harness.views.characters import CharacterBatch, Characters
 
 WINDOWS = (7, 7, 3, 3, 3, 3)
@@ -68,11 +66,7 @@ class CharacterCNN(TextEncoder):
     """
 
     view = Characters()
-
-    @classmethod
-    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        view = super().reads(column, hyperparameters)
-        return None if view is None else dataclasses.replace(view, length=hyperparameters.get("length", view.length))
+    view_settings: ClassVar[dict[str, str]] = {"length": "length"}
 
     def __init__(
         self,

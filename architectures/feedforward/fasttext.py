@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from harness.kinds import TextEncoder
 from harness.registry import Recipe, register
 from harness.views.bag import Bag, BagBatch
-from harness.views.base import View
 
 
 @register(
@@ -42,13 +40,8 @@ class FastText(TextEncoder):
     """
 
     view = Bag()
+    view_settings: ClassVar[dict[str, str]] = {"ngrams": "ngrams", "buckets": "buckets"}
     head_bias = False
-
-    @classmethod
-    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        view = super().reads(column, hyperparameters)
-        wanted = {name: hyperparameters[name] for name in ("ngrams", "buckets") if name in hyperparameters}
-        return None if view is None else dataclasses.replace(view, **wanted)
 
     def __init__(self, width: int, hidden: int = 10, ngrams: int = Bag.ngrams, buckets: int = Bag.buckets):
         super().__init__()

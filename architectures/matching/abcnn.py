@@ -149,9 +149,7 @@ class ABCNN(PairEncoder):
         self.blocks = nn.ModuleList(
             Block(w, kernels, window, view.max_length, attend_inputs, attend_outputs) for w in widths
         )
-        counts = torch.tensor(
-            [1, 1, *view.vocabulary.counts], dtype=torch.float
-        )  # padding and the unknown word have none
+        counts = torch.tensor(view.vocabulary.row_counts(absent=1), dtype=torch.float)
         self.register_buffer("rarity", (counts.sum() / counts).log())
         self.size = 2 * (1 + blocks) + 4
         # The similarities of all pairs differ by a few hundredths around a mean near 1: as they

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from harness.kinds import PretrainedEncoder
 from harness.registry import Recipe, register
-from harness.views.base import View
 from harness.views.subwords import SubwordBatch, Subwords
 
 
@@ -75,13 +73,11 @@ class BERT(PretrainedEncoder):
     """
 
     unused = ("model.pooler",)  # tags and spans are read from the states of the pieces
-
-    @classmethod
-    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        view = super().reads(column, hyperparameters)
-        names = {"pretrained": "pretrained", "vocabulary": "size", "max_length": "max_length"}
-        wanted = {field: hyperparameters[name] for name, field in names.items() if name in hyperparameters}
-        return None if view is None else dataclasses.replace(view, **wanted)
+    view_settings: ClassVar[dict[str, str]] = {
+        "pretrained": "pretrained",
+        "size": "vocabulary",
+        "max_length": "max_length",
+    }
 
     def __init__(
         self,

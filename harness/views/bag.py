@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.ragged import Columns, Ragged, take
 from harness.views.base import Text, View, words_of
-from harness.views.words import UNKNOWN, Vocabulary
+from harness.views.words import UNKNOWN, Vocabulary, VocabularyView
 
 END = "</s>"
 """Closes every text and counts as a word, as in fastText."""
@@ -38,7 +38,7 @@ class BagBatch(NamedTuple):
 
 
 @dataclass
-class Bag(View):
+class Bag(VocabularyView):
     """Words and their n-grams of 2 to ``ngrams`` as rows of one table: the vocabulary, then
     ``buckets`` that n-grams are hashed into.
 
@@ -59,7 +59,7 @@ class Bag(View):
 
     @property
     def width(self) -> int:
-        return len(self.vocabulary) + (self.buckets if self.ngrams > 1 else 0)
+        return super().width + (self.buckets if self.ngrams > 1 else 0)
 
     def read(self, text: Text) -> list[str]:
         """The words of a text as this view sees them, closed by the end of text."""
@@ -95,20 +95,11 @@ class Bag(View):
             starts = np.flatnonzero(text[: len(rolling)] == text[n - 1 :])
             yield (rolling[starts] % np.uint64(self.buckets)).astype(np.int32) + len(self.vocabulary), starts
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
-
     def collate(self, columns: Columns, rows: np.ndarray) -> BagBatch:
         ids = take(columns["ids"], rows)
         return BagBatch(
             torch.from_numpy(ids.values).long(), torch.from_numpy(ids.offsets[:-1]), torch.from_numpy(ids.lengths)
         )
-
-    def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.vocabulary = Vocabulary(state["words"], state["counts"])
 
 
 def letter_trigrams(word: str) -> list[str]:

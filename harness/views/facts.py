@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from harness.ragged import Columns, Ragged, mask_of, pad_nested
-from harness.views.base import Text, View, words_of
-from harness.views.words import Vocabulary
+from harness.views.base import Text, words_of
+from harness.views.words import Vocabulary, VocabularyView
 
 
 class FactBatch(NamedTuple):
@@ -25,7 +25,7 @@ class FactBatch(NamedTuple):
 
 
 @dataclass
-class Facts(View):
+class Facts(VocabularyView):
     """The newest ``most`` facts of a story, or its question as a story of one fact; lower-cased
     words, rare ones as in Words.
 
@@ -36,10 +36,6 @@ class Facts(View):
     max_words: int = 60
     min_count: int = 2
     embeds: ClassVar[bool] = False
-
-    @property
-    def width(self) -> int:
-        return len(self.vocabulary)
 
     def read(self, facts: Sequence[Text]) -> list[list[str]]:
         """The words of each fact that is kept; a story without facts has one of one empty word."""
@@ -57,15 +53,6 @@ class Facts(View):
         ids = Ragged.of(self.vocabulary.ids(word for fact in story for word in fact) for story in stories)
         return {"ids": ids, "fact_lengths": Ragged.of([len(fact) for fact in story] for story in stories)}
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
-
     def collate(self, columns: Columns, rows: np.ndarray) -> FactBatch:
         ids, mask, facts = pad_nested(columns["ids"], columns["fact_lengths"], rows)
         return FactBatch(torch.from_numpy(ids).long(), torch.from_numpy(mask), mask_of(facts, ids.shape[1]))
-
-    def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.vocabulary = Vocabulary(state["words"], state["counts"])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from harness.ragged import Columns, Ragged, mask_of, pad_nested
-from harness.views.base import Text, View, words_of
-from harness.views.words import Vocabulary
+from harness.views.base import Text, words_of
+from harness.views.words import Vocabulary, VocabularyView
 
 _END = re.compile(r"([.!?]+)[\"'”’»)\]}]*\s+")
 _ABBREVIATION = re.compile(
@@ -74,7 +74,7 @@ class SentenceBatch(NamedTuple):
 
 
 @dataclass
-class Sentences(View):
+class Sentences(VocabularyView):
     """The first ``max_words`` words of the first ``max_sentences`` sentences; vocabulary as in
     :class:`~harness.views.words.Words`."""
 
@@ -83,10 +83,6 @@ class Sentences(View):
     max_sentences: int = 30
     max_words: int = 60
     embeds: ClassVar[bool] = True
-
-    @property
-    def width(self) -> int:
-        return len(self.vocabulary)
 
     def read(self, text: Text) -> list[list[str]]:
         """The sentences of a text as this view sees them."""
@@ -103,15 +99,6 @@ class Sentences(View):
         ids = Ragged.of(self.vocabulary.ids(word for words in sentences for word in words) for sentences in read)
         return {"ids": ids, "sentence_lengths": Ragged.of([len(words) for words in sentences] for sentences in read)}
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
-
     def collate(self, columns: Columns, rows: np.ndarray) -> SentenceBatch:
         ids, mask, sentences = pad_nested(columns["ids"], columns["sentence_lengths"], rows)
         return SentenceBatch(torch.from_numpy(ids).long(), torch.from_numpy(mask), mask_of(sentences, ids.shape[1]))
-
-    def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.vocabulary = Vocabulary(state["words"], state["counts"])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from harness.ragged import Columns, Ragged, take
-from harness.views.base import View
-from harness.views.words import Vocabulary
+from harness.views.words import Vocabulary, VocabularyView
 
 ABSENT = -1
 _TOKEN = re.compile(r"\([^() ]*|\)|[^() ]+")
@@ -121,17 +120,13 @@ def _schedule(by_height: list[np.ndarray], left: np.ndarray, right: np.ndarray) 
 
 
 @dataclass
-class Trees(View):
+class Trees(VocabularyView):
     """Bracketed trees with node labels; vocabulary as in :class:`~harness.views.words.Words`."""
 
     lower: bool = True
     min_count: int = 2
     column: ClassVar[str] = "tree"
     embeds: ClassVar[bool] = True
-
-    @property
-    def width(self) -> int:
-        return len(self.vocabulary)
 
     def read(self, trees: Sequence[str]) -> list[Tree]:
         """The parsed trees; ``ValueError`` with the number and the beginning of a malformed one."""
@@ -154,9 +149,6 @@ class Trees(View):
         }
         return columns | {"ids": Ragged.of(self.vocabulary.ids(tree.words) for tree in trees)}
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
-
     def collate(self, columns: Columns, rows: np.ndarray) -> TreeBatch:
         words, height = take(columns["ids"], rows), take(columns["height"], rows)
         first_node = np.repeat(height.offsets[:-1], height.lengths)
@@ -172,9 +164,3 @@ class Trees(View):
             node_text=torch.from_numpy(np.repeat(np.arange(len(rows)), height.lengths)),
             lengths=torch.from_numpy(words.lengths),
         )
-
-    def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.vocabulary = Vocabulary(state["words"], state["counts"])

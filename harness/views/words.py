@@ -42,6 +42,31 @@ class Vocabulary:
         get = self._ids.get
         return [get(word, UNKNOWN) for word in words]
 
+    def row_counts(self, absent: int = 0) -> list[int]:
+        """Count of each row of a word table; ``absent`` for padding and the unknown word, which
+        have none."""
+        return [absent, absent, *self.counts]
+
+
+class VocabularyView(View):
+    """A view whose :meth:`fit` learns a ``vocabulary`` and nothing else, and whose column ``ids``
+    has one number for each unit of a text."""
+
+    vocabulary: Vocabulary
+
+    @property
+    def width(self) -> int:
+        return len(self.vocabulary)
+
+    def lengths(self, columns: Columns) -> np.ndarray:
+        return columns["ids"].lengths
+
+    def state(self) -> dict[str, Any]:
+        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.vocabulary = Vocabulary(state["words"], state["counts"])
+
 
 class WordBatch(NamedTuple):
     """Words of B texts, T at most: ``ids`` (B, T), ``mask`` (B, T) true at words, ``lengths`` (B,),
@@ -75,7 +100,7 @@ class _Numbers(dict[str, int]):
 
 
 @dataclass
-class Words(View):
+class Words(VocabularyView):
     """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown
     word; cut after ``max_length``.
 
@@ -87,10 +112,6 @@ class Words(View):
     min_count: int = 2
     max_length: int = 400
     embeds: ClassVar[bool] = True
-
-    @property
-    def width(self) -> int:
-        return len(self.vocabulary)
 
     def split(self, text: Text) -> list[str]:
         """The words of a text as they are written."""
@@ -118,9 +139,6 @@ class Words(View):
         index, bounds = np.array(places, dtype=np.intp), np.array(offsets)
         return {"ids": Ragged(ids[index], bounds), "spellings": Ragged(spellings[index], bounds)}
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
-
     def collate(self, columns: Columns, rows: np.ndarray) -> WordBatch:
         ids, lengths = columns["ids"].pad(rows, PAD)
         spellings, _ = columns["spellings"].pad(rows, 0)
@@ -136,9 +154,3 @@ class Words(View):
         text."""
         found = [[m.span() for m in WORD.finditer(text)][: self.max_length] or [(0, 0)] for text in texts]
         return Ragged.of([s for s, _ in spans] for spans in found), Ragged.of([e for _, e in spans] for spans in found)
-
-    def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.vocabulary = Vocabulary(state["words"], state["counts"])

@@ -42,6 +42,14 @@ def test_vocabulary_is_ordered_by_count_then_word_and_leaves_out_rare_words():
     assert vocabulary.ids(["b", "c", "new"]) == [3, UNKNOWN, UNKNOWN]
 
 
+def test_row_counts_have_a_count_for_each_row_of_the_word_table():
+    """Frequencies off by a row would weight each word by its neighbour's."""
+    vocabulary = Vocabulary.of(["b", "a", "c", "b", "a", "b"], min_count=2)
+    assert vocabulary.row_counts() == [0, 0, 3, 2] and vocabulary.row_counts(absent=1) == [1, 1, 3, 2]
+    assert len(vocabulary.row_counts()) == len(vocabulary)
+    assert vocabulary.ids(["b"]) == [vocabulary.row_counts().index(3)]
+
+
 def test_batch_is_padded_as_a_loop_would():
     view = fitted()
     columns = view.encode([*TRAIN, "the unseen cat"])
