@@ -121,9 +121,10 @@ def register(
 
     ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract
     tests; ``deviations`` says, one sentence each, where this differs from the paper; ``version`` is
-    raised when results would change. A variant that has little in common with the rest takes a
-    decorator of its own. Every argument is a literal (or ``Recipe(...)`` of literals), because
-    listings are read from the source text.
+    raised when results would change. A variant adds its ``deviations`` to these and leaves out the
+    sentences that it repeats in ``without_deviations``; all else that it names replaces. A variant
+    that has little in common with the rest takes a decorator of its own. Every argument is a
+    literal (or ``Recipe(...)`` of literals), because listings are read from the source text.
     """
     if kind not in KINDS:
         raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
@@ -137,14 +138,25 @@ def register(
         hyperparameters=dict(hyperparameters),
     )
     options |= dict(tiny=dict(tiny), deviations=deviations, version=version)
+    return _register("architectures", _with_variants(id, options, variants))
+
+
+def _with_variants(id: str, options: dict[str, Any], variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Options of ``id`` and of each of its variants, by id; an error for a variant that changes or
+    leaves out what there is not."""
+    options_of = {id: options}
     for variant, changes in variants.items():
-        if unknown := set(changes) - set(options):
+        if unknown := set(changes) - {*options, "without_deviations"}:
             raise RegistryError(
                 f"{variant}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}"
             )
-    return _register(
-        "architectures", {id: options} | {variant: options | changes for variant, changes in variants.items()}
-    )
+        kept, own = list(options["deviations"]), dict(changes)
+        for sentence in own.pop("without_deviations", ()):
+            if sentence not in kept:
+                raise RegistryError(f"{variant}: without_deviations: {id} has no deviation {sentence!r}")
+            kept.remove(sentence)
+        options_of[variant] = options | own | {"deviations": (*kept, *own.get("deviations", ()))}
+    return options_of
 
 
 def register_task(
@@ -245,7 +257,9 @@ def _installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Value of a literal, or of ``Recipe(...)`` with literal arguments."""
+    """Value of a literal, or of ``Recipe(...)`` with literal arguments, also within a dictionary."""
+    if isinstance(node, ast.Dict):
+        return {_literal(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
     if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Recipe":
         return Recipe(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
     return ast.literal_eval(node)
@@ -292,8 +306,8 @@ def _declared(file: Path, sort: Sort) -> Iterator[Entry]:
                 raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
             variants = options.pop("variants", {})
             options = _DEFAULTS[sort] | options
-            for each, changes in ({id: {}} | variants).items():
-                yield Entry(each, sort, file, node.name, MappingProxyType(options | changes))
+            for each, own in _with_variants(id, options, variants).items():
+                yield Entry(each, sort, file, node.name, MappingProxyType(own))
 
 
 def entries(sort: Sort) -> dict[str, Entry]:

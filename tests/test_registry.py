@@ -321,6 +321,27 @@ def test_variants_are_listed_as_they_are_registered(plugin):
         assert dict(found[id].options) == registry.registered("architectures", id)
 
 
+def test_a_variant_adds_its_deviations_to_those_it_does_not_leave_out(plugin):
+    """A copied list would go out of date, and a lost sentence would hide a difference from the
+    paper."""
+    own = '"recipe": Recipe(lr=0.5), "without_deviations": ("No dropout.",), "deviations": ("Wide.",)'
+    both = f'deviations=("No dropout.", "Small."), variants={{"mine_wide": {{{own}}}, "mine_too": {{}}}}'
+    plugin(PLUGIN.format(id="mine").replace("year=2026", f"year=2026, {both}", 1))
+    found = registry.entries("architectures")
+    registry.load(found["mine"])
+    assert found["mine_wide"].deviations == ("Small.", "Wide.") and found["mine_wide"].recipe == Recipe(lr=0.5)
+    assert found["mine_too"].deviations == found["mine"].deviations == ("No dropout.", "Small.")
+    for id in ("mine", "mine_wide", "mine_too"):
+        assert dict(found[id].options) == registry.registered("architectures", id)
+
+
+def test_a_variant_that_leaves_out_a_sentence_that_is_not_there_is_named(plugin):
+    """The base's sentence was reworded: the variant would claim it again without a word."""
+    own = 'deviations=("No dropout at all.",), variants={"mine_wide": {"without_deviations": ("No dropout.",)}}'
+    file = plugin(PLUGIN.format(id="mine").replace("year=2026", f"year=2026, {own}", 1))
+    assert "mine_wide" in left_out(file) and "mine has no deviation 'No dropout.'" in left_out(file)
+
+
 def test_a_variant_that_changes_what_there_is_not_is_named(plugin):
     file = plugin(PLUGIN.format(id="mine").replace("year=2026", 'year=2026, variants={"mine_wide": {"hiden": 9}}', 1))
     assert "mine_wide" in left_out(file) and "hiden" in left_out(file)

@@ -92,32 +92,19 @@ class Block(nn.Module):
             " standardises."
         ),
     ),
-    variants={"bcnn": {"name": "BCNN", "hyperparameters": {}}},
-)
-@register(
-    "abcnn_2",
-    name="ABCNN-2",
-    kind="pair",
-    paper="Yin et al. 2016",
-    source="M2.5[86]",
-    year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
-    hyperparameters={"attend_outputs": True},
-    tiny={"kernels": 12, "tuned": True},
-    deviations=(
-        "Without --vectors its fixed vectors are random, not word2vec.",
-        "Texts are cut after 60 words, so that W0 and W1 have a fixed size.",
-        (
-            "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper"
-            " averages the convolution."
-        ),
-        "The word counts leave out no stop words, and counts and lengths enter as logarithms.",
-        (
-            "The logistic regression is trained with the network, not after it, on features that batch normalisation"
-            " standardises."
-        ),
-    ),
-    variants={"abcnn_3": {"name": "ABCNN-3", "hyperparameters": {"attend_inputs": True, "attend_outputs": True}}},
+    variants={
+        "bcnn": {"name": "BCNN", "hyperparameters": {}},
+        "abcnn_2": {
+            "name": "ABCNN-2",
+            "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
+            "hyperparameters": {"attend_outputs": True},
+        },
+        "abcnn_3": {
+            "name": "ABCNN-3",
+            "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
+            "hyperparameters": {"attend_inputs": True, "attend_outputs": True},
+        },
+    },
 )
 class ABCNN(PairEncoder):
     """Two texts through the same convolution blocks, compared after each of them; attention lets

@@ -58,22 +58,13 @@ class IntraAttention(nn.Module):
         "Unknown words share one vector, not 100 random ones.",
         "Weights start as PyTorch's layers do, not normal with deviation 0.01.",
     ),
-)
-@register(
-    "decomposable_intra",
-    name="Decomposable attention, intra-sentence",
-    kind="pair",
-    paper="Parikh et al. 2016",
-    source="M2.5[92] T5",
-    year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.025, batch_size=4),
-    hyperparameters={"intra": True},
-    tiny={"hidden": 48},
-    deviations=(
-        "Without --vectors its fixed vectors are random, not GloVe.",
-        "Unknown words share one vector, not 100 random ones.",
-        "Weights start as PyTorch's layers do, not normal with deviation 0.01.",
-    ),
+    variants={
+        "decomposable_intra": {
+            "name": "Decomposable attention, intra-sentence",
+            "recipe": Recipe(optimizer="adagrad", lr=0.025, batch_size=4),
+            "hyperparameters": {"intra": True},
+        },
+    },
 )
 class DecomposableAttention(PairEncoder):
     """Attend, compare, aggregate: only feed-forward nets, and no order of words unless ``intra``

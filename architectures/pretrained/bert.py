@@ -35,7 +35,7 @@ from harness.views.subwords import SubwordBatch, Subwords
             "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER loads"
             " trained ones."
         ),
-        "Pre-training itself (masked words, next sentence) is not part of this entry.",
+        "Pre-training itself (masked words, next sentence) is not part of this entry, which can only load its weights.",
         "Warms up over 100 steps, not over a tenth of them.",
     ),
     variants={
@@ -44,9 +44,11 @@ from harness.views.subwords import SubwordBatch, Subwords
             "source": "M2.10[7] T1-T4 R25",
             "hyperparameters": {"pretrained": "bert-base-uncased", "layers": 12, "hidden": 768, "heads": 12},
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "deviations": (
-                "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
-                "Warms up over 100 steps, not over a tenth of them.",
+            "without_deviations": (
+                (
+                    "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER"
+                    " loads trained ones."
+                ),
             ),
         },
         "bert_large": {
@@ -54,9 +56,11 @@ from harness.views.subwords import SubwordBatch, Subwords
             "source": "M2.10[7] T1-T4 R25",
             "hyperparameters": {"pretrained": "bert-large-uncased", "layers": 24, "hidden": 1024, "heads": 16},
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "deviations": (
-                "Pre-training itself (masked words, next sentence) is not part of this entry: its weights are loaded.",
-                "Warms up over 100 steps, not over a tenth of them.",
+            "without_deviations": (
+                (
+                    "Starts from random weights and is small, so that it needs no download; -o bert.pretrained=FOLDER"
+                    " loads trained ones."
+                ),
             ),
         },
     },

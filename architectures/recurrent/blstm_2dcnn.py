@@ -26,7 +26,7 @@ from harness.views.words import WordBatch
     tiny={"hidden": 12, "maps": 4},
     deviations=(
         "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
-        "Padding is left out of the maps; the paper's network reads it.",
+        "Padding is left out of every map; the paper's network reads it.",
         "The cells are divided by the number of maps, without which the softmax layer's first steps are too long.",
     ),
     variants={
@@ -34,12 +34,11 @@ from harness.views.words import WordBatch
             "name": "BLSTM-2DPooling",
             "hyperparameters": {"convolve": False},
             "tiny": {"hidden": 12},
-            "deviations": (
+            "without_deviations": (
                 (
-                    "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer"
-                    " texts are cut."
+                    "The cells are divided by the number of maps, without which the softmax layer's first steps are too"
+                    " long."
                 ),
-                "Padding is left out of the map; the paper's network reads it.",
             ),
         },
     },

@@ -61,12 +61,14 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
         "tree_lstm_child_sum": {
             "name": "Tree-LSTM, child-sum",
             "hyperparameters": {"children": "sum", "hidden": 168},
+            "without_deviations": (
+                "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",
+            ),
             "deviations": (
                 (
                     "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at"
                     " each node."
                 ),
-                "Word vectors are trained at the rate of all weights, not at 0.1.",
             ),
         },
     },

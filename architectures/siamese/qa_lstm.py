@@ -48,34 +48,19 @@ class Windows(nn.Module):
         "qa_lstm_cnn": {
             "name": "QA-LSTM/CNN (convolutional-pooling LSTM)",
             "hyperparameters": {"convolution": "states"},
-            "deviations": (
-                "It has 1,000 filters, the fewest of the papers' settings (up to 4,000).",
-                "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
-                "Without --vectors the word vectors start at random, not from word2vec.",
-                "The rate of the dropout before the cosine, 0.2, is our choice.",
-            ),
+            "deviations": ("It has 1,000 filters, the fewest of the papers' settings (up to 4,000).",),
         },
         "qa_lstm_attentive": {
             "name": "Attentive QA-LSTM",
             "hyperparameters": {"attentive": True},
-            "deviations": (
-                "The attention's hidden layer is as wide as a state, which is our choice.",
-                "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
-                "Without --vectors the word vectors start at random, not from word2vec.",
-                "The rate of the dropout before the cosine, 0.2, is our choice.",
-            ),
+            "deviations": ("The attention's hidden layer is as wide as a state, which is our choice.",),
         },
         "qa_lstm_conv_based": {
             "name": "Convolution-based LSTM",
             "paper": "Tan et al. 2016",
             "year": 2016,
             "hyperparameters": {"convolution": "words"},
-            "deviations": (
-                "The number of filters, 1,000, is our choice.",
-                "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
-                "Without --vectors the word vectors start at random, not from word2vec.",
-                "The rate of the dropout before the cosine, 0.2, is our choice.",
-            ),
+            "deviations": ("The number of filters, 1,000, is our choice.",),
         },
     },
 )
