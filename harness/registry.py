@@ -113,6 +113,7 @@ def register(
     hyperparameters: dict[str, Any] = MappingProxyType({}),
     tiny: dict[str, Any] = MappingProxyType({}),
     deviations: tuple[str, ...] = (),
+    vectors_of_paper: str | None = None,
     version: int = 1,
     variants: dict[str, dict[str, Any]] = MappingProxyType({}),
 ):
@@ -120,11 +121,13 @@ def register(
     each of them has otherwise.
 
     ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract
-    tests; ``deviations`` says, one sentence each, where this differs from the paper; ``version`` is
-    raised when results would change. A variant adds its ``deviations`` to these and leaves out the
-    sentences that it repeats in ``without_deviations``; all else that it names replaces. A variant
-    that has little in common with the rest takes a decorator of its own. Every argument is a
-    literal (or ``Recipe(...)`` of literals), because listings are read from the source text.
+    tests; ``deviations`` says, one sentence each, where this differs from the paper;
+    ``vectors_of_paper`` names the word vectors that the paper starts from ("word2vec"), for a note
+    at results without any; ``version`` is raised when results would change.
+    A variant adds its ``deviations`` to these and leaves out the sentences that it repeats in
+    ``without_deviations``; all else that it names replaces. A variant that has little in common
+    with the rest takes a decorator of its own. Every argument is a literal (or ``Recipe(...)`` of
+    literals), because listings are read from the source text.
     """
     if kind not in KINDS:
         raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
@@ -137,7 +140,7 @@ def register(
         recipe=recipe,
         hyperparameters=dict(hyperparameters),
     )
-    options |= dict(tiny=dict(tiny), deviations=deviations, version=version)
+    options |= dict(tiny=dict(tiny), deviations=deviations, vectors_of_paper=vectors_of_paper, version=version)
     return _register("architectures", _with_variants(id, options, variants))
 
 
@@ -202,7 +205,9 @@ def _register(sort: Sort, options_of: dict[str, dict[str, Any]]):
 _CHECKS = {"architectures": register, "tasks": register_task}
 _DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks"}
 _DEFAULTS: dict[Sort, dict[str, Any]] = {
-    "architectures": dict(recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), version=1),
+    "architectures": dict(
+        recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), vectors_of_paper=None, version=1
+    ),
     "tasks": dict(version=1),
 }
 _ROOT = Path(__file__).resolve().parent.parent

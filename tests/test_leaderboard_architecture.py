@@ -140,6 +140,20 @@ def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):
     assert str(tmp_path) not in text, "a path of one machine would change the bytes on another"
 
 
+@pytest.mark.parametrize(
+    ("vectors", "embedding", "is_noted"),
+    [(None, 500, True), ({"file": "glove.txt", "dims": 50}, 500, False), (None, 0, False)],
+    ids=["random", "given", "no words"],
+)
+def test_a_result_with_random_word_vectors_names_those_of_the_paper(store, vectors, embedding, is_noted):
+    """A record made with the paper's vectors must not be said to lack them, nor one on speech."""
+    store.write(record(score=0.5, hyperparameters={"vectors": vectors}, parameters={"embedding": embedding}))
+    text = "Word vectors start at random; the paper starts from word2vec."
+    entry = architecture("dan", "Deep averaging", vectors_of_paper="word2vec")
+    assert (text in html_of(page_of(store, "dan", (entry,)))) == is_noted
+    assert "Word vectors start at random" not in html_of(page_of(store))
+
+
 def test_a_file_that_cannot_be_read_leaves_the_docstring_out(tmp_path):
     broken = tmp_path / "x.py"
     broken.write_text("class Model(", encoding="utf-8")

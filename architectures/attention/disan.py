@@ -106,8 +106,8 @@ class Source2Token(nn.Module):
     year=2018,
     recipe=Recipe(optimizer="adadelta", lr=0.5, batch_size=64, weight_decay=0.00005),
     tiny={"hidden": 12},
+    vectors_of_paper="GloVe",
     deviations=(
-        "Without --vectors the word vectors start at random, not from GloVe.",
         "Matching joins [u, v, |u-v|, u*v]; the paper takes the plain difference.",
         (
             "Where no vector of the text is asked for (tagging, reading, speech) the states stand without source2token"

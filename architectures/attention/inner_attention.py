@@ -21,8 +21,9 @@ from harness.views.words import WordBatch
     year=2016,
     recipe=Recipe(optimizer="rmsprop", lr=0.001, batch_size=128),
     tiny={"hidden": 12},
+    vectors_of_paper="GloVe",
     deviations=(
-        "Without --vectors the word vectors start at random, not from GloVe; they are tuned.",
+        "The word vectors are tuned.",
         "Matching joins [u, v, |u-v|, u*v] and has a hidden layer; the paper takes the plain difference, and softmax.",
     ),
 )

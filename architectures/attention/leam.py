@@ -21,8 +21,9 @@ from harness.views.words import WordBatch
     year=2018,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=100),
     tiny={"hidden": 16, "window": 5},
+    vectors_of_paper="GloVe",
     deviations=(
-        "Label vectors start at random, not from the words of the labels' names; so do word vectors without --vectors.",
+        "Label vectors start at random, not from the words of the labels' names.",
         "One filter slides over every label's row, as the paper says; the authors' code also mixes the labels.",
     ),
 )

@@ -21,9 +21,9 @@ from harness.views.words import WordBatch
     year=2017,
     recipe=Recipe(optimizer="sgd", lr=0.06, batch_size=16, weight_decay=0.0001, clip=0.5),
     tiny={"hidden": 12, "attention": 10, "rows": 2, "output": 16},
+    vectors_of_paper="word2vec or GloVe",
     deviations=(
         "Two texts are compared by [u, v, |u-v|, u*v] of their vectors, not by the gated encoder of their matrices.",
-        "Without --vectors the word vectors start at random, not from word2vec or GloVe.",
     ),
 )
 class SelfAttentive(TextEncoder):

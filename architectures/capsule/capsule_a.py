@@ -20,6 +20,7 @@ from harness.views.words import WordBatch
     year=2018,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=25, epochs=20, vector_dims=300),
     tiny={"maps": 16, "primary": 6, "capsules": 6, "size": 8},
+    vectors_of_paper="word2vec",
     deviations=(
         (
             "Child capsules share a transformation matrix per parent (one of the paper's two forms, and the released"
@@ -28,7 +29,6 @@ from harness.views.words import WordBatch
         ),
         "The numbers of filters and capsules are the released code's, without its stride of two.",
         "The scale at which transformation matrices start is ours: capsules must not vanish from layer to layer.",
-        "Without --vectors the word vectors start at random, not from word2vec.",
     ),
 )
 class CapsuleA(TextEncoder):

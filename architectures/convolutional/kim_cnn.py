@@ -23,17 +23,17 @@ from harness.views.words import WordBatch
         "kim_cnn_static": {
             "name": "Kim CNN, static vectors",
             "hyperparameters": {"channels": "static"},
-            "deviations": ("Without --vectors its fixed vectors are random, not word2vec.",),
+            "vectors_of_paper": "word2vec",
         },
         "kim_cnn_nonstatic": {
             "name": "Kim CNN, tuned vectors",
             "hyperparameters": {"channels": "tuned"},
-            "deviations": ("Without --vectors its vectors start at random, which is kim_cnn_rand.",),
+            "vectors_of_paper": "word2vec",
         },
         "kim_cnn_multichannel": {
             "name": "Kim CNN, static and tuned vectors",
             "hyperparameters": {"channels": "multichannel"},
-            "deviations": ("Without --vectors both channels start from random vectors, not word2vec.",),
+            "vectors_of_paper": "word2vec",
         },
     },
 )
@@ -43,7 +43,8 @@ class KimCNN(TextEncoder):
 
     With two channels the same filters read the tuned and the static vectors, and the maps are added
     before the ReLU. The rows of the softmax layer are rescaled to norm 3 after each step. Texts
-    shorter than a window are padded with zero vectors.
+    shorter than a window are padded with zero vectors. Where they start at random, tuned vectors
+    are the variant ``rand``.
     """
 
     head_max_norm = 3.0

@@ -90,7 +90,7 @@ SENTENCES = {"conv": ConvolutionalSentence, "lstm": RecurrentSentence}
     year=2015,
     recipe=Recipe(optimizer="sgd", lr=0.03, batch_size=1, vector_dims=200),
     tiny={"hidden": 16},
-    deviations=("Without --vectors its word vectors start at random, not from the reviews' word2vec.",),
+    vectors_of_paper="word2vec, trained on the reviews",
     variants={"grnn_lstm": {"name": "LSTM-GRNN", "hyperparameters": {"sentence": "lstm"}}},
 )
 class GatedRNN(TextEncoder):

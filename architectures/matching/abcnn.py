@@ -79,8 +79,8 @@ class Block(nn.Module):
     recipe=Recipe(optimizer="adagrad", lr=0.085, weight_decay=0.0006, batch_size=20),
     hyperparameters={"attend_inputs": True},
     tiny={"kernels": 12, "tuned": True},
+    vectors_of_paper="word2vec",
     deviations=(
-        "Without --vectors its fixed vectors are random, not word2vec.",
         "Texts are cut after 60 words, so that W0 and W1 have a fixed size.",
         (
             "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper"

@@ -38,7 +38,7 @@ def bin_sums(similarities: Tensor, exact: Tensor, mask: Tensor, bins: int) -> Te
         optimizer="sgd", lr=0.025, lr_schedule="linear", batch_size=1000, epochs=300, patience=300, vector_dims=200
     ),
     tiny={"bins": 21, "tuned": True},
-    deviations=("Without --vectors its fixed vectors are random, not word2vec.",),
+    vectors_of_paper="word2vec",
     variants={"anmm_2": {"name": "aNMM-2", "hyperparameters": {"bins": 200, "hidden": 10}}},
 )
 class AttentionBasedMatching(PairEncoder):

@@ -89,10 +89,8 @@ class Matching(nn.Module):
     year=2017,
     recipe=Recipe(optimizer="adam", lr=0.001),
     tiny={"hidden": 24, "perspectives": 8, "character_size": 8, "character_hidden": 8, "dropout": 0.0},
-    deviations=(
-        "Without --vectors its fixed word vectors are random, not GloVe.",
-        "Unknown words share one vector beside their characters; in the paper each has a random one.",
-    ),
+    vectors_of_paper="GloVe",
+    deviations=("Unknown words share one vector beside their characters; in the paper each has a random one.",),
 )
 class BiMPM(PairEncoder):
     """BiLSTM states of each text matched against the other's from many perspectives, and aggregated

@@ -53,8 +53,8 @@ class IntraAttention(nn.Module):
     year=2016,
     recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=4),
     tiny={"hidden": 48},
+    vectors_of_paper="GloVe",
     deviations=(
-        "Without --vectors its fixed vectors are random, not GloVe.",
         "Unknown words share one vector, not 100 random ones.",
         "Weights start as PyTorch's layers do, not normal with deviation 0.01.",
     ),

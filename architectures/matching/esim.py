@@ -21,10 +21,8 @@ from harness.views.words import WordBatch
     year=2017,
     recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32, patience=7, clip=10.0),
     tiny={"hidden": 16, "dropout": 0.2},
-    deviations=(
-        "Without --vectors the word vectors start at random, not from GloVe.",
-        "Words are lower-cased, and those seen once are unknown.",
-    ),
+    vectors_of_paper="GloVe",
+    deviations=("Words are lower-cased, and those seen once are unknown.",),
 )
 class ESIM(PairEncoder):
     """BiLSTM states of both texts, aligned by their products, compared, and read by a second

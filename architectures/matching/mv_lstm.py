@@ -79,8 +79,8 @@ def k_largest(maps: Tensor, real: Tensor, k: int) -> Tensor:
     year=2016,
     recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=128, vector_dims=50),
     tiny={"hidden": 12},
+    vectors_of_paper="word2vec",
     deviations=(
-        "Without --vectors the word vectors start at random, not from word2vec.",
         "The learning rate and the sizes of the MLP and of the tensor are ours.",
         "The wrong candidate of a ranking pair is drawn from the question's own; classes are learnt by cross-entropy.",
     ),

@@ -89,11 +89,9 @@ class LearnedQuery(nn.Module):
     year=2018,
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=32),
     tiny={"hidden": 10},
+    vectors_of_paper="GloVe",
     deviations=(
-        (
-            "Without --vectors the word vectors start at random, not from GloVe, and no contextual vectors stand beside"
-            " them."
-        ),
+        "No contextual vectors stand beside the word vectors.",
         "One BiGRU encodes both texts; re-implementations give each its own.",
         "PyTorch's GRU resets the state behind the recurrent matrix; additive scores have a bias.",
         "Dropout of 0.2, the hidden layer's size and ReLU, and the batch size are ours.",

@@ -26,8 +26,9 @@ computes the others again."""
     source="M2.6[95] T1 T5",
     year=2017,
     recipe=Recipe(optimizer="adam", lr=0.0003, batch_size=128, epochs=40, weight_decay=0.00003, clip=15.0),
+    vectors_of_paper="GloVe",
     deviations=(
-        "Without --vectors the word vectors start at random, not from GloVe; they are tuned.",
+        "The word vectors are tuned.",
         "Weights start as PyTorch's layers do, not uniform in +-0.1.",
         "A linear layer classifies; the paper has a hidden ReLU layer before it.",
         "Matching joins [u, v, |u-v|, u*v]; the paper takes the plain difference.",

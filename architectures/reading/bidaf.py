@@ -78,8 +78,9 @@ class ResidualSelfAttention(nn.Module):
     year=2017,
     recipe=Recipe(optimizer="adadelta", lr=0.5, batch_size=60, epochs=12, vector_dims=100),
     tiny={"hidden": 16, "character_size": 6, "filters": 8, "no_answer_hidden": 8},
+    vectors_of_paper="GloVe",
     deviations=(
-        "Without --vectors the word vectors start at random and are tuned; the paper's are GloVe and stay fixed.",
+        "The word vectors are tuned; the paper's stay fixed.",
         "No moving average of the weights.",
         "Each word is lengthened by zeros at both ends before the character convolution.",
         (
@@ -98,12 +99,13 @@ class ResidualSelfAttention(nn.Module):
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=45, epochs=26, vector_dims=300),
     hyperparameters={"self_attention": True, "cell": "gru", "character_size": 20},
     tiny={"hidden": 16, "character_size": 6, "filters": 8, "no_answer_hidden": 8},
+    vectors_of_paper="GloVe",
     deviations=(
         (
             "Highway, modelling and output layers are BiDAF's; the paper has no highway, and one modelling layer before"
             " each score."
         ),
-        "Without --vectors the word vectors start at random and are tuned; the paper's are GloVe and stay fixed.",
+        "The word vectors are tuned; the paper's stay fixed.",
         "Dropout is not shared by the positions of a text.",
         "No moving average of the weights, and one passage per question.",
         "The 'no answer' score lacks the paper's third vector, a learned summary of the passage.",

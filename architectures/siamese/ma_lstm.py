@@ -21,11 +21,12 @@ from harness.views.words import WordBatch
     year=2016,
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=64, clip=5.0, vector_dims=300),
     tiny={"hidden": 24},
+    vectors_of_paper="word2vec",
     deviations=(
         "The target is a pair's label, 0 or 1, not a rescaled similarity from 1 to 5.",
         "No pre-training on another similarity task, no synonym augmentation, no regression that corrects the scores.",
         "The deviation of the small normal weights at the start, 0.02, is our choice.",
-        "The word vectors are trained; without --vectors they start at random, not from word2vec.",
+        "The word vectors are trained.",
     ),
 )
 class MaLSTM(PairEncoder):

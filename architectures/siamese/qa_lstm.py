@@ -39,9 +39,9 @@ class Windows(nn.Module):
     year=2015,
     recipe=Recipe(optimizer="sgd", lr=1.1, batch_size=20, vector_dims=100),
     tiny={"hidden": 12, "filters": 24},
+    vectors_of_paper="word2vec",
     deviations=(
         "Negatives are drawn from the wrong candidates of the same question, not from all answers.",
-        "Without --vectors the word vectors start at random, not from word2vec.",
         "The rate of the dropout before the cosine, 0.2, is our choice.",
     ),
     variants={

@@ -78,8 +78,9 @@ def distinct(text: WordBatch) -> Tensor:
     year=2015,
     recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25, weight_decay=0.00001, vector_dims=50),
     tiny={"maps": 24, "overlap": 3},
+    vectors_of_paper="word2vec",
     deviations=(
-        "Without --vectors its fixed vectors are random, not word2vec; unknown words share one vector.",
+        "Unknown words share one vector.",
         (
             "idf counts how often a word occurs in training, not in how many texts; stop words are scikit-learn's list"
             " and ASCII punctuation."

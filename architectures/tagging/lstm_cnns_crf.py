@@ -32,7 +32,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
         vector_dims=100,
     ),
     tiny={"hidden": 12, "character_size": 8, "filters": 8},
-    deviations=("Without --vectors the word vectors start at random, not from GloVe.",),
+    vectors_of_paper="GloVe",
 )
 class BiLSTMCNNsCRF(Tagger):
     """Each word's vector joined to what a convolution makes of its characters, a BiLSTM over the

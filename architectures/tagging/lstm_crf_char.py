@@ -36,10 +36,8 @@ class CharacterLSTM(nn.Module):
     year=2016,
     recipe=Recipe(optimizer="sgd", lr=0.01, batch_size=1, epochs=100, clip=5.0, vector_dims=100),
     tiny={"hidden": 12, "character_size": 8, "character_hidden": 6},
-    deviations=(
-        "Without --vectors the word vectors start at random, not from skip-n-gram vectors.",
-        "Of a word longer than 30 characters the first 30 are read.",
-    ),
+    vectors_of_paper="skip-n-gram vectors",
+    deviations=("Of a word longer than 30 characters the first 30 are read.",),
 )
 class LSTMCRFCharacters(Tagger):
     """Each word's vector joined to the end states of a character BiLSTM, dropout, a BiLSTM, a tanh

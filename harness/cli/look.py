@@ -38,7 +38,7 @@ def list_(
 
 def _described(entry: registry.Entry) -> dict[str, Any]:
     """What a listing says of an entry."""
-    names = ("name", "kind", "paper", "year", "source", "version")
+    names = ("name", "kind", "paper", "year", "source", "vectors_of_paper", "version")
     if entry.sort == "tasks":
         names = ("name", "type", "metrics", "main_metric", "sizes", "protocol", "version")
     family = {"family": entry.family} if entry.sort == "architectures" else {}

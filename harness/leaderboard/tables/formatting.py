@@ -121,7 +121,7 @@ def reason(record: Record) -> str:
 
 def caveats(board: Board, result: Result) -> tuple[str, ...]:
     """What a reader must know before comparing a score: other settings, a part of the training
-    data, an older version."""
+    data, random word vectors in place of the paper's, an older version."""
     first = result.first
     notes = [result.settings] if result.settings else []
     if any(record.partial for record in result.ok):
@@ -133,8 +133,13 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
             whole = f"{size:,}" if size else "more"
             notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {whole}")
             notes += [f"at most {passes} passes over them"] if passes else []
+    architecture = board.architectures.get(first.architecture)
+    named = architecture.options.get("vectors_of_paper") if architecture else None
+    random = (r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
+    if named and any(random):
+        notes.append(f"Word vectors start at random; the paper starts from {named}.")
     for entry, version in (
-        (board.architectures.get(first.architecture), first.architecture_version),
+        (architecture, first.architecture_version),
         (board.tasks.get(first.task), first.task_version),
     ):
         if entry and entry.version != version:
