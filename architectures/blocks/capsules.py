@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from architectures.blocks.windows import lengthen, window_mask, windows_inside
+
 USUAL_POSITIONS = 20
 """Positions of a text of usual length, for the scale at which class capsules start."""
 
@@ -101,15 +103,8 @@ class ConvolutionalCapsules(nn.Module):
         self.routing = Routing(size, capsules, window * children, iterations)
 
     def forward(self, children: Tensor) -> Tensor:
-        short = max(0, self.window - children.shape[1])
-        windows = F.pad(children, (0, 0, 0, 0, 0, short)).unfold(1, self.window, 1)
+        windows = lengthen(children, self.window).unfold(1, self.window, 1)
         return self.routing(windows.movedim(-1, 2).flatten(2, 3))
-
-
-def windows_inside(lengths: Tensor, window: int) -> Tensor:
-    """How many windows lie inside each text, (B,): at least one, so that a text shorter than a
-    window has one."""
-    return (lengths - window).clamp(min=0) + 1
 
 
 class CapsuleColumn(nn.Module):
@@ -142,19 +137,17 @@ class CapsuleColumn(nn.Module):
         self.classes = Routing(size, classes + 1, USUAL_POSITIONS * capsules, iterations)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        ngram = self.ngrams.kernel_size[0]
-        padded = F.pad(vectors * mask[..., None], (0, 0, 0, max(0, ngram - vectors.shape[1])))
-        features = torch.relu(self.ngrams(padded.mT)).mT
-        inside = windows_inside(mask.sum(1), ngram)
-        capsules = present(self.primary(features), inside)
-        capsules = present(self.convolutional(capsules), windows_inside(inside, self.convolutional.window))
+        ngram, lengths = self.ngrams.kernel_size[0], mask.sum(1)
+        features = torch.relu(self.ngrams(lengthen(vectors * mask[..., None], ngram).mT)).mT
+        capsules = present(self.primary(features), lengths, ngram)
+        capsules = present(self.convolutional(capsules), windows_inside(lengths, ngram), self.convolutional.window)
         return self.classes(capsules.flatten(1, 2))
 
 
-def present(capsules: Tensor, counts: Tensor) -> Tensor:
-    """Capsules (B, T, C, size) with zeros behind the first ``counts`` (B,) positions."""
-    inside = torch.arange(capsules.shape[1], device=capsules.device) < counts[:, None]
-    return capsules * inside[..., None, None]
+def present(capsules: Tensor, lengths: Tensor, window: int) -> Tensor:
+    """Capsules (B, T, C, size), with zeros where the ``window`` that begins at a position is not
+    inside the ``lengths`` (B,) of the text."""
+    return capsules * window_mask(lengths, window, capsules.shape[1])[..., None, None]
 
 
 def separate_margin_loss(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.windows import lengthen, window_mask
 from harness.kinds import TextEncoder
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
@@ -66,10 +67,7 @@ class KimCNN(TextEncoder):
             maps = self.convolve(convolution, words.vectors)
             if self.vectors == "multichannel":
                 maps = maps + self.convolve(convolution, words.static)
-            # A window counts when it lies inside its own text; the first one always, so that short
-            # texts have one.
-            starts = torch.arange(maps.shape[-1], device=maps.device)
-            inside = starts <= (words.lengths - window).clamp(min=0)[:, None]
+            inside = window_mask(words.lengths, window, maps.shape[-1])
             maps = torch.relu(maps + bias[:, None]).masked_fill(~inside[:, None], -torch.inf)
             pooled.append(maps.amax(-1))
         return self.dropout(torch.cat(pooled, dim=1))
@@ -78,5 +76,4 @@ class KimCNN(TextEncoder):
     def convolve(convolution: nn.Conv1d, vectors: Tensor) -> Tensor:
         """Maps (B, maps, windows) of vectors (B, T, D), lengthened with zeros to at least one
         window."""
-        short = max(0, convolution.kernel_size[0] - vectors.shape[1])
-        return convolution(nn.functional.pad(vectors, (0, 0, 0, short)).transpose(1, 2))
+        return convolution(lengthen(vectors, convolution.kernel_size[0]).transpose(1, 2))

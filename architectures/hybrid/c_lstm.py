@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.recurrent import Recurrent
+from architectures.blocks.windows import lengthen, window_mask
 from harness.kinds import TextEncoder, pool
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
@@ -43,13 +43,10 @@ class CLSTM(TextEncoder):
     def phrases(self, words: WordBatch) -> tuple[Tensor, Tensor]:
         """Maps (B, steps, maps * windows) of the windows in the order of the text, and the mask of
         those inside it."""
-        vectors = self.dropout(words.vectors) * words.mask[..., None]
-        vectors = F.pad(vectors, (0, 0, 0, max(0, self.widest - vectors.shape[1]))).transpose(1, 2)
-        steps = torch.arange(vectors.shape[2] - self.widest + 1, device=vectors.device)
-        maps = torch.cat(
-            [torch.relu(convolution(vectors))[..., : len(steps)] for convolution in self.convolutions], dim=1
-        )
-        return maps.transpose(1, 2), steps <= (words.lengths - self.widest).clamp(min=0)[:, None]
+        vectors = lengthen(self.dropout(words.vectors) * words.mask[..., None], self.widest).transpose(1, 2)
+        steps = vectors.shape[2] - self.widest + 1
+        maps = torch.cat([torch.relu(convolution(vectors))[..., :steps] for convolution in self.convolutions], dim=1)
+        return maps.transpose(1, 2), window_mask(words.lengths, self.widest, steps)
 
     def forward(self, words: WordBatch) -> Tensor:
         phrases, mask = self.phrases(words)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.blocks.recurrent import Recurrent
+from architectures.blocks.windows import window_mask
 from harness.kinds import TextEncoder, pool
 from harness.registry import Recipe, register
 from harness.views.sentences import SentenceBatch, Sentences
@@ -26,7 +27,7 @@ class AveragedWindows(nn.Module):
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         length = mask.shape[1]
         words = nn.functional.pad(vectors * mask[..., None], (0, 0, 0, self.window - 1))
-        inside = torch.arange(length, device=mask.device) <= (mask.sum(1, keepdim=True) - self.window).clamp(min=0)
+        inside = window_mask(mask.sum(1), self.window, length)
         shares = (inside / inside.sum(1, keepdim=True)).to(words.dtype)[:, None]
         # The filters are linear: their mean over the windows is what they make of the mean window.
         window = torch.cat([shares @ words[:, k : k + length] for k in range(self.window)], dim=-1)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.recurrent import Recurrent
+from architectures.blocks.windows import lengthen, window_mask
 from harness.kinds import TextEncoder
 from harness.registry import Entry, Recipe, register
 from harness.views.words import WordBatch
@@ -91,15 +92,12 @@ class BLSTM2D(TextEncoder):
         vectors, mask = words.vectors[:, : self.length], words.mask[:, : self.length]
         forwards, backwards = self.recurrence(self.word_dropout(vectors), mask).chunk(2, dim=-1)
         states = self.state_dropout(forwards + backwards) * mask[..., None]
-        maps = F.pad(states, (0, 0, 0, max(0, self.window - states.shape[1])))[:, None]
+        maps = lengthen(states, self.window)[:, None]
         if self.convolution is not None:
             # With channels last and the mask in place below, a CPU needs half the time for these
             # large maps.
             maps = self.convolution(maps.to(memory_format=torch.channels_last))
-        # A row counts when its window lies inside the text; the first one always.
-        inside = torch.arange(maps.shape[2], device=mask.device) <= (mask.sum(1, keepdim=True) - self.window).clamp(
-            min=0
-        )
+        inside = window_mask(mask.sum(1), self.window, maps.shape[2])
         cells = F.max_pool2d(maps.masked_fill_(~inside[:, None, :, None], -torch.inf), self.cell, ceil_mode=True)
         # The ReLU keeps order: behind the maximum it gives the same on a quarter of the numbers.
         cells = cells.masked_fill(cells == -torch.inf, 0.0) if self.convolution is None else torch.relu(cells)
