@@ -1,19 +1,21 @@
-"""Capsule-B: three columns of their own windows and weights, their class capsules averaged as
+"""Capsule networks: scores are the lengths of class capsules, with an orphan capsule beside them;
+Capsule-B has three columns of their own windows and weights, their class capsules averaged as
 vectors."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from architectures.blocks.capsules import separate_margin_loss
-from architectures.capsule.capsule_b import CapsuleB
+from architectures.capsule.capsules import CapsuleA, CapsuleB
 from harness.views.words import WordBatch
 
 
-def model_of() -> CapsuleB:
+def model_of(kind: type[CapsuleB] = CapsuleB) -> CapsuleB:
     torch.manual_seed(0)
-    return CapsuleB(width=5, classes=2, maps=8, primary=3, capsules=4, size=4)
+    return kind(width=5, classes=2, maps=8, primary=3, capsules=4, size=4)
 
 
 def words_of(length: int = 7) -> WordBatch:
@@ -31,6 +33,30 @@ class Fixed(nn.Module):
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         return self.capsules
+
+
+def test_scores_are_the_lengths_of_the_class_capsules_and_the_orphan_has_none():
+    model, words = model_of(CapsuleA), words_of(6)
+    (column,) = model.columns
+    capsules = column(words.vectors, words.mask)
+    assert capsules.shape == (3, 3, 4)  # two classes and the orphan
+    expected = [[capsules[text, label].pow(2).sum().sqrt() for label in range(2)] for text in range(3)]
+    torch.testing.assert_close(model(words), torch.stack([torch.stack(row) for row in expected]))
+
+
+def test_the_orphan_takes_votes_away_from_the_classes():
+    """Left out of the routing it would be an unused row."""
+    model, words = model_of(CapsuleA), words_of(6)
+    before = model(words)
+    with torch.no_grad():
+        model.columns[0].classes.transformations[-1] *= 30
+    after = model(words)
+    assert after.sum() < before.sum() / 2
+
+
+def test_the_convolution_of_capsule_a_reads_three_words():
+    (column,) = model_of(CapsuleA).columns
+    assert column.ngrams.weight.shape == (8, 5, 3)
 
 
 def test_columns_read_three_four_and_five_words_with_weights_of_their_own():
@@ -71,6 +97,7 @@ def test_a_text_shorter_than_the_widest_window_is_read():
     torch.testing.assert_close(model(longer), model(words))
 
 
-def test_trained_by_the_separate_margin_loss():
+@pytest.mark.parametrize("kind", [CapsuleA, CapsuleB])
+def test_trained_by_the_separate_margin_loss(kind):
     scores, labels = torch.rand(4, 2), torch.tensor([0, 1, 1, 0])
-    torch.testing.assert_close(model_of().objective(scores, labels), separate_margin_loss(scores, labels))
+    torch.testing.assert_close(model_of(kind).objective(scores, labels), separate_margin_loss(scores, labels))

@@ -1,4 +1,5 @@
-"""Capsule-B: capsule networks over windows of three, four and five words side by side."""
+"""Capsule networks over windows of words: columns of three, four and five words side by side
+(Capsule-B), or one column of three (Capsule-A)."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ from harness.views.words import WordBatch
     ),
 )
 class CapsuleB(TextEncoder):
-    """The lengths (B, classes) of the means of the class capsules that columns with windows of 3, 4
-    and 5 words give.
+    """The lengths (B, classes) of the means of the class capsules that columns with windows of
+    ``ngrams`` words give, routed by agreement from capsules that stand for windows of the text.
 
     Each column (:class:`~architectures.blocks.capsules.CapsuleColumn`) has weights of its own.
     Vectors are averaged, not lengths: columns that point in different directions cancel out. The
@@ -63,3 +64,42 @@ class CapsuleB(TextEncoder):
 
     def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
         return separate_margin_loss(scores, labels)
+
+
+@register(
+    "capsule_a",
+    name="Capsule-A",
+    kind="text",
+    paper="Zhao et al. 2018",
+    source="M2.4[71]",
+    year=2018,
+    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=25, epochs=20, vector_dims=300),
+    tiny={"maps": 16, "primary": 6, "capsules": 6, "size": 8},
+    vectors_of_paper="word2vec",
+    deviations=(
+        (
+            "Child capsules share a transformation matrix per parent (one of the paper's two forms, and the released"
+            " code's), so that class capsules hear from any number of positions; the paper flattens texts of one"
+            " length, padding included."
+        ),
+        "The numbers of filters and capsules are the released code's, without its stride of two.",
+        "The scale at which transformation matrices start is ours: capsules must not vanish from layer to layer.",
+    ),
+)
+class CapsuleA(CapsuleB):
+    """:class:`CapsuleB` with the one column whose windows have ``ngram`` words."""
+
+    # A class of its own and no variant of capsule_b, because its records name one ``ngram``.
+    def __init__(
+        self,
+        width: int,
+        classes: int,
+        ngram: int = 3,
+        maps: int = 32,
+        primary: int = 16,
+        capsules: int = 16,
+        size: int = 16,
+        window: int = 3,
+        iterations: int = 3,
+    ):
+        super().__init__(width, classes, (ngram,), maps, primary, capsules, size, window, iterations)
