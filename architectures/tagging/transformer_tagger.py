@@ -5,9 +5,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.transformer import Attention, Memory, Transformer
 from harness.kinds import Tagger
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch, Words
+
+
+class TimeFirstAttention(Attention):
+    """Attention that starts, adds and drops as :class:`torch.nn.MultiheadAttention` does, with the
+    time before the texts in memory: a seed gives what it gave when the tagger had PyTorch's layers.
+
+    The matrices of queries, keys and values start Glorot-uniform, all biases at zero.
+    """
+
+    def __init__(self, size: int, heads: int, dropout: float = 0.0):
+        with torch.random.fork_rng(devices=[]):  # PyTorch draws the weights in another order
+            super().__init__(size, heads, dropout, joint=True)
+        self.output.reset_parameters()
+        nn.init.xavier_uniform_(self.queries_keys_values.weight)
+        nn.init.zeros_(self.queries_keys_values.bias)
+        nn.init.zeros_(self.output.bias)
+
+    def project(self, states: Tensor) -> tuple[Tensor, Memory]:
+        queries, memory = super().project(states.transpose(0, 1))
+        return queries.transpose(0, 2), Memory(*(part.transpose(0, 2) for part in memory))
+
+    def join(self, heads: Tensor) -> Tensor:
+        return super().join(heads.transpose(0, 2)).transpose(0, 1)
 
 
 @register(
@@ -30,7 +54,8 @@ class TransformerTagger(Tagger):
 
     Word vectors of another width than ``size`` are mapped to it first. There is a position vector
     for each word that the view keeps; those beyond the longest training sentence stay as they
-    began. The layers are :class:`torch.nn.TransformerEncoderLayer`.
+    began. The layers are those of :class:`torch.nn.TransformerEncoderLayer`, whose inner units have
+    dropout too.
     """
 
     decoder = "softmax"
@@ -47,19 +72,15 @@ class TransformerTagger(Tagger):
         dropout: float = 0.1,
     ):
         super().__init__()
-        if size % heads:
-            raise ValueError(f"transformer_tagger: size={size} cannot be divided among heads={heads}")
         self.projection = nn.Identity() if width == size else nn.Linear(width, size)
         # Of the size that word vectors start with: greater ones would hide the words.
         self.positions = nn.Parameter(torch.empty(view.max_length, size).uniform_(-0.25, 0.25))
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(size, heads, inner, dropout, batch_first=True) for _ in range(layers)
+        self.body = Transformer(
+            size, heads, inner, layers, dropout, inner_dropout=dropout, attention=TimeFirstAttention
         )
         self.emissions = nn.Linear(size, labels)
 
     def forward(self, words: WordBatch) -> Tensor:
         states = self.dropout(self.projection(words.vectors) + self.positions[: words.mask.shape[1]])
-        for layer in self.layers:
-            states = layer(states, src_key_padding_mask=~words.mask)
-        return self.emissions(states)
+        return self.emissions(self.body(states, words.mask))

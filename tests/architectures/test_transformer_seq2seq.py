@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from word_batches import random_vectors
 
 from architectures.blocks.positions import sinusoids
-from architectures.seq2seq.transformer_seq2seq import Layer, MultiHeadAttention, TransformerSeq2Seq
+from architectures.blocks.transformer import Attention, TransformerLayer
+from architectures.seq2seq.transformer_seq2seq import TransformerSeq2Seq
 
 WIDTH, SYMBOLS, SIZE, HEADS, INNER, START = 5, 5, 8, 2, 12, 1
 LENGTHS = [5, 2, 3]
@@ -30,7 +31,7 @@ def model_of(width: int = WIDTH, **settings) -> TransformerSeq2Seq:
     return model
 
 
-def attention_weights(attention: MultiHeadAttention, prefix: str) -> dict[str, Tensor]:
+def attention_weights(attention: Attention, prefix: str) -> dict[str, Tensor]:
     """The weights under the names of torch's attention."""
     joint = (attention.query, attention.key, attention.value)
     found = {
@@ -39,14 +40,14 @@ def attention_weights(attention: MultiHeadAttention, prefix: str) -> dict[str, T
     return found | {f"{prefix}.out_proj.{kind}": getattr(attention.output, kind) for kind in ("weight", "bias")}
 
 
-def torchs(layer: Layer) -> nn.Module:
+def torchs(layer: TransformerLayer) -> nn.Module:
     """PyTorch's post-norm layer with the same weights."""
     kind = nn.TransformerEncoderLayer if layer.across is None else nn.TransformerDecoderLayer
     reference = kind(SIZE, HEADS, INNER, batch_first=True, norm_first=False, activation="relu").eval()
     weights = attention_weights(layer.attention, "self_attn")
     if layer.across is not None:
         weights |= attention_weights(layer.across, "multihead_attn")
-    named = {"linear1": layer.feedforward[0], "linear2": layer.feedforward[2]}
+    named = {"linear1": layer.feedforward[0], "linear2": layer.feedforward[-1]}
     named |= {f"norm{number}": norm for number, norm in enumerate(layer.norms, start=1)}
     weights |= {
         f"{name}.{kind}": getattr(module, kind) for name, module in named.items() for kind in ("weight", "bias")
@@ -63,12 +64,12 @@ def test_scores_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_posi
     vectors, mask = source(width=width)
     projected = vectors if width == SIZE else model.projection(vectors)
     memory = projected * math.sqrt(SIZE) + sinusoids(5, SIZE, vectors)
-    for layer in model.encoder:
+    for layer in model.encoder.layers:
         memory = torchs(layer)(memory, src_key_padding_mask=~mask)
     symbols = model.vectors_of_symbols.weight
     states = symbols[PREFIX] * math.sqrt(SIZE) + sinusoids(4, SIZE, vectors)
     future = torch.ones(4, 4, dtype=torch.bool).triu(1)
-    for layer in model.decoder:
+    for layer in model.decoder.layers:
         states = torchs(layer)(states, memory, tgt_mask=future, memory_key_padding_mask=~mask)
     torch.testing.assert_close(model(vectors, mask, PREFIX), states @ symbols.T, rtol=1e-4, atol=1e-4)
 

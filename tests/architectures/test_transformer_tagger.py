@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from word_batches import random_texts
 
-from architectures.tagging.transformer_tagger import TransformerTagger
+from architectures.blocks.transformer import TransformerLayer
+from architectures.tagging.transformer_tagger import TimeFirstAttention, TransformerTagger
 from harness.problems.heads import Tag
 from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch, Words
@@ -36,13 +37,14 @@ def norm(layer: nn.LayerNorm, state: Tensor) -> Tensor:
     return (state - state.mean()) / (state.var(unbiased=False) + layer.eps).sqrt() * layer.weight + layer.bias
 
 
-def encoded(layer: nn.TransformerEncoderLayer, states: list[Tensor]) -> list[Tensor]:
+def encoded(layer: TransformerLayer, states: list[Tensor]) -> list[Tensor]:
     """Multi-head attention among all states and the feed-forward network, each added to its input
     and normed."""
-    attention, part = layer.self_attn, SIZE // HEADS
+    attention, part = layer.attention, SIZE // HEADS
+    joint, (first, *_, second) = attention.queries_keys_values, layer.feedforward
     queries, keys, values = (
         [weight @ state + bias for state in states]
-        for weight, bias in zip(attention.in_proj_weight.split(SIZE), attention.in_proj_bias.split(SIZE), strict=True)
+        for weight, bias in zip(joint.weight.split(SIZE), joint.bias.split(SIZE), strict=True)
     )
     found = []
     for t, state in enumerate(states):
@@ -51,20 +53,20 @@ def encoded(layer: nn.TransformerEncoderLayer, states: list[Tensor]) -> list[Ten
             cut = slice(head * part, (head + 1) * part)
             weights = [(queries[t][cut] @ key[cut] / math.sqrt(part)).exp() for key in keys]
             heads.append(sum(weight * value[cut] for weight, value in zip(weights, values, strict=True)) / sum(weights))
-        state = norm(layer.norm1, state + attention.out_proj.weight @ torch.cat(heads) + attention.out_proj.bias)
-        inner = torch.relu(layer.linear1.weight @ state + layer.linear1.bias)
-        found.append(norm(layer.norm2, state + layer.linear2.weight @ inner + layer.linear2.bias))
+        state = norm(layer.norms[0], state + attention.output.weight @ torch.cat(heads) + attention.output.bias)
+        inner = torch.relu(first.weight @ state + first.bias)
+        found.append(norm(layer.norms[1], state + second.weight @ inner + second.bias))
     return found
 
 
 def test_word_and_position_vectors_are_summed_and_pass_three_encoder_layers():
     """Each sentence by itself and written out: padding is looked at by nobody."""
     tagger, words = model(), batch()
-    assert len(tagger.layers) == 3
+    assert len(tagger.body.layers) == 3
     emissions = tagger(words)
     for row, length in enumerate(LENGTHS):
         states = [words.vectors[row, t] + tagger.positions[t] for t in range(length)]
-        for layer in tagger.layers:
+        for layer in tagger.body.layers:
             states = encoded(layer, states)
         expected = torch.stack([tagger.emissions.weight @ state + tagger.emissions.bias for state in states])
         torch.testing.assert_close(emissions[row, :length], expected, atol=1e-5, rtol=1e-4)
@@ -93,14 +95,36 @@ def test_there_is_a_position_for_every_word_that_the_view_keeps():
     assert view.lengths(view.encode([["a"] * 40])).tolist() == [10]
 
 
+def test_a_seed_gives_the_weights_and_the_dropout_that_it_gave_with_torchs_layers():
+    """The records were made with them: with another start or another order of random numbers they
+    could not be made again."""
+    torch.manual_seed(0)
+    layer = TransformerLayer(SIZE, HEADS, 12, 0.3, inner_dropout=0.3, attention=TimeFirstAttention)
+    torch.manual_seed(0)
+    theirs = nn.TransformerEncoderLayer(SIZE, HEADS, 12, 0.3, batch_first=True)
+    assert all(map(torch.equal, sorted_weights(layer), sorted_weights(theirs)))
+    words = batch()
+    torch.manual_seed(1)
+    states, _ = layer(words.vectors, words.mask[:, None, None])
+    torch.manual_seed(1)
+    expected = theirs(words.vectors, src_key_padding_mask=~words.mask)
+    torch.testing.assert_close(states[words.mask], expected[words.mask])
+
+
+def sorted_weights(layer: nn.Module) -> list[Tensor]:
+    """Parameters by shape and sum, whatever their names."""
+    return sorted(layer.parameters(), key=lambda each: (each.shape, each.sum().item()))
+
+
 def test_training_and_scoring_agree_without_dropout():
-    """PyTorch takes another road in evaluation than in training; both must be the same function."""
+    """Fused kernels may take another road in evaluation than in training; both must be the same
+    function."""
     tagger, words = model(), batch()
     for module in tagger.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    for layer in tagger.layers:
-        layer.self_attn.dropout = 0.0
+    for layer in tagger.body.layers:
+        layer.attention.dropout = 0.0
     with torch.inference_mode():
         scored = tagger.eval()(words)[words.mask]
     torch.testing.assert_close(tagger.train()(words)[words.mask], scored, atol=1e-5, rtol=1e-4)
