@@ -23,10 +23,12 @@ def systems() -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def files() -> dict[tuple[str, str], list[registry.Entry]]:
-    """What is registered, by family and name of its file."""
+    """What is registered, by family and name: that of its file, and its id where one file holds
+    several systems."""
     found = defaultdict(list)
     for entry in registry.entries("architectures").values():
-        found[entry.file.parent.name, entry.file.stem].append(entry)
+        for name in {entry.file.stem, entry.id}:
+            found[entry.file.parent.name, name].append(entry)
     return found
 
 
