@@ -29,16 +29,16 @@ test: $(INSTALLED)
 test-faults: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
 	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/test_engine_ray.py tests/faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/running/test_ray_engine.py tests/faults
 
 # Both want a machine that does nothing else; ARCHBENCH_DATA names the real corpora, FASTTEXT the public program.
 bench: $(INSTALLED)
 	ARCHBENCH_SPEED=$(SPEED) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/bench --benchmark-only
-	$(BIN)/python tests/bench/report.py $(SPEED)
+	$(BIN)/python -m tools.speed.report $(SPEED)
 
 bench-models: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python tests/bench/models.py $(SPEED)
-	$(BIN)/python tests/bench/report.py $(SPEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.speed.models $(SPEED)
+	$(BIN)/python -m tools.speed.report $(SPEED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -15,6 +15,15 @@ from harness.records import Cell
 from harness.running.grid import Settings
 
 
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """Folder of the real corpora; the test is skipped where there is none."""
+    folder = Path(os.environ.get("ARCHBENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real corpora in {folder} (set ARCHBENCH_DATA)")
+    return folder
+
+
 @pytest.fixture
 def make_cell() -> Callable[..., Cell]:
     """A cell named after what it does; keyword arguments replace its fields."""

@@ -8,10 +8,10 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.abcnn import ABCNN, Block, match_matrix
 from harness.views.words import Vocabulary, WordBatch, Words
+from tests.support.word_batches import random_texts
 
 WIDTH, KERNELS, WINDOW, LONGEST = 3, 4, 3, 9
 FIRST, SECOND = (3, 1, 5), (2, 6, 1)

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor, nn
-from word_batches import random_texts
 
 from architectures.matching.ap_bilstm import AttentivePoolingBiLSTM
+from tests.support.word_batches import random_texts
 
 WIDTH, HIDDEN = 3, 4
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)

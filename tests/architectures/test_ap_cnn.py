@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.ap_cnn import AttentivePoolingCNN
+from tests.support.word_batches import random_texts
 
 WIDTH, FILTERS, WINDOW = 3, 4, 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)

@@ -7,9 +7,9 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.attention_matching import AttentionMatching
+from tests.support.word_batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)

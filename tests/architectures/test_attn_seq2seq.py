@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_vectors
 
 from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
+from tests.support.word_batches import random_vectors
 
 WIDTH, SYMBOLS, START = 4, 5, 1
 LENGTHS = [5, 2, 3]

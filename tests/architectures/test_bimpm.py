@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_vectors
 
 from architectures.matching.bimpm import BiMPM, Matching, Perspectives
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from tests.support.word_batches import random_vectors
 
 SIZE, PERSPECTIVES = 6, 3
 P, Q = (4, 1, 3), (2, 5, 3)

@@ -6,12 +6,12 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
 from harness.problems.heads import Tag
 from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch
+from tests.support.word_batches import random_texts
 
 LENGTHS = [5, 2, 1]
 

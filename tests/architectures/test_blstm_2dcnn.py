@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.recurrent.blstm_2dcnn import BLSTM2D
 from harness import registry
+from tests.support.word_batches import random_texts
 
 WIDTH, HIDDEN, LENGTH = 3, 6, 10
 

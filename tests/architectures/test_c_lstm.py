@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.hybrid.c_lstm import CLSTM
+from tests.support.word_batches import random_texts
 
 WIDTH = 4
 

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 import torch
-from word_batches import random_texts
 
 from architectures.convolutional.dcnn import DynamicCNN
+from tests.support.word_batches import random_texts
 
 WIDTH = 6
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.decomposable import DecomposableAttention
+from tests.support.word_batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)

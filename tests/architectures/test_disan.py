@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from word_batches import random_vectors
 
 from architectures.attention import disan
 from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Source2Token, attended
+from tests.support.word_batches import random_vectors
 
 WIDTH, HIDDEN = 3, 4
 LENGTHS = (6, 1, 4)

@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from word_batches import random_texts
 
 from architectures.convolutional.dpcnn import DeepPyramidCNN
+from tests.support.word_batches import random_texts
 
 WIDTH = 4
 

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.blocks.recurrent import Recurrent
 from architectures.matching.esim import ESIM
+from tests.support.word_batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)

@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_documents
 
 from architectures.hybrid.grnn import ConvolutionalSentence, GatedRecurrence, GatedRNN
 from harness import registry
 from harness.views.sentences import SentenceBatch
+from tests.support.word_batches import random_documents
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]

@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 import torch
-from word_batches import random_texts
 
 from architectures.siamese.hyperqa import RIM, HyperQA, clipped, poincare_distance
 from harness.views.words import WordBatch
+from tests.support.word_batches import random_texts
 
 WIDTH = 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)

@@ -7,9 +7,9 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.attention.inner_attention import InnerAttention
+from tests.support.word_batches import random_texts
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)

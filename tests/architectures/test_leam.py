@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.attention.leam import LabelEmbeddingAttention
+from tests.support.word_batches import random_texts
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
 LENGTHS = (7, 1, 4)

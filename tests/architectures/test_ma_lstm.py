@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor, nn
-from word_batches import random_texts
 
 from architectures.siamese.ma_lstm import MaLSTM
+from tests.support.word_batches import random_texts
 
 WIDTH = 3
 FIRST, SECOND = (1, 4, 2), (5, 1, 2)

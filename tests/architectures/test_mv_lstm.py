@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
+from tests.support.word_batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)

@@ -8,10 +8,10 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.matching.mwan import MultiwayAttention
 from harness.layers.attention import AdditiveAttention
+from tests.support.word_batches import random_texts
 
 WIDTH = 5
 QUESTION, PASSAGE = (4, 1, 5), (2, 5, 3)

@@ -8,10 +8,10 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from word_batches import random_vectors
 
 from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
+from tests.support.word_batches import random_vectors
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor, nn
-from word_batches import random_texts
 
 from architectures.siamese.qa_lstm import QALSTM, Windows
+from tests.support.word_batches import random_texts
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)

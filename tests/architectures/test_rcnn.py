@@ -7,10 +7,10 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.blocks.recurrent import reverse
 from architectures.hybrid.rcnn import RecurrentCNN
+from tests.support.word_batches import random_texts
 
 WIDTH, CONTEXT = 4, 3
 

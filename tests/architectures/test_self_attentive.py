@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from word_batches import random_texts
 
 from architectures.attention.self_attentive import SelfAttentive
 from harness.views.words import WordBatch
+from tests.support.word_batches import random_texts
 
 WIDTH, ROWS = 4, 3
 LENGTHS = (5, 1, 3)

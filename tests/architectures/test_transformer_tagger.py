@@ -9,13 +9,13 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor, nn
-from word_batches import random_texts
 
 from architectures.blocks.transformer import TransformerLayer
 from architectures.tagging.transformer_tagger import TimeFirstAttention, TransformerTagger
 from harness.problems.heads import Tag
 from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch, Words
+from tests.support.word_batches import random_texts
 
 SIZE, HEADS = 8, 2
 LENGTHS = [6, 3, 1]

@@ -2,7 +2,7 @@
 alike.
 
 ``make bench`` prints the table of targets at the end; ``ARCHBENCH_SPEED`` names the JSON file from
-which ``report.py`` makes ``results/speed.md``.
+which ``tools/speed/report.py`` makes ``results/speed.md``.
 """
 
 from __future__ import annotations
@@ -16,26 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import HEADINGS, Row, keep, kept, lines
+
+from tools.speed.goals import HEADINGS, Row, keep, kept, lines
 
 ROWS: list[Row] = []
 SCALING: list[dict[str, Any]] = []
 
 
 @pytest.fixture(scope="session")
-def corpora() -> Path | None:
-    """Folder of the official corpora; None where there is none, and the mini corpora have to do."""
-    folder = Path(os.environ.get("ARCHBENCH_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
-    return folder if folder.is_dir() else None
-
-
-@pytest.fixture(scope="session")
-def data_folder(corpora: Path | None) -> Path:
-    """The same for a benchmark that only real corpora can carry; it is skipped where there are
-    none."""
-    if corpora is None:
-        pytest.skip("no real corpora (set ARCHBENCH_DATA)")
-    return corpora
+def corpora_if_any(request: pytest.FixtureRequest) -> Path | None:
+    """Folder of the real corpora; None where there is none, for benchmarks that mini corpora can
+    carry."""
+    try:
+        return request.getfixturevalue("corpora")
+    except pytest.skip.Exception:
+        return None
 
 
 @pytest.fixture

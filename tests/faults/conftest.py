@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from grids import CELLS, GRID, Row, document, finish, results_of
+
+from tests.faults.grids import CELLS, GRID, Row, document, finish, results_of
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from grids import CELLS, GRID, Row, cells_of, finish, ray_workers_of, results_of, start
+
+from tests.faults.grids import CELLS, GRID, Row, cells_of, finish, ray_workers_of, results_of, start
 
 KILLS = int(os.environ.get("ARCHBENCH_KILLS", "50"))
 """Of each victim."""

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from grids import CELLS, GRID, Row, finish, results_of, start
 
 from harness.records import Store
+from tests.faults.grids import CELLS, GRID, Row, finish, results_of, start
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from made_records import record
 
 from harness.data import word_vectors
 from harness.errors import DataError, RecordError
@@ -22,6 +21,7 @@ from harness.records import Store
 from harness.views.words import Vocabulary
 from tasks.readers.archives import LARGEST_MEMBER, Archive
 from tasks.readers.lines import LONGEST_LINE, lines
+from tests.support.made_records import record
 
 MIB = 1 << 20
 

@@ -9,13 +9,13 @@ import warnings
 from pathlib import Path
 
 import pytest
-from made_records import judged, record
 
 import leaderboard
 from harness.errors import RecordError
 from harness.records import Record, Store
 from harness.scoring.rescore import rescore
 from harness.tracking import mlflow_runs
+from tests.support.made_records import judged, record
 
 
 def state(folder: Path) -> dict[str, object]:

@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mutations import mutated, wrong_json
 
 from harness import registry
 from harness.data.word_vectors import read_vectors
@@ -27,6 +26,7 @@ from harness.errors import DataError
 from harness.task import REQUIRED, Row
 from harness.views.frames import decode
 from harness.views.words import Vocabulary
+from tests.fuzz.mutations import mutated, wrong_json
 
 fuzz = settings(settings.get_profile("fuzz"))
 DEEP = "[" * 50_000

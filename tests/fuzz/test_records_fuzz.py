@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mutations import mutated, wrong_json
 
 from harness.errors import RecordError
 from harness.leaderboard.board import LeaderboardError, read_published
@@ -29,6 +28,7 @@ from harness.leaderboard.tables.reported import read_gaps
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
 from harness.running.leases import Claims
+from tests.fuzz.mutations import mutated, wrong_json
 
 fuzz = settings(settings.get_profile("fuzz"))
 CELL = Cell("dan", 1, "sst2", 1, "mini", "smoke", {"hidden": 8, "limits": {"max_train": None}}, 0)

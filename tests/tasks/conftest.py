@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import wave
 import zipfile
 from collections.abc import Callable
@@ -27,15 +26,6 @@ def task() -> Callable[[str], Task]:
         return registry.load(entry)(entry)
 
     return build
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """The folder of real corpora; the test is skipped where there is none."""
-    folder = Path(os.environ.get("ARCHBENCH_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip(f"no real corpora in {folder} (set ARCHBENCH_DATA)")
-    return folder
 
 
 @pytest.fixture

@@ -70,52 +70,52 @@ GOLDEN = {
 
 
 @pytest.fixture(scope="module")
-def corpora() -> dict[str, dict[str, list[Row]]]:
+def splits_of() -> dict[str, dict[str, list[Row]]]:
     return {name: {split: list(rows(split)) for split in SPLITS} for name, rows in CORPORA.items()}
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_rows_are_those_of_every_other_machine(name: str, corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_rows_are_those_of_every_other_machine(name: str, splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """Results from two machines could not be merged if their mini corpora differed."""
-    assert fingerprint(row for split in SPLITS for row in corpora[name][split]) == GOLDEN[name]
+    assert fingerprint(row for split in SPLITS for row in splits_of[name][split]) == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_second_call_gives_the_same_rows(name: str, corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_second_call_gives_the_same_rows(name: str, splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """A split must not depend on what was made before it, nor on shared random state."""
-    assert fingerprint(CORPORA[name]("test")) == fingerprint(corpora[name]["test"])
+    assert fingerprint(CORPORA[name]("test")) == fingerprint(splits_of[name]["test"])
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_no_text_is_in_two_splits(name: str, corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_no_text_is_in_two_splits(name: str, splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """A test text that occurs in train would reward memory."""
 
     def texts(split: str) -> set[str]:
         return {
             repr([row[c] if c != "audio" else row[c]["bytes"] for c in CONTENT if c in row])
-            for row in corpora[name][split]
+            for row in splits_of[name][split]
         }
 
     splits = [texts(split) for split in SPLITS]
     assert len(set.union(*splits)) == sum(map(len, splits))
-    assert [len(s) for s in splits] == [len(corpora[name][split]) for split in SPLITS]
+    assert [len(s) for s in splits] == [len(splits_of[name][split]) for split in SPLITS]
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_columns_ids_and_sizes(name: str, corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_columns_ids_and_sizes(name: str, splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """The task adapters hand the rows on as they are: a wrong column stops every architecture."""
     sizes = {"train": (200, 900), "dev": (60, 300), "test": (60, 300)}
     for split in SPLITS:
-        rows = corpora[name][split]
+        rows = splits_of[name][split]
         assert all(set(row) == COLUMNS[name] for row in rows)
         assert len({row["id"] for row in rows}) == len(rows)
         assert all(row["id"].startswith(f"{split}-") for row in rows)
         assert sizes[split][0] <= len(rows) <= sizes[split][1]
 
 
-def test_train_has_every_label(corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_train_has_every_label(splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """A label or tag that only test has cannot be learnt, and breaks the label table of a head."""
-    for name, splits in corpora.items():
+    for name, splits in splits_of.items():
         column = next((c for c in ("label", "tags", "answer") if c in splits["train"][0]), None)
         if column:
             train, rest = (
@@ -131,11 +131,11 @@ def test_train_has_every_label(corpora: dict[str, dict[str, list[Row]]]) -> None
 
 
 @pytest.mark.parametrize("name", [name for name in CORPORA if name not in SPEECH])
-def test_vocabulary_is_small_and_partly_held_out(name: str, corpora: dict[str, dict[str, list[Row]]]) -> None:
+def test_vocabulary_is_small_and_partly_held_out(name: str, splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """Small models must learn a corpus in seconds, and still meet words they have not seen."""
 
     def words(split: str) -> set[str]:
-        texts = (row[c] for row in corpora[name][split] for c in CONTENT if c in row)
+        texts = (row[c] for row in splits_of[name][split] for c in CONTENT if c in row)
         return {
             word.strip(".,?").lower()
             for text in texts

@@ -1,0 +1,430 @@
+"""The command: its exit codes, its messages, and that help and listings stay light."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from harness import cli, registry
+from harness.cli import scaffold
+from harness.errors import UsageError
+from harness.records import Store
+from harness.running import neighbours
+from harness.running.engines import local
+from tests.support.fake_plugins import PLUGIN
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plugin file, cells that end as their architecture's name says, and a working directory of
+    the test's own."""
+    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+    monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
+    file = tmp_path / "toys.py"
+    file.write_text(PLUGIN)
+    return file
+
+
+@pytest.fixture
+def command(capsys, toys):
+    """Runs one command line; returns exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        registry._plugins.clear()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def run(command, toys):
+    """``archbench run`` on the toy plugin, without MLflow unless asked."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        mirror = () if "--mlflow" in arguments else ("--mlflow", "none")
+        return command("run", "--plugin", str(toys), "--results", "results", *mirror, *arguments)
+
+    return call
+
+
+def fresh(*arguments: str) -> tuple[str, set[str]]:
+    """Output and imported heavy packages of a command in a process of its own."""
+    code = (
+        "import sys\nfrom harness.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n"
+        "    heavy = {'torch', 'mlflow', 'datasets', 'pandas', 'pytorch_lightning', 'numpy'} & set(sys.modules)\n"
+        "    print(','.join(heavy), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return done.stdout, set(filter(None, done.stderr.splitlines()[-1].split(",")))
+
+
+# --- looking around ---
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("list",), ("list", "tasks", "--json"), ("run", "--help")])
+def test_help_and_listings_import_nothing_heavy(arguments):
+    """Else they would keep their user waiting for torch; how long they take, `make bench` says."""
+    out, heavy = fresh(*arguments)
+    assert out.strip()
+    assert heavy == set(), "a listing must not pay for what only a run needs"
+
+
+def test_list_shows_each_architecture_under_its_family(command, toys):
+    code, out, _ = command("list", "architectures", "--plugin", str(toys))
+    assert code == 0
+    assert re.search(r"toy_fit +Toy counts +fit +Nobody 1999 +1999", out)
+    assert "toy_topic" not in out
+
+
+def test_list_as_json_can_be_read_by_a_program(command, toys):
+    _, out, _ = command("list", "--json", "--plugin", str(toys))
+    found = json.loads(out)
+    [topic] = [task for task in found["tasks"] if task["id"] == "toy_topic"]
+    assert (topic["type"], topic["metrics"], topic["sizes"]) == ("classify", ["accuracy"], {"train": 9})
+    assert {"toy_text", "toy_seq"} <= {a["id"] for a in found["architectures"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-a", "toy_txt"], "did you mean toy_text"),
+        (["-a", "zzz*"], "no architecture is called 'zzz*'"),
+        (["-t", "toy_topics"], "did you mean toy_topic"),
+        (["--protocol", "eqal"], "did you mean equal"),
+        (["--tier", "lokal"], "did you mean local"),
+        (["--engine", "locl"], "did you mean local"),
+        (["--precision", "31"], "--precision 31"),
+        (["--seeds", "0,x"], "--seeds 0,x: expected whole numbers"),
+        (["--seeds", "-1"], "--seeds"),
+        (["--tier", "local"], "--tier local needs --data-dir"),
+        (["--tier", "local", "--data-dir", "nowhere"], "nowhere: no such folder"),
+        (["-o", "toy_text.hiden=3"], "did you mean hidden"),
+        (["--vectors", "nowhere.txt"], "--vectors nowhere.txt"),
+        (["--plugin", "nowhere.py"], "--plugin"),
+        (["--protcol", "equal"], "--protocol"),
+        (["--workers", "0"], "workers"),
+        (["--speed-alone", "--workers", "2"], "--speed-alone with --workers 2: it measures one cell at a time"),
+        (["--speed-alone", "--engine", "ray"], "--speed-alone with --engine ray"),
+    ],
+)
+def test_a_command_that_cannot_be_meant_ends_with_2_and_one_clear_message(run, arguments, message):
+    defaults = ["-a", "toy_text"] * ("-a" not in arguments) + ["-t", "toy_topic"] * ("-t" not in arguments)
+    code, _, err = run(*defaults, *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(Path("results").rglob("*.json"))
+
+
+def test_a_results_folder_that_cannot_be_written_is_said_before_anything_runs(run):
+    Path("results").write_text("a file in the way")
+    code, _, err = run("-a", "toy_text", "-t", "toy_topic")
+    assert (code, "--results" in err, "Traceback" in err) == (2, True, False)
+
+
+# --- running ---
+
+
+def test_a_grid_runs_and_the_same_command_again_does_nothing(run):
+    grid = ("-a", "toy_text,toy_seq", "-t", "toy_topic,toy_tags", "--seeds", "0,1", "--workers", "2")
+    code, out, err = run(*grid)
+    assert code == 0, err
+    records = list(Store("results").all())
+    assert sorted((r.architecture, r.task, r.status) for r in records if r.seed == 0) == [
+        ("toy_seq", "toy_tags", "ok"),
+        ("toy_seq", "toy_topic", "ok"),
+        ("toy_text", "toy_tags", "skipped"),
+        ("toy_text", "toy_topic", "ok"),
+    ]
+    assert "6 cells run: 6 ok" in out
+    before = {path: path.stat().st_mtime_ns for path in Path("results/records").rglob("*.json")}
+    code, out, _ = run(*grid)
+    assert (code, "0 cells run" in out, "8 finished before: 6 ok, 2 skipped" in out) == (0, True, True)
+    assert before == {path: path.stat().st_mtime_ns for path in Path("results/records").rglob("*.json")}
+
+
+def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, monkeypatch):
+    """What was asked for must hold from the first cell to the last, or be refused: nobody can see
+    it from the figures."""
+    monkeypatch.setattr(
+        neighbours, "NAME", f"test-{uuid.uuid4().hex[:8]}"
+    )  # apart from the runs of the tests beside this one
+    seen, workers = [], []
+    original = local.run
+
+    def watched(cells, settings, **options):
+        workers.append(options["workers"])
+        with pytest.raises(UsageError, match="measures speeds alone"), neighbours.run_of_cells(alone=False):
+            seen.append("another run began")
+        return original(cells, settings, **options)
+
+    monkeypatch.setattr(local, "run", watched)
+    cells = ("-a", "toy_text,toy_seq", "-t", "toy_topic", "--speed-alone")
+    code, _, err = run(*cells)
+    assert (code, workers, seen, "finished cells keep" in err) == (0, [1], [], False)
+    with neighbours.run_of_cells(alone=False):
+        code, _, err = run("-a", "toy_text", "-t", "toy_topic", "--seeds", "1", "--speed-alone")
+    assert (code, "--speed-alone: there are 1 other archbench run(s) on this machine" in err) == (2, True)
+    store = Store("results")
+    for record, beside in zip(store.all(), (0, 1), strict=True):
+        store.write(record.model_copy(update={"speed": {"train_examples_per_second": 1.0, "beside": beside}}))
+    assert "1 finished cells keep speeds that are not known to be measured alone" in run(*cells)[2]
+
+
+def test_a_failed_cell_gives_1_now_and_later_and_runs_again_only_when_asked(run, toys):
+    toys.write_text(PLUGIN.replace('"toy_seq"', '"raises"'))
+    code, out, _ = run("-a", "raises,toy_text", "-t", "toy_topic")
+    assert code == 1
+    assert "a model that raises" in out and "work/logs/toy_topic-raises" in out
+    path = next(Path("results/records/toy_topic/raises").glob("*.json"))
+    first = path.stat().st_mtime_ns
+    code, out, _ = run("-a", "raises,toy_text", "-t", "toy_topic")
+    assert (code, "--retry-failed" in out, path.stat().st_mtime_ns) == (1, True, first)
+    code, out, _ = run("-a", "raises,toy_text", "-t", "toy_topic", "--retry-failed")
+    assert (code, "1 cells run" in out) == (1, True)
+    assert path.stat().st_mtime_ns > first
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(run):
+    code, out, _ = run("-a", "toy_text", "-t", "toy_topic,toy_tags", "--dry-run")
+    assert code == 0
+    assert "run   toy_text on toy_topic" in out
+    assert "skip  toy_text on toy_tags, seed 0: kind text runs on" in out
+    assert not Path("results").exists()
+
+
+def test_the_record_holds_the_command_and_the_limits_of_the_run(run, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/archbench", "run", "-a", "toy text"])
+    run("-a", "toy_text", "-t", "toy_sound,toy_topic", "--max-train", "50", "-o", "toy_text.hidden=7")
+    found = {r.task: r for r in Store("results").all()}
+    assert found["toy_sound"].command == "archbench run -a 'toy text'"
+    assert found["toy_topic"].hyperparameters["limits"] == {"max_train": 50, "max_epochs": None}
+    assert found["toy_topic"].hyperparameters["hidden"] == 7
+
+
+def test_a_broken_plugin_is_named_and_the_rest_runs(run, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text(PLUGIN.replace("toy_", "broken_").replace("class Base", "import no_such_module\n\n\nclass Base"))
+    code, out, err = run("--plugin", str(broken), "-a", "toy_text,broken_text", "-t", "toy_topic")
+    assert code == 1
+    assert str(broken) in err and "no_such_module" in err
+    assert "1 cells run: 1 ok" in out
+
+
+def test_a_damaged_record_is_named_and_never_overwritten(run):
+    run("-a", "toy_text", "-t", "toy_topic")
+    [path] = Path("results/records").rglob("*.json")
+    path.write_text("{ cut off")
+    code, _, err = run("-a", "toy_text", "-t", "toy_topic")
+    assert (code, str(path.resolve()) in err, path.read_text()) == (1, True, "{ cut off")
+
+
+def test_mlflow_that_cannot_be_reached_costs_a_warning_and_no_record(run):
+    code, _, err = run("-a", "toy_text,toy_seq", "-t", "toy_topic", "--mlflow", "http://127.0.0.1:9")
+    assert code == 0
+    assert len(list(Path("results/records").rglob("*.json"))) == 2
+    assert err.count("archbench sync") == 1, "said once, not at every cell"
+
+
+def test_records_are_mirrored_and_sync_finds_nothing_to_do(run, command):
+    run("-a", "toy_text", "-t", "toy_topic", "--mlflow", "sqlite:///runs.db")
+    code, out, _ = command("sync", "--results", "results", "--mlflow", "sqlite:///runs.db")
+    assert (code, "0 runs added, 0 replaced, 1 up to date" in out) == (0, True)
+
+
+def test_sync_with_a_server_that_does_not_answer_fails_with_one_line(run, command):
+    run("-a", "toy_text", "-t", "toy_topic")
+    code, _, err = command("sync", "--results", "results", "--mlflow", "http://127.0.0.1:9")
+    assert (code, err.count("\n")) == (1, 1)
+
+
+def test_ui_without_runs_says_how_to_get_some(command):
+    code, _, err = command("ui", "--results", "results")
+    assert (code, "archbench sync" in err) == (2, True)
+
+
+# --- plugins ---
+
+
+@pytest.mark.parametrize("kind", scaffold.KINDS)
+def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypatch, kind):
+    """Whoever starts from the scaffold starts from something that works."""
+    folder = tmp_path / "mine"
+    code, out, err = command("new", "my_model", "--kind", kind, "--out", str(folder))
+    assert code == 0, err
+    assert f"archbench check my_model --plugin {folder}/my_model.py" in out
+    monkeypatch.setattr(registry, "_plugins", [])
+    spec = importlib.util.spec_from_file_location(f"test_{kind}_scaffold", folder / "test_my_model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tests = [f for name, f in vars(module).items() if name.startswith("test_") and name != "test_it_keeps_the_contract"]
+    assert len(tests) == 1
+    tests[0]()
+    monkeypatch.setattr(scaffold, "_ROOT", tmp_path / "checkout")
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout/pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    command("new", "my_model", "--kind", kind)
+    for arguments in (["check"], ["format", "--check"]):
+        lint = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *arguments,
+            "--quiet",
+            "--no-cache",
+            "--config",
+            str(ROOT / "pyproject.toml"),
+        ]
+        lint += [str(folder), str(tmp_path / "checkout")]
+        done = subprocess.run(lint, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_new_in_a_checkout_puts_both_files_where_they_belong(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(scaffold, "_ROOT", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    code, out, _ = command("new", "my_model", "--kind", "seq", "--family", "recurrent")
+    assert code == 0
+    assert out.split()[:2] == [
+        str(tmp_path / "architectures/recurrent/my_model.py"),
+        str(tmp_path / "tests/architectures/recurrent/test_my_model.py"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["My-Model"], "lower-case letters"),
+        (["class"], "lower-case letters"),
+        (["my_model", "--kind", "txt"], "did you mean text"),
+        (["my_model", "--family", "../x"], "--family ../x"),
+    ],
+)
+def test_new_refuses_names_that_cannot_be_one(command, tmp_path, arguments, message):
+    code, _, err = command("new", "--out", str(tmp_path / "mine"), *arguments)
+    assert (code, message in err) == (2, True)
+    assert not (tmp_path / "mine").exists()
+
+
+def test_new_overwrites_nothing(command, tmp_path):
+    command("new", "my_model", "--out", str(tmp_path / "mine"))
+    (tmp_path / "mine/my_model.py").write_text("# a day's work\n")
+    code, _, err = command("new", "my_model", "--out", str(tmp_path / "mine"))
+    assert (code, "exists already" in err) == (2, True)
+    assert (tmp_path / "mine/my_model.py").read_text() == "# a day's work\n"
+
+
+def test_check_of_an_unknown_name_offers_a_near_one(command, toys):
+    code, _, err = command("check", "toy_txt", "--plugin", str(toys))
+    assert (code, "did you mean toy_text" in err) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_text_encoder_is_added_by_one_file(tmp_path):
+    """Nothing but the new file: it passes `check` and gives an ok record in `run --plugin`."""
+
+    def archbench(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "harness.cli", *arguments]
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert archbench("new", "one_file", "--kind", "text", "--out", "mine").returncode == 0
+    checked = archbench("check", "one_file", "--plugin", "mine/one_file.py")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "failed" not in checked.stdout
+    ran = archbench(
+        "run",
+        "-a",
+        "one_file",
+        "-t",
+        "sst2",
+        "--plugin",
+        "mine/one_file.py",
+        "--max-train",
+        "200",
+        "--mlflow",
+        "none",
+        "--seeds",
+        "0",
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    [record] = Store(tmp_path / "results").all()
+    assert (record.status, record.architecture, record.partial) == ("ok", "one_file", True)
+    assert 0 <= record.scores["test"]["accuracy"] <= 1
+
+
+# --- doctor ---
+
+
+def findings(out: str) -> dict[str, str]:
+    """``ok`` or ``wrong`` by what was looked at."""
+    return {m[2].strip(): m[1] for m in re.finditer(r"^ *(ok|wrong) +(.+?)  ", out, re.MULTILINE)}
+
+
+def test_doctor_finds_this_machine_in_order(command):
+    code, out, _ = command("doctor", "--results", "results")
+    found = findings(out)
+    assert {"Python", "torch", "mlflow", "threads", "malloc", "GPU", "results", "architectures", "tasks"} <= set(found)
+    assert code == (1 if "wrong" in found.values() else 0)
+    assert found["results"] == "ok"
+
+
+def test_doctor_names_what_is_wrong(command, tmp_path):
+    """A data folder with one readable corpus of many, a results folder in the way, a plugin that
+    fails."""
+    trees = tmp_path / "data/sst/trees"
+    trees.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (trees / f"{split}.txt").write_text("(3 (2 It) (3 works))\n")
+    (tmp_path / "results").write_text("a file in the way")
+    broken = tmp_path / "broken.py"
+    broken.write_text(PLUGIN.replace("toy_", "broken_").replace("class Base", "import no_such_module\n\n\nclass Base"))
+    code, out, _ = command("doctor", "--results", "results", "--data-dir", "data", "--plugin", str(broken))
+    found = findings(out)
+    assert code == 1
+    assert (found["data of sst2"], found["data of squad1"], found["results"]) == ("ok", "wrong", "wrong")
+    assert "no_such_module" in out
+
+
+def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
+    """The files were corrected since: the old score must not be taken for a result of the new ones,
+    nor be lost."""
+    from harness.running.changed_data import DataFolder
+
+    grid = ("-a", "toy_text", "-t", "toy_topic", "--tier", "local", "--data-dir", str(tmp_path))
+    monkeypatch.setattr(DataFolder, "differing", lambda self, record: [])
+    run(*grid)
+    assert "0 cells run" in run(*grid)[1]
+    monkeypatch.setattr(DataFolder, "differing", lambda self, record: ["dev", "test"])
+    code, out, err = run(*grid, "--dry-run")
+    assert "1 to run" in out and len(list(Path("results").rglob("*.old"))) == 0
+    code, out, err = run(*grid)
+    assert (code, "1 cells run: 1 ok" in out) == (0, True)
+    assert "toy_text on toy_topic, seed 0 runs again: its dev and test data were other ones; the old record is" in err
+    assert len(list(Path("results").rglob("*.json.old"))) == 1

@@ -1,0 +1,285 @@
+"""Encoded corpora: fitted on train alone, test out of reach, caps that are the same for all, a
+cache that never lies."""
+
+from __future__ import annotations
+
+import mmap
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from harness import registry
+from harness.data import corpus
+from harness.data.corpus import limit
+from harness.errors import DataError
+from harness.ragged import Ragged
+from harness.training.fit import Training, fit
+from harness.views.words import UNKNOWN, Words
+from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
+
+SETTINGS = dict(
+    optimizer="adam",
+    batch_size=8,
+    epochs=2,
+    patience=3,
+    weight_decay=0.0,
+    momentum=0.0,
+    clip=5.0,
+    lr_schedule="constant",
+    decay=0.0,
+) | dict(warmup_steps=0)
+
+
+def arrays(columns) -> dict[str, list]:
+    """The columns of an encoded split as lists."""
+    return {
+        n: [c.values.tolist(), c.offsets.tolist()] if isinstance(c, Ragged) else c.tolist() for n, c in columns.items()
+    }
+
+
+# --- what is seen when ---
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_word_of_dev_or_test_alone_is_unknown(split):
+    """A vocabulary that has seen the test split knows which words will be asked for."""
+    rows = [row | {"text": row["text"] + " zyzzyva"} for row in sentences(4, 100)]
+    corpus = toy_corpus(toy_task(**{split: rows}))
+    encoded = corpus.dev if split == "dev" else corpus.test()
+    assert "zyzzyva" not in corpus.view.vocabulary.words
+    assert [int(encoded.inputs["text"]["ids"][row][-1]) for row in range(4)] == [UNKNOWN] * 4
+
+
+def test_training_and_selection_never_load_test(tmp_path):
+    """A test split that cannot be read stops nothing but the scoring: so nothing before it can have
+    looked."""
+    task = toy_task(test=DataError("test was read"))
+    corpus = toy_corpus(task)
+    model = toy_model(corpus)
+    training = Training(
+        model, model.loss, corpus.train, corpus.dev, SETTINGS, 0.01, 0, ("accuracy",), "accuracy", False
+    )
+    assert fit(training, tmp_path, 1, "auto", "32", 2)["epochs"] == 2
+    assert "test" not in task.asked and "test" not in corpus.fingerprints
+    with pytest.raises(DataError, match="test was read"):
+        corpus.test()
+
+
+def test_every_split_is_fingerprinted_once_it_is_loaded():
+    corpus = toy_corpus()
+    corpus.test()
+    assert sorted(corpus.fingerprints) == ["dev", "test", "train"]
+    assert len(set(corpus.fingerprints.values())) == 3
+    assert corpus.fingerprints == toy_corpus(corpus.task).fingerprints | {"test": corpus.fingerprints["test"]}
+
+
+# --- caps ---
+
+
+def test_a_cap_chooses_the_same_rows_each_time_in_the_files_order():
+    train = [toy_corpus(max_train=20).train.rows["id"] for _ in range(2)]
+    order = {row["id"]: number for number, row in enumerate(sentences(48))}
+    assert list(train[0]) == list(train[1]) and len(train[0]) == 20
+    assert [order[id] for id in train[0]] == sorted(order[id] for id in train[0])
+
+
+def test_a_cap_is_a_random_choice():
+    """AG News is sorted in places: the first rows would be of one class."""
+    chosen = [int(id.partition("-")[2]) for id in toy_corpus(max_train=20).train.rows["id"]]
+    assert max(chosen) > 30 and min(chosen) < 18
+
+
+def test_a_smaller_cap_chooses_from_a_larger_ones_rows():
+    """A learning curve then adds rows and takes none away."""
+    small, large = (set(toy_corpus(max_train=n).train.rows["id"]) for n in (10, 30))
+    assert small < large
+
+
+def test_a_cap_leaves_dev_and_test_alone():
+    corpus = toy_corpus(max_train=10)
+    assert (len(corpus.train), len(corpus.dev), len(corpus.test())) == (10, 16, 16)
+
+
+def test_a_cap_on_ranking_keeps_whole_questions():
+    """Half a question's candidates rank in another way than all of them."""
+    entry = registry.entry("tasks", "wikiqa")
+    rows = registry.load(entry)(entry).load("train", "mini")
+    whole = Counter(rows["group"])
+    kept = limit(rows, 60)
+    found = Counter(kept["group"])
+    assert 40 < len(kept) <= 60
+    assert all(found[group] == whole[group] for group in found)
+    assert list(limit(rows, 60)["id"]) == list(kept["id"])
+    assert len(set(limit(rows, 1)["group"])) == 1, "at least one question"
+
+
+@pytest.mark.parametrize("most", [None, 48, 1000])
+def test_a_cap_that_does_not_bind_changes_nothing(most):
+    rows = toy_task().load("train", "mini")
+    assert limit(rows, most) is rows
+
+
+# --- cache ---
+
+
+def entries(cache: Path) -> set[str]:
+    return {folder.name for folder in cache.iterdir()}
+
+
+def test_a_cached_split_is_the_one_that_was_encoded(tmp_path):
+    first, second = toy_corpus(cache=tmp_path), toy_corpus(cache=tmp_path)
+    assert arrays(first.train.inputs["text"]) == arrays(second.train.inputs["text"])
+    assert arrays(first.dev.inputs["text"]) == arrays(second.dev.inputs["text"])
+    assert first.view.state() == second.view.state()
+    rows = np.arange(5)
+    for a, b in zip(first.train.collate(rows).inputs["text"], second.train.collate(rows).inputs["text"], strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_cache_is_used(tmp_path, monkeypatch):
+    """The grid pays for tokenisation once per task, not once per cell."""
+    toy_corpus(cache=tmp_path).test()
+    monkeypatch.setattr(Words, "encode", lambda *_: pytest.fail("encoded again"))
+    monkeypatch.setattr(Words, "fit", lambda *_: pytest.fail("fitted again"))
+    assert len(toy_corpus(cache=tmp_path).test()) == 16
+
+
+def test_another_setting_or_other_data_is_another_entry(tmp_path):
+    """A stale entry would be another experiment under the same name."""
+    toy_corpus(cache=tmp_path)
+    before = entries(tmp_path)
+    toy_corpus(view=Words(min_count=1, max_length=2), cache=tmp_path)
+    settings = entries(tmp_path)
+    assert len(settings) == 2 * len(before)
+    short = toy_corpus(view=Words(min_count=1, max_length=2), cache=tmp_path)
+    assert short.train.lengths.max() == 2
+    toy_corpus(toy_task(dev=sentences(16, 3000)), cache=tmp_path)
+    data = entries(tmp_path)
+    assert len(data) == len(settings) + 1, "another dev split under the same vocabulary"
+    toy_corpus(max_train=20, cache=tmp_path)
+    assert len(entries(tmp_path)) == len(data) + len(before), (
+        "another training set gives another vocabulary, so another dev too"
+    )
+
+
+def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):
+    """A view mended in a new version must not meet what the old one wrote."""
+    toy_corpus(cache=tmp_path)
+    before = entries(tmp_path)
+    monkeypatch.setattr(corpus, "_source", lambda view: "another digest")
+    toy_corpus(cache=tmp_path)
+    assert len(entries(tmp_path)) == 2 * len(before)
+
+
+def test_the_two_texts_of_a_pair_are_cached_apart(tmp_path):
+    entry = registry.entry("tasks", "snli")
+    task = registry.load(entry)(entry)
+    first, second = (toy_corpus(task, cache=tmp_path, max_train=30) for _ in range(2))
+    for field in ("first", "second"):
+        assert arrays(first.dev.inputs[field]) == arrays(second.dev.inputs[field])
+    assert arrays(first.dev.inputs["first"]) != arrays(first.dev.inputs["second"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+@pytest.mark.parametrize("name", ["ids.values.npy", "checksums.json", "view.json"])
+def test_a_damaged_cache_entry_is_made_again(tmp_path, name, damage):
+    """A full disk or a killed copy must cost a tokenisation, not the cell and not its
+    correctness."""
+    whole = toy_corpus(cache=tmp_path)
+    before = arrays(whole.train.inputs["text"])  # now: the files that are mapped into memory are about to change
+    for file in tmp_path.rglob(name):
+        content = file.read_bytes()
+        half = len(content) // 2
+        flip = content.find(b"film") if name == "view.json" else half  # another word, which still is JSON
+        flipped = content[:flip] + bytes([content[flip] ^ 1]) + content[flip + 1 :]
+        file.write_bytes({"cut": content[:half], "flipped": flipped, "empty": b""}[damage])
+    again = toy_corpus(cache=tmp_path)
+    assert arrays(again.train.inputs["text"]) == before
+    assert again.view.state() == whole.view.state()
+
+
+def test_nothing_half_written_is_left_behind(tmp_path):
+    toy_corpus(cache=tmp_path)
+    kept = {
+        "view.json",
+        "checksums.json",
+        *(f"{name}.{part}.npy" for name in ("ids", "spellings") for part in ("values", "offsets")),
+    }
+    assert {file.name for file in tmp_path.rglob("*") if file.is_file()} == kept
+    assert {folder.name for folder in tmp_path.glob("*/*") if folder.is_dir()} == {"text"}
+
+
+def test_processes_share_one_copy_in_memory(tmp_path):
+    """Eight cells on one corpus of a gigabyte must not need eight."""
+    for encoded in (toy_corpus(cache=tmp_path), toy_corpus(cache=tmp_path)):
+        held = encoded.train.inputs["text"]["ids"].values
+        while isinstance(held, np.ndarray):
+            held = held.base
+        assert isinstance(held, mmap.mmap), "the numbers lie in the file, not in a copy of it"
+
+
+# --- data that is not as it should be ---
+
+
+def test_a_missing_column_is_named_with_what_there_is():
+    rows = [{"id": row["id"], "sentence": row["text"], "label": row["label"]} for row in sentences(8)]
+    with pytest.raises(DataError, match=r"toy, tier mini: no column 'text', which Words reads"):
+        toy_corpus(toy_task(train=rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": "1", "text": "good"}], "split dev lacks the column label .*id, text"),
+        ([], "split dev has no rows"),
+        ([{"id": "1", "text": "a", "label": "positive"}] * 2, "ids that occur twice"),
+        ([{"id": "1", "text": "a", "label": "mixed"}], "row 1: label 'mixed' does not occur in the training split"),
+    ],
+)
+def test_a_dev_split_that_cannot_be_scored_is_refused(rows, message):
+    with pytest.raises(DataError, match=message):
+        toy_corpus(toy_task(dev=rows))
+
+
+def test_a_dev_split_without_the_text_is_refused_by_name():
+    rows = [{"id": "1", "sentence": "good", "label": "positive"}]
+    with pytest.raises(DataError, match="no column 'text'"):
+        toy_corpus(toy_task(dev=rows))
+
+
+# --- batches ---
+
+
+def test_a_batch_holds_the_rows_that_were_asked_for():
+    corpus = toy_corpus()
+    batch = corpus.train.collate(np.array([7, 0, 3]))
+    words = corpus.view.vocabulary.words
+    texts = [
+        " ".join(words[i - 2] for i in ids[mask])
+        for ids, mask in zip(batch.inputs["text"].ids, batch.inputs["text"].mask, strict=True)
+    ]
+    assert texts == [corpus.train.rows[row]["text"] for row in (7, 0, 3)]
+    assert [corpus.target.labels[i] for i in batch.target] == [corpus.train.rows[row]["label"] for row in (7, 0, 3)]
+    assert batch.units == sum(len(text.split()) for text in texts)
+
+
+def test_the_first_rows_of_a_split_are_those_rows():
+    """Learning rates are compared on the first dev rows: labels and texts must stay together."""
+    dev = toy_corpus().dev
+    part = dev.first(5)
+    assert len(part) == 5 and len(dev.first(1000)) == 16
+    one, all_ = part.collate(np.array([4])), dev.collate(np.array([4]))
+    assert torch.equal(one.inputs["text"].ids, all_.inputs["text"].ids) and torch.equal(one.target, all_.target)
+    assert list(part.rows["id"]) == list(dev.rows["id"])[:5]
+
+
+def test_a_generators_source_is_question_and_passage_in_one_text():
+    rows = [{"id": "1", "passage": "Anna lives here.", "question": "Who?", "answers": {"text": ["Anna"], "start": [0]}}]
+    task = ToyTask({"train": rows, "dev": rows, "test": rows}, "extract", "f1")
+    corpus = toy_corpus(task, kind="generate")
+    assert corpus.view.vocabulary.words
+    assert list(corpus.fields) == ["text"]
+    assert corpus.fields["text"](rows[0]) == ["Who", "?", "|", "Anna", "lives", "here", "."]

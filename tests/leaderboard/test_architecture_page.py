@@ -1,0 +1,263 @@
+"""The page of one architecture: what it says is what a reader reports of it and runs again."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from harness.leaderboard.board import Published
+from harness.leaderboard.pages.architecture_page import architecture_pages, docstring, mean_slices, paragraphs
+from harness.records import Store
+from harness.records.outcomes import Outcomes
+from tests.support.made_pages import architecture, board_of, html_of, task
+from tests.support.made_records import judged, record
+
+EVIL = "<img src=x onerror=alert(1)></script>\u2028"
+TASKS = [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")]
+SOURCE = '''
+import a_library_that_is_not_there
+
+class Other:
+    """Not this."""
+
+class Model:
+    """Averages :class:`~torch.Tensor` rows.
+
+    Then one layer: ``W x``.
+    """
+'''
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+def page_of(store, id="dan", entries=(architecture("dan", "Deep averaging"),), *published):
+    pages = {page.file: page for page in architecture_pages(board_of(store, entries, TASKS, *published))}
+    return pages[f"architecture-{id}.html"]
+
+
+def cells(page, table: str, row: str) -> dict[str, str]:
+    """A row of one of the page's tables: the lines of each cell, by column."""
+    (found,) = [each for each in page.parts["shown"] if each.id == table]
+    (line,) = [each for block in found.blocks for each in block.rows if each.name == row]
+    return dict(zip(found.columns[1:], (" / ".join(part.text for part in cell) for cell in line.cells), strict=True))
+
+
+def outcomes(score: float, slices, confusion=None) -> Outcomes:
+    return Outcomes("accuracy", ["u"], np.array([score]), np.array([1.0]), slices, confusion)
+
+
+def add_outcomes(store, made, slices, confusion=None) -> None:
+    ids, _ = store.load_predictions(made)
+    store.save_outcomes(
+        made, made.predictions, ids, Outcomes("accuracy", ids, np.ones(len(ids)), np.ones(len(ids)), slices, confusion)
+    )
+
+
+def test_a_result_has_its_score_interval_place_and_every_seed(store):
+    """A mean without its seeds hides the bad one; a place without the number of rivals says
+    nothing."""
+    judged(store, "1" * 60 + "0" * 40, seed=0)
+    judged(store, "1" * 70 + "0" * 30, seed=1)
+    judged(store, "1" * 99 + "0", architecture="bilstm")
+    row = cells(page_of(store), "results-local-equal", "SST-2")
+    assert row["score"] == "65.0 ± 7.1 (2)"
+    assert row["by seed"] == "0: 60.0, 1: 70.0"
+    assert row["place"] == "2 of 2"
+    assert row["training examples"] == "1,000"
+    low, high = map(float, row["95 % interval"].split(" to "))
+    assert 50 < low < 65 < high < 80
+    assert cells(page_of(store, "bilstm"), "results-local-equal", "SST-2")["place"] == "1 of 2"
+
+
+def test_who_shares_the_first_place_is_told_so(store):
+    judged(store, "1" * 60 + "0" * 40)
+    judged(store, "1" * 61 + "0" * 39, architecture="bilstm")
+    assert cells(page_of(store), "results-local-equal", "SST-2")["place"] == "2 of 2, shares the first"
+
+
+def test_without_saved_predictions_interval_and_place_are_dashes(store):
+    store.write(record(score=0.8))
+    page = page_of(store)
+    row = cells(page, "results-local-equal", "SST-2")
+    assert (row["score"], row["95 % interval"], row["place"]) == ("80.0 (1)", "–", "–")
+    assert not page.parts["errors"]
+    assert "Where its errors lie" not in html_of(page)
+
+
+def test_a_failed_cell_is_shown_with_its_reason_and_command(store):
+    """The reader who wants to know why must not search the log folder first."""
+    store.write(record(status="oom", error={"type": "Killed", "message": "12 GiB"}, command="archbench run -a dan"))
+    text = html_of(page_of(store))
+    assert cells(page_of(store), "results-local-equal", "SST-2")["score"] == "oom"
+    assert "oom: Killed: 12 GiB" in text
+    assert "archbench run -a dan" in text
+
+
+def test_every_record_has_its_file_settings_and_command(store):
+    made = [record(score=0.5, seed=seed, command=f"archbench run --seeds {seed}") for seed in (0, 1)]
+    for each in made:
+        store.write(each)
+    text = html_of(page_of(store))
+    for each in made:
+        assert f"records/sst2/dan/{each.key}.json" in text
+        assert each.command in text
+    assert "Settings: <code>{&#34;hidden&#34;: 100}</code>" in text
+
+
+def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):
+    """Paper, mechanism of the catalogue, class docstring (read without importing the file) and
+    deviations."""
+    file = tmp_path / "dan.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "catalogue.csv").write_text(
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,feedforward,text,1,word"
+        " dropout\n",
+        encoding="utf-8",
+    )
+    store.write(record(score=0.5))
+    text = html_of(
+        page_of(
+            store, "dan", (architecture("dan", "Deep averaging", file=file, deviations=("no pretrained vectors",)),)
+        )
+    )
+    for known in (
+        "Somebody 2015",
+        "<dd>dan.py</dd>",
+        "word dropout",
+        "Averages <code>torch.Tensor</code> rows.",
+        "no pretrained vectors",
+    ):
+        assert known in text
+    assert "<code>W x</code>" in text
+    assert "Not this" not in text
+    assert str(tmp_path) not in text, "a path of one machine would change the bytes on another"
+
+
+@pytest.mark.parametrize(
+    ("vectors", "embedding", "is_noted"),
+    [(None, 500, True), ({"file": "glove.txt", "dims": 50}, 500, False), (None, 0, False)],
+    ids=["random", "given", "no words"],
+)
+def test_a_result_with_random_word_vectors_names_those_of_the_paper(store, vectors, embedding, is_noted):
+    """A record made with the paper's vectors must not be said to lack them, nor one on speech."""
+    store.write(record(score=0.5, hyperparameters={"vectors": vectors}, parameters={"embedding": embedding}))
+    text = "Word vectors start at random; the paper starts from word2vec."
+    entry = architecture("dan", "Deep averaging", vectors_of_paper="word2vec")
+    assert (text in html_of(page_of(store, "dan", (entry,)))) == is_noted
+    assert "Word vectors start at random" not in html_of(page_of(store))
+
+
+def test_a_file_that_cannot_be_read_leaves_the_docstring_out(tmp_path):
+    broken = tmp_path / "x.py"
+    broken.write_text("class Model(", encoding="utf-8")
+    assert docstring(architecture("x", "X", file=broken)) == ""
+    assert docstring(architecture("x", "X", file=tmp_path / "nowhere.py")) == ""
+    assert paragraphs("one ``a``\n\n\ntwo") == [[(False, "one "), (True, "a")], [(False, "two")]]
+
+
+def test_only_architectures_with_records_have_a_page_also_unregistered_ones(store):
+    """Results of a plugin must not vanish on a machine without it; an empty page would be a dead
+    end."""
+    store.write(record("theirs", score=0.5))
+    pages = list(architecture_pages(board_of(store, [architecture("dan", "Deep averaging")], TASKS)))
+    assert [page.file for page in pages] == ["architecture-theirs.html"]
+    text = html_of(pages[0])
+    assert "<h1>theirs</h1>" in text
+    assert "only its records are known here" in text
+    assert "Mechanism" not in text
+    assert "50.0 (1)" in text
+
+
+def test_published_values_stand_beside_ours_with_the_difference(store):
+    value = Published("1", "dan", "DAN [29]", "sst2", "accuracy", "83.2", False, ("from a figure",), "dan")
+    store.write(record(score=0.80))
+    store.write(record(score=0.99, tier="mini"))
+    row = cells(page_of(store, "dan", (architecture("dan", "D"),), value), "published", "SST-2 accuracy")
+    assert (row["published"], row["method as printed"]) == ("83.2", "DAN [29]")
+    ours = [text for column, text in row.items() if column.startswith("ours")]
+    assert ours == ["80.0 (1) / published 83.2, difference −3.2"], (
+        "the generated corpus is not what the survey's values are of"
+    )
+    assert "from a figure" in html_of(page_of(store, "dan", (architecture("dan", "D"),), value))
+
+
+def test_slices_are_means_over_seeds_and_unknown_scores_stay_unknown():
+    seeds = [
+        outcomes(1, {"class": [("a", 10, 0.5), ("b", 4, None)]}),
+        outcomes(1, {"class": [("a", 10, 1.0), ("b", 4, None), ("c", 2, 0.5)]}),
+    ]
+    assert mean_slices(seeds, "class") == [("a", 10, 0.75), ("b", 4, None), ("c", 2, 0.5)]
+
+
+def test_error_tables_show_parts_units_and_scores(store):
+    made = judged(store, "11")
+    add_outcomes(store, made, {"class": [("pos", 1200, 0.75), ("neg", 3, None)]})
+    text = re.sub(r"\s*<span.*?</span>", "", html_of(page_of(store)))
+    assert '<tr><th scope="row">pos</th><td>1,200</td><td>75.0</td>' in text
+    assert '<tr><th scope="row">neg</th><td>3</td><td>–</td>' in text
+    assert "One seed." in text
+
+
+def test_the_confusion_matrix_is_the_sum_over_seeds(store):
+    """Rows are the actual classes; a class that one seed alone predicted widens the table for
+    both."""
+    first, second = judged(store, "11", seed=0), judged(store, "11", seed=1)
+    add_outcomes(store, first, {}, (["a", "b"], [[3, 1], [0, 4]]))
+    add_outcomes(store, second, {}, (["a", "b", "c"], [[2, 0, 2], [1, 3, 0], [0, 0, 0]]))
+    (errors,) = page_of(store).parts["errors"]
+    assert errors.confusion.title == "Sum over 2 seeds"
+    assert errors.confusion.labels == ["a", "b", "c"]
+    assert [[n for n, _ in row] for row in errors.confusion.rows] == [[5, 1, 2], [1, 7, 0], [0, 0, 0]]
+    assert errors.confusion.rows[0][0][1] == "0.625"
+
+
+def test_lengths_are_drawn_in_their_order_and_thin_parts_are_not(store):
+    """A point of three sentences between two of a thousand would read as a trend."""
+    made = judged(store, "11")
+    parts = [("6 to 10", 200, 0.7), ("up to 5", 100, 0.8), ("11 to 20", 3, 0.0), ("more than 40", 50, 0.6)]
+    add_outcomes(store, made, {"length in words": parts})
+    (plot,) = page_of(store).parts["plots"]
+    (line,) = plot.data
+    assert dict(zip(line["x"], line["y"], strict=True)) == {"6 to 10": 70.0, "up to 5": 80.0, "more than 40": 60.0}
+    assert plot.layout["xaxis"]["categoryarray"] == ["up to 5", "6 to 10", "more than 40"]
+    assert plot.layout["xaxis"]["title"]["text"] == "length, words"
+    assert "%" in plot.layout["yaxis"]["title"]["text"]
+
+
+def test_texts_cannot_become_markup(store, tmp_path):
+    """Plugins, records and labels of a corpus are other people's texts."""
+    (tmp_path / "catalogue.csv").write_text(
+        f'id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,f,text,1,"{EVIL}"\n',
+        encoding="utf-8",
+    )
+    made = judged(store, "11", command=EVIL, hyperparameters={"inner": EVIL})
+    judged(store, "11", hyperparameters={"inner": "plain"})
+    add_outcomes(
+        store, made, {"length in words": [(EVIL, 30, 0.5), ("b", 30, 0.5)], EVIL: [("x", 1, 1.0)]}, ([EVIL], [[2]])
+    )
+    entry = architecture("dan", EVIL, paper=EVIL, deviations=(EVIL,), hyperparameters={"a": EVIL}, source=EVIL)
+    page = page_of(
+        store, "dan", (entry,), Published("1", "dan", EVIL, "sst2", "accuracy", "80.0", False, (EVIL,), "dan")
+    )
+    text = html_of(page)
+    assert "<img" not in text
+    assert text.count("&lt;img src=x") > 8
+    for block in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
+        assert "<img" not in json.dumps(json.loads(block)), "plotly reads markup in the texts of a plot"
+
+
+def test_the_same_records_make_the_same_bytes(store):
+    judged(store, "10", seed=1)
+    judged(store, "11", architecture="bilstm")
+
+    def written():
+        return [html_of(page) for page in architecture_pages(board_of(store, [architecture("dan", "D")], TASKS))]
+
+    assert written() == written()

@@ -1,0 +1,122 @@
+"""Evidence beside scores: which rows share the first place, and on which units that rests."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.leaderboard.board import LeaderboardError, read
+from harness.leaderboard.comparison import evidence
+from harness.leaderboard.tables.reported import gap_table
+from harness.records import Store
+from tests.support.made_records import judged, record
+
+SECTION = ("local", "equal")
+GOOD, NEAR, BAD = "1" * 90 + "0" * 10, "1" * 89 + "0" * 11, "1" * 40 + "0" * 60
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+def found(store: Store):
+    return evidence(read(store.folder), SECTION, "sst2")
+
+
+def names(evidence, rows) -> list[str]:
+    return [evidence.results[row][0] for row in rows]
+
+
+def test_rows_that_chance_may_have_parted_share_the_first_place(store):
+    """One unit of a hundred is no lead; fifty are."""
+    for architecture, right in (("dan", NEAR), ("bilstm", GOOD), ("cnn", BAD)):
+        judged(store, right, architecture=architecture)
+    it = found(store)
+    assert names(it, range(3)) == ["bilstm", "dan", "cnn"]
+    assert it.scores.tolist() == [0.90, 0.89, 0.40]
+    assert names(it, sorted(it.tied)) == ["bilstm", "dan"]
+    assert it.p[0, 2] < 0.001 < 0.5 < it.p[0, 1]
+    low, high = it.intervals[0]
+    assert 0.8 < low < 0.9 < high < 0.97
+
+
+def test_seeds_are_averaged_unit_by_unit(store):
+    """Two seeds that are right on other units are worth their mean on each."""
+    judged(store, "1100", architecture="dan")
+    judged(store, "1010", architecture="dan", seed=1)
+    it = found(store)
+    assert it.scores.tolist() == [0.5]
+    assert [outcomes.numerators.tolist() for outcomes in it.outcomes[0]] == [[1, 1, 0, 0], [1, 0, 1, 0]]
+
+
+def test_a_row_of_less_training_data_does_not_tie(store):
+    """It was not in the same race, whatever its score."""
+    judged(store, NEAR, architecture="dan")
+    judged(store, GOOD, architecture="bilstm", counts={"train": 10}, partial=True)
+    it = found(store)
+    assert names(it, sorted(it.tied)) == ["dan"]
+
+
+def test_for_error_rates_the_lowest_is_first(store):
+    for architecture, wrong in (("dan", BAD), ("bilstm", GOOD)):
+        judged(store, wrong, architecture=architecture, task="fsdd", metric="wer")
+    it = evidence(read(store.folder), SECTION, "fsdd")
+    assert names(it, [0]) == ["dan"]
+    assert names(it, sorted(it.tied)) == ["dan"]
+
+
+def test_rows_on_other_test_data_or_without_outcomes_stay_out(store):
+    """A paired test needs the same units; a row without outcomes has a score and no interval."""
+    judged(store, GOOD, architecture="dan")
+    judged(store, GOOD, architecture="cnn")
+    other = judged(store, GOOD, architecture="bilstm")
+    store.write(other.model_copy(update={"data": {"test": "u" * 64}}))
+    store.write(record("rnn", score=0.5, data={"test": "t" * 64}))
+    board = read(store.folder)
+    it = evidence(board, SECTION, "sst2")
+    assert sorted(names(it, range(2))) == ["cnn", "dan"]
+    assert it.row(board.sections[SECTION]["rnn", "sst2"][0]) is None
+    assert it.row(board.sections[SECTION]["dan", "sst2"][0]) in (0, 1)
+
+
+def test_nothing_is_known_where_nothing_was_kept(store):
+    store.write(record("rnn", score=0.5))
+    assert found(store) is None
+
+
+def test_a_damaged_file_of_outcomes_is_a_notice(store):
+    judged(store, GOOD, architecture="dan")
+    judged(store, GOOD, architecture="cnn")
+    path = next(store.folder.rglob("records/sst2/dan/*.outcomes.json.gz"))
+    path.write_bytes(b"?")
+    board = read(store.folder)
+    assert names(evidence(board, SECTION, "sst2"), [0]) == ["cnn"]
+    assert any(str(path) in notice for notice in board.notices)
+
+
+def gaps(store: Store, text: str):
+    (store.folder / "gaps.csv").write_text("task,architectures,theirs,why\n" + text)
+    return gap_table(read(store.folder))
+
+
+def test_gaps_show_every_configuration_with_its_caps(store):
+    """A score of 2,500 sentences beside a paper's, with no word about it, would be a lie by
+    omission."""
+    limits = {"max_train": 2500, "max_epochs": 5}
+    store.write(record("dan", score=0.80, hyperparameters={"limits": limits}))
+    store.write(record("dan", score=0.82, hyperparameters={"limits": {"max_train": None, "max_epochs": None}}))
+    store.write(record("dan", score=0.99, tier="mini"))
+    (row,) = gaps(store, "sst2,dan cnn,88.0 P,no vectors\n").blocks[0].rows
+    theirs, ours, why = ([part.text for part in cell] for cell in row.cells)
+    assert (theirs, why) == (["88.0 P"], ["no vectors"])
+    assert ours == ["dan 80.0 (1) [2,500 examples, 5 passes]", "dan 82.0 (1)", "cnn not yet"]
+
+
+def test_a_line_of_gaps_that_is_not_as_it_should_be_is_named(store):
+    with pytest.raises(LeaderboardError, match=r"gaps\.csv:3: expected a task"):
+        gaps(store, "sst2,dan,,\nsst2,,,\n")
+
+
+def test_no_file_of_gaps_is_no_table(store):
+    assert gap_table(read(store.folder)) is None

@@ -1,0 +1,397 @@
+"""A task's page, the front page and published notes, against records made by hand: who leads, by
+how much, and at what cost."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import leaderboard
+from harness.leaderboard.board import LeaderboardError, annotated, read, read_published
+from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, gaps_table
+from harness.leaderboard.pages.plots import Point, front, task_plots
+from harness.leaderboard.pages.task_page import ranks, task_tables
+from harness.leaderboard.tables.table import Table
+from harness.records import Record, Store
+from tests.support.made_pages import architecture, register_alone, task
+from tests.support.made_records import judged, record
+
+ROOT = Path(__file__).resolve().parents[2]
+SECTION = ("local", "equal")
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    """Four architectures of four families and two tasks."""
+    architectures = [
+        architecture("dan", "DAN", family="feedforward"),
+        architecture("bilstm", "BILSTM", kind="seq"),
+        architecture("nse", EVIL, family="memory"),
+        architecture("bert", "BERT", family="pretrained"),
+    ]
+    register_alone(
+        monkeypatch, architectures, [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")]
+    )
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+def board(store: Store, *records: Record):
+    for made in records:
+        store.write(made)
+    return read(store.folder)
+
+
+def cell(table: Table, row: str, column: str, block: int = 0) -> list[str]:
+    """The lines of one cell."""
+    at = table.columns.index(column) - 1
+    found = next(each for each in table.blocks[block].rows if each.name == row)
+    return [part.text for part in found.cells[at]]
+
+
+# --- who leads ---
+
+
+def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(store):
+    """A bold number alone would sell chance as progress."""
+    for name, right in (("dan", 89), ("bilstm", 90), ("bert", 40)):
+        judged(store, "1" * right + "0" * (100 - right), architecture=name)
+    [table] = task_tables(read(store.folder), "sst2")
+    assert [cell(table, name, "rank") for name in ("BILSTM", "DAN", "BERT")] == [
+        ["1, shares first place"],
+        ["2, shares first place"],
+        ["3"],
+    ]
+    assert table.lead == [
+        "2 of 3 results tested share the first place, since chance may explain their distance: BILSTM; DAN."
+    ]
+    low, high = map(float, cell(table, "BILSTM", "95 % interval")[0].split(" to "))
+    assert 80 < low < 90 < high < 97
+    summary = best_table(read(store.folder))
+    assert cell(summary, "SST-2", "best") == ["BILSTM"]
+    assert cell(summary, "SST-2", "shares the first place") == ["DAN"]
+    assert cell(summary, "SST-2", "results tested") == ["3 of 3"]
+
+
+def test_a_lead_that_is_more_than_chance_is_called_so(store):
+    judged(store, "1" * 95 + "0" * 5, architecture="dan")
+    judged(store, "1" * 40 + "0" * 60, architecture="bilstm")
+    [table] = task_tables(read(store.folder), "sst2")
+    assert cell(table, "DAN", "rank") == ["1"]
+    assert table.lead == [
+        "The lead of DAN is more than chance: each of the other results tested here (1) differs from it significantly."
+    ]
+    assert cell(best_table(read(store.folder)), "SST-2", "shares the first place") == ["none"]
+
+
+def test_without_saved_predictions_nothing_is_said_of_chance(store):
+    """A dash, not an interval made up from a normal law or a lead that nobody tested."""
+    made = board(store, record("dan", score=0.9), record("bilstm", score=0.5))
+    [table] = task_tables(made, "sst2")
+    assert cell(table, "DAN", "95 % interval") == ["–"]
+    assert cell(table, "DAN", "rank") == ["1"]
+    assert table.lead == []
+    assert cell(best_table(made), "SST-2", "shares the first place") == ["not tested"]
+
+
+def test_a_single_result_with_predictions_has_no_lead_to_speak_of(store):
+    """The best of one beats nobody."""
+    judged(store, "1" * 9 + "0", architecture="dan")
+    made = board(store, record("bilstm", score=0.5, data={"test": "t" * 64}))
+    assert cell(best_table(made), "SST-2", "shares the first place") == ["not tested"]
+    assert "cannot be said" in task_tables(made, "sst2")[0].lead[0]
+
+
+def test_equal_scores_share_a_rank_and_partial_ones_have_none(store):
+    """1, 1, 3 as in sport; a model of less training data was not in the race."""
+    made = board(
+        store,
+        record("dan", score=0.8101),
+        record("bilstm", score=0.8104),
+        record("bert", score=0.7),
+        record("nse", score=0.99, partial=True, counts={"train": 10}),
+    )
+    [table] = task_tables(made, "sst2")
+    shown = {row.name: row.cells[table.columns.index("rank") - 1][0].text for row in table.blocks[0].rows}
+    assert shown == {"DAN": "1", "BILSTM": "1", "BERT": "3", EVIL: "–"}
+
+
+def test_the_lowest_error_rate_has_the_first_rank(store):
+    made = board(store, record("dan", "fsdd", {"wer": 0.3}), record("bilstm", "fsdd", {"wer": 0.2}))
+    found = made.results(SECTION, "fsdd")
+    assert {found[i][0]: rank for i, rank in ranks([result for _, result in found], "wer").items()} == {
+        "bilstm": 1,
+        "dan": 2,
+    }
+
+
+# --- a table that sorts ---
+
+
+def test_every_section_is_a_table_of_its_own(store):
+    """Sorting within one table must never mix the real corpus with the generated one."""
+    tables = task_tables(
+        board(store, record(score=0.8), record(score=0.9, tier="mini"), record(score=0.7, protocol="paper")), "sst2"
+    )
+    assert [table.title for table in tables] == [
+        "SST-2: quality and cost, tier local, protocol paper",
+        "SST-2: quality and cost, tier local, protocol equal",
+        "SST-2: quality and cost, tier mini (generated corpus, not the published data), protocol equal",
+    ]
+    assert all(table.sortable and [block.title for block in table.blocks] == [""] for table in tables)
+
+
+def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
+    """As text, 9 comes after 10, and 1.5 M after 200 k."""
+    costs = {
+        "parameters": {"total": 1500000},
+        "flops_per_example": 2.5e6,
+        "speed": {"train_examples_per_second": 1234.5},
+    }
+    failed = record("bilstm", status="oom", error={"type": "E", "message": "no memory"})
+    board(store, record("dan", score=0.8, **costs), record("bert", score=0.0), failed)
+    leaderboard.main(["--results", str(store.folder)])
+    page = (store.folder / "leaderboard" / "task-sst2.html").read_text(encoding="utf-8")
+    table = re.search(r"<table data-sortable>.*?</table>", page, re.DOTALL)[0]
+    columns = [re.sub("<.*?>", "", th) for th in re.findall(r"<th scope=\"col\".*?</th>", table)]
+    rows = [re.findall(r"<td(.*?)>", row) for row in re.findall(r"<tr>\s*<th scope=\"row\".*?</tr>", table, re.DOTALL)]
+    orders = [[re.search(r'data-order="(.*?)"', attributes) for attributes in row] for row in rows]
+    words = {"family", "kind", "device"}
+    for row in orders:
+        assert {name for name, order in zip(columns[1:], row, strict=True) if order is None} == words
+    first = {name: order and order[1] for name, order in zip(columns[1:], orders[0], strict=True)}
+    assert (first["accuracy"], first["parameters"], first["FLOPs/example"]) == ("80.0", "1500000.0", "2500000.0")
+    assert first["training examples/s"] == "1234.5"
+    assert {name: order and order[1] for name, order in zip(columns[1:], orders[1], strict=True)}[
+        "accuracy"
+    ] == "0.0", "zero is a score"
+    assert {order[1] for order in orders[2] if order} == {""}
+    assert re.findall(r"data-filter>(.*?)</th>", table) == ["family", "kind"]
+
+
+# --- plots ---
+
+
+def test_the_pareto_front_is_what_no_other_beats_in_both():
+    """A dominated point on the line would be recommended to somebody who pays for it."""
+    points = [
+        Point(cost, score, 0.0, str(cost), "") for cost, score in ((1, 90), (2, 80), (2, 85), (3, 90), (4, 70), (5, 60))
+    ]
+    assert [(p.cost, p.score) for p in front(points, more_is_better=True, lower_is_better=False)] == [
+        (5, 60),
+        (4, 70),
+        (3, 90),
+    ]
+    assert [(p.cost, p.score) for p in front(points, more_is_better=False, lower_is_better=False)] == [(1, 90)]
+    assert [(p.cost, p.score) for p in front(points, more_is_better=False, lower_is_better=True)] == [
+        (1, 90),
+        (2, 80),
+        (4, 70),
+        (5, 60),
+    ]
+    assert front([], more_is_better=True, lower_is_better=True) == []
+
+
+def test_plots_hold_the_values_of_the_records(store):
+    curve = [{"epoch": 1, "accuracy": 0.5, "train_loss": 1.25}, {"epoch": 2, "accuracy": 0.75, "train_loss": None}]
+    shared = {
+        "speed": {"train_examples_per_second": 100.0},
+        "environment": {"device": "box"},
+        "training": {"curve": curve},
+    }
+    made = board(
+        store,
+        record("dan", score=0.80, parameters={"total": 1000}, **shared),
+        record("dan", score=0.82, seed=1, parameters={"total": 1000}, **shared),
+        record(
+            "bilstm",
+            score=0.7,
+            parameters={"total": 0},
+            speed={"train_examples_per_second": 10.0},
+            environment={"device": "box"},
+        ),
+        record("bert", status="oom"),
+    )
+    plots = {plot.title.partition(":")[0]: plot for plot in task_plots(made, "sst2")}
+    assert set(plots) == {
+        "Quality against training speed on box",
+        "Quality against number of parameters",
+        "Learning curves, score on dev, first seed of each",
+        "Learning curves, training loss, first seed of each",
+        "Every seed of what has several",
+    }
+    edge, *groups = plots["Quality against training speed on box"].data
+    assert (edge["name"], edge["x"], edge["y"]) == ("Pareto front", [100.0], [81.0])
+    assert [(g["name"], g["x"], g["y"], g["text"]) for g in groups] == [
+        ("feedforward", [100.0], [81.0], ["DAN"]),
+        ("recurrent", [10.0], [70.0], ["BILSTM"]),
+    ]
+    assert groups[0]["error_y"]["array"] == [1.41]
+    [_, size] = plots["Quality against number of parameters"].data
+    assert size["x"] == [1000.0], "no logarithm of nothing"
+    [line] = plots["Learning curves, score on dev, first seed of each"].data
+    assert (line["name"], line["x"], line["y"]) == ("DAN, seed 0", [1, 2], [50.0, 75.0])
+    [line] = plots["Learning curves, training loss, first seed of each"].data
+    assert (line["x"], line["y"]) == ([1], [1.25])
+    [seeds] = plots["Every seed of what has several"].data
+    assert (seeds["x"], seeds["y"], seeds["text"]) == ([80.0, 82.0], ["DAN", "DAN"], ["seed 0", "seed 1"])
+    for plot in plots.values():
+        assert plot.layout["xaxis"]["title"]["text"]
+        assert plot.layout["yaxis"].get("title", {}).get("text") or plot.layout["yaxis"]["type"] == "category"
+
+
+def test_names_in_plots_are_text_and_not_markup_or_templates(store):
+    """Plotly reads tags in every text, and %{...} in hover templates."""
+    curve = {"curve": [{"epoch": 1, "accuracy": 0.5, "train_loss": 1.0}]}
+    speed = {"train_examples_per_second": 1.0}
+    made = board(
+        store,
+        *(
+            record("nse", score=0.5, seed=s, training=curve, speed=speed, hyperparameters={"a": "%{x}"})
+            for s in range(2)
+        ),
+    )
+    for plot in task_plots(made, "sst2"):
+        text = json.dumps([plot.data, plot.layout])
+        assert "<img" not in text
+        assert html.escape(EVIL) in text
+        assert all(EVIL not in trace.get("hovertemplate", "") for trace in plot.data)
+
+
+# --- the front page ---
+
+
+def test_what_failed_is_listed_with_its_reason(store):
+    made = board(
+        store,
+        record("dan", score=0.8),
+        record("bilstm", status="oom", error={"type": "MemoryError", "message": "12 GiB wanted"}),
+        record("nse", status="skipped", error={"type": "unfit", "message": "reads no text"}),
+    )
+    table = gaps_table(made)
+    assert cell(table, "BILSTM", "how it ended") == ["oom"]
+    assert cell(table, "BILSTM", "reason") == ["oom: MemoryError: 12 GiB wanted"]
+    assert cell(table, EVIL, "reason") == ["skipped: unfit: reads no text"]
+    assert table.lead == ["Not run in tier local, protocol equal: 1 pairs of an architecture and one of its 1 tasks."]
+
+
+def test_the_coverage_matrix_tells_every_way_to_end(store):
+    made = board(
+        store,
+        record("dan", score=0.8),
+        record("bilstm", score=0.8, partial=True),
+        record("bert", status="timeout"),
+        record("nse", status="skipped"),
+    )
+    table = coverage_table(made, SECTION)
+    assert [cell(table, name, "SST-2") for name in ("DAN", "BILSTM", "BERT", EVIL)] == [
+        ["ok (1)"],
+        ["partial (1)"],
+        ["timeout"],
+        ["skipped"],
+    ]
+    assert cell(table, "DAN", "FSDD") == ["not run"]
+
+
+def test_published_and_ours_are_summed_up_over_pairs_of_the_real_data(store):
+    """Survey: nse 89.70 on SST-2, dpcnn 84.46. The generated corpus would make us look better than
+    the papers."""
+    made = board(
+        store,
+        record("nse", score=0.80),
+        record("dpcnn", score=0.84),
+        record("dpcnn", score=0.99, tier="mini"),
+        record("blstm_2dcnn", score=0.71, partial=True),
+        record("dan", score=0.5),
+    )
+    table = agreement_table(made)
+    columns = ("pairs", "median difference", "within one point", "lowest", "highest")
+    assert [cell(table, "trained on all data", column)[0] for column in columns] == ["2", "−5.1", "1", "−9.7", "−0.5"]
+    assert [cell(table, "partial", column)[0] for column in columns] == ["1", "−18.5", "0", "−18.5", "−18.5"]
+
+
+# --- notes on printed values ---
+
+
+def notes(tmp_path, *lines: str) -> Path:
+    file = tmp_path / "published_notes.csv"
+    file.write_text(
+        "\n".join(["survey_table,architecture,dataset,metric,note,counterpart", *lines]) + "\n", encoding="utf-8"
+    )
+    return file
+
+
+PUBLISHED = ROOT / "results" / "published.csv"
+
+
+def test_notes_go_to_the_values_that_they_name(tmp_path):
+    values = annotated(
+        read_published(PUBLISHED),
+        notes(
+            tmp_path,
+            '3,spanbert,squad2,,"two figures, one note",',
+            "1,bert,,,base,bert_base",
+            "4,bert,wikiqa,map,no size,none",
+        ),
+    )
+    noted = {(v.table, v.architecture, v.dataset, v.metric): (v.notes, v.counterpart) for v in values if v.notes}
+    assert noted["3", "spanbert", "squad2", "f1"] == (("two figures, one note",), "spanbert")
+    assert noted["1", "bert", "sst2", "accuracy"] == (("base",), "bert_base")
+    assert noted["4", "bert", "wikiqa", "map"] == (("no size",), "")
+    assert len(noted) == 2 + 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,nobody,,,a note,", r"published_notes.csv:3: no published value is that of 1, nobody"),
+        (
+            "2,bert,sst2,accuracy,in the wrong table,",
+            r"published_notes.csv:3: no published value is that of 2, bert, sst2, accuracy",
+        ),
+        ("1,bert,,, ,", r"published_notes.csv:3: the note is empty"),
+        ("1,bert,,,one, two,three", r"published_notes.csv:3: the line has not 6 fields"),
+        ("1,bert", r"published_notes.csv:3: the line has not 6 fields"),
+    ],
+)
+def test_a_note_that_fits_nothing_is_named_by_line(tmp_path, line, message):
+    """A misspelt id would make the note vanish without a word."""
+    with pytest.raises(LeaderboardError, match=message):
+        annotated(read_published(PUBLISHED), notes(tmp_path, "1,nse,,,fine,", line))
+
+
+def test_the_columns_of_the_notes_are_checked(tmp_path):
+    file = tmp_path / "published_notes.csv"
+    file.write_text("architecture,note\n", encoding="utf-8")
+    with pytest.raises(
+        LeaderboardError, match=r"published_notes.csv: the columns are \['architecture', 'note'\], expected"
+    ):
+        annotated(read_published(PUBLISHED), file)
+
+
+def test_the_notes_of_the_repository_fit_and_stand_at_the_printed_values(store, capsys):
+    board(store, record("bert", score=0.79))
+    leaderboard.main(["--results", str(store.folder)])
+    text = (store.folder / "leaderboard" / "tables.md").read_text(encoding="utf-8")
+    spanbert = next(line for line in text.splitlines() if line.startswith("| SpanBERT"))
+    assert re.search(r"71\.3<sup>\d+</sup> \| 73\.7<sup>\d+</sup>", spanbert)
+    assert not re.search(r"94\.6<sup>", spanbert), "that value is in order"
+    ours = text.partition("**Ours: tier local")[2].split("\n\n")[0]
+    assert "published 93.5" not in ours, (
+        "our small BERT without pre-training is not what the survey prints as BERT-base"
+    )
+
+
+def test_the_published_value_of_bert_base_is_compared_with_bert_base(store):
+    found = read(store.folder).counterparts
+    assert found["bert_base", "sst2", "accuracy"].percent == "93.5"
+    assert not [key for key in found if key[0] == "bert"]

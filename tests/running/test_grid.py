@@ -1,0 +1,249 @@
+"""The grid: which cells a command line means, what is in their hyperparameters, and which of them
+are still to run."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import UsageError
+from harness.records import Record, Store
+from harness.running import grid
+from tests.support.fake_plugins import PLUGIN
+
+
+@pytest.fixture(autouse=True)
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(registry, "_plugins", [])
+    file = tmp_path / "toys.py"
+    file.write_text(PLUGIN)
+    registry.add_plugin(file)
+    return file
+
+
+def plan(architectures: str = "toy_text", tasks: str = "toy_topic", **options):
+    options = {"tier": "mini", "protocol": "equal", "seeds": [0]} | options
+    return grid.plan(registry.match("architectures", architectures), registry.match("tasks", tasks), **options)
+
+
+def only(*arguments, **options):
+    [(cell, reason)] = plan(*arguments, **options)
+    assert reason is None
+    return cell
+
+
+def test_hyperparameters_are_the_constructors_keyword_defaults():
+    """What the harness gives (width, classes, seed) is none; everything is as JSON will hold it."""
+    found = only().hyperparameters
+    own = {k: v for k, v in found.items() if k not in grid.SECTIONS}
+    assert own == {"hidden": 300, "dropout": 0.5, "windows": [3, 4], "mode": "max", "deep": False, "clip": None}
+    assert {k for k in only("toy_fit").hyperparameters if k not in grid.SECTIONS} == {"alpha"}
+    assert (found["limits"], found["vectors"]) == ({"max_train": None, "max_epochs": None}, None)
+
+
+def test_a_variant_fixes_its_own_and_an_override_goes_above_it():
+    assert only("toy_wide").hyperparameters["hidden"] == 999
+    assert only("toy_wide", overrides=["toy_wide.hidden=5"]).hyperparameters["hidden"] == 5
+
+
+def test_the_protocol_fills_the_training_part():
+    assert only("toy_seq", protocol="equal").hyperparameters["training"]["epochs"] == 7, "what the task allows"
+    assert only("toy_seq", protocol="paper").hyperparameters["training"]["learning_rates"] == [0.25], (
+        "the architecture's recipe"
+    )
+    changed = only("toy_seq", overrides=["toy_seq.training.learning_rates=0.1,0.2", "*.training.clip=None"])
+    assert changed.hyperparameters["training"]["learning_rates"] == [0.1, 0.2]
+    assert changed.hyperparameters["training"]["clip"] is None
+
+
+def test_a_cap_and_other_vectors_are_other_cells(tmp_path):
+    file = tmp_path / "glove.txt"
+    file.write_text("the 0.1 0.2 0.3\nof 1 2 3\n")
+    plain, capped, pretrained = only(), only(max_train=100), only(vectors=file)
+    assert len({plain.key, capped.key, pretrained.key}) == 3
+    assert pretrained.hyperparameters["vectors"] == {
+        "file": "glove.txt",
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "dims": 3,
+    }
+    file.write_text("2 3\nthe 0.1 0.2 0.3\nof 1 2 3\n")
+    assert only(vectors=file).hyperparameters["vectors"]["dims"] == 3, "word2vec's first line is counts"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("odd.txt", b""),
+        ("odd.txt", b"just words\n"),
+        ("odd.txt", b"5 300\nthe 0.1\n"),
+        ("odd.txt", b"\xff\xfe\n"),
+        ("odd.txt", "3 ²\nthe 0.1\n".encode()),
+        ("odd.txt.gz", gzip.compress(b"the 0.1\n" * 999)[:20] + b"\x00\xff" * 40),
+    ],
+    ids=["empty", "no numbers", "fewer than announced", "not UTF-8", "a raised digit", "broken compression"],
+)
+def test_a_file_that_holds_no_vectors_is_named(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"--vectors .*odd\.txt"):
+        only(vectors=file)
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("hidden=10", 10),
+        ("dropout=1", 1.0),
+        ("mode=mean", "mean"),
+        ("mode=3", "3"),
+        ("deep=True", True),
+        ("windows=(1,2)", [1, 2]),
+        ("clip=0.5", 0.5),
+    ],
+)
+def test_an_override_has_the_type_of_the_default(override, value):
+    found = only(overrides=[f"toy_text.{override}"]).hyperparameters[override.partition("=")[0]]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("toy_text.hiden=10", "toy_text has no hyperparameter hiden; did you mean hidden"),
+        ("toy_tex.hidden=10", "no architecture of this run is called 'toy_tex'; did you mean toy_text"),
+        ("toy_text.training.epoch=10", "no hyperparameter training.epoch; did you mean epochs"),
+        ("toy_text.hidden=many", "'many' is a str, expected int"),
+        ("toy_text.hidden=1.5", "1.5 is a float, expected int"),
+        ("toy_text.hidden=True", "True is a bool, expected int"),
+        ("toy_text.deep=1", "1 is a int, expected True or False"),
+        ("toy_text.clip=1e999", "toy_text.clip=1e999"),
+        ("hidden=10", "expected ID.hyperparameter=value"),
+        ("toy_text.hidden", "expected ID.hyperparameter=value"),
+        ("toy_text.limits.max_train=5", "expected ID.hyperparameter=value"),
+    ],
+)
+def test_an_override_that_cannot_be_meant_is_refused(override, message):
+    with pytest.raises(UsageError) as caught:
+        plan(overrides=[override])
+    assert message in str(caught.value)
+    assert override in str(caught.value)
+
+
+def test_a_wildcard_override_reaches_every_architecture_that_has_it():
+    cells = [cell for cell, _ in plan("toy_text,toy_seq,toy_fit", overrides=["toy_*.hidden=7"])]
+    assert [c.hyperparameters.get("hidden") for c in cells] == [7, 7, None]
+
+
+def test_pairs_that_do_not_fit_are_cells_with_a_reason():
+    found = {(c.architecture, c.task): reason for c, reason in plan("toy_*", "toy_*")}
+    assert len(found) == 15
+    assert {pair for pair, reason in found.items() if reason is None} == {
+        ("toy_text", "toy_topic"),
+        ("toy_wide", "toy_topic"),
+        ("toy_seq", "toy_topic"),
+        ("toy_seq", "toy_tags"),
+        ("toy_fit", "toy_topic"),
+        ("toy_fit", "toy_tags"),
+    }
+    assert found["toy_text", "toy_tags"] == "kind text runs on classify, match, rank, answer; toy_tags is of type tag"
+    assert found["toy_text", "toy_sound"] == "reads no audio", "the class has the last word"
+    assert "kind lm" in found["toy_lm", "toy_topic"]
+
+
+def test_every_adapter_type_is_one_that_tasks_have():
+    assert set(grid.ADAPTER_TYPES) <= set(registry.KINDS)
+    assert {t for types in grid.ADAPTER_TYPES.values() for t in types} == set(registry.TASK_TYPES)
+
+
+def test_a_seed_is_finished_everywhere_before_the_next_begins():
+    order = [(c.seed, c.task, c.architecture) for c, _ in plan("toy_text,toy_seq", "toy_topic,toy_tags", seeds=[1, 0])]
+    assert [seed for seed, *_ in order] == [1] * 4 + [0] * 4
+    assert order[0][1] == order[1][1], "cells of one task follow each other and share its encoded data"
+
+
+def test_a_plugin_that_fails_to_import_is_named_and_the_rest_is_left(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from harness.registry import register\nimport no_such_module\n\n"
+        '@register("toy_bad", name="Bad", kind="text", paper="-", source="-", year=2020)\nclass Bad:\n    pass\n'
+    )
+    naked = tmp_path / "naked.py"
+    naked.write_text(
+        "from harness.registry import register\n\n"
+        '@register("toy_naked", name="N", kind="text", paper="-", source="-", year=2020)\nclass N:\n    pass\n'
+    )
+    registry.add_plugin(bad)
+    registry.add_plugin(naked)
+    good, errors = grid.loadable(registry.match("architectures", "toy_text,toy_bad,toy_naked"))
+    assert [e.id for e in good] == ["toy_text"]
+    assert "no_such_module" in errors[0] and str(bad) in errors[0]
+    assert "harness.kinds" in errors[1] and str(naked) in errors[1], (
+        "a class without the base class of its kind is told which"
+    )
+
+
+def test_a_decorator_that_fixes_an_unknown_argument_is_named(tmp_path):
+    file = tmp_path / "odd.py"
+    file.write_text(PLUGIN.replace("toy_", "odd_").replace('"hidden": 999', '"hiden": 999'))
+    registry.add_plugin(file)
+    with pytest.raises(registry.RegistryError, match=r"odd\.py.*fixes hiden"):
+        plan("odd_wide", "odd_topic")
+
+
+# --- what is still to run ---
+
+
+def state(planned, store, **options):
+    found = grid.pending(planned, store, **options)
+    return tuple(len(part) for part in found)
+
+
+@pytest.mark.parametrize(
+    ("status", "again", "retried"),
+    [
+        ("ok", 0, 0),
+        ("failed", 0, 1),
+        ("oom", 0, 1),
+        ("timeout", 0, 1),
+        ("diverged", 0, 1),
+        ("interrupted", 1, 1),
+        ("skipped", 1, 1),
+    ],
+)
+def test_the_same_command_resumes(tmp_path, status, again, retried):
+    """Results stand, failures too unless asked; what was interrupted runs again; so does a skip
+    whose reason is gone."""
+    store, planned = Store(tmp_path / "results"), plan()
+    assert state(planned, store) == (1, 0, 0, 0)
+    store.write(Record.skeleton(planned[0].cell, status))
+    assert state(planned, store) == (again, 0, 1 - again, 0)
+    assert state(planned, store, retry_failed=True) == (retried, 0, 1 - retried, 0)
+
+
+def test_a_skipped_pair_is_noted_once(tmp_path):
+    store, planned = Store(tmp_path / "results"), plan("toy_text", "toy_tags")
+    [item] = grid.pending(planned, store).skip
+    store.write(grid.skipped(item, "archbench run"))
+    assert store.find(item.cell).error == {"type": "skipped", "message": item.reason, "log": None}
+    assert state(planned, store, retry_failed=True) == (0, 0, 1, 0)
+
+
+def test_a_damaged_record_is_named_and_left_alone(tmp_path):
+    store, planned = Store(tmp_path / "results"), plan()
+    path = store.write(Record.skeleton(planned[0].cell, "ok"))
+    path.write_text("{ cut off")
+    found = grid.pending(planned, store)
+    assert (found.run, found.finished) == ([], [])
+    assert str(path) in found.damaged[0]
+    assert path.read_text() == "{ cut off"
+
+
+def test_a_cell_read_back_from_its_record_is_the_cell_that_ran(tmp_path):
+    """Otherwise a tuple in a constructor would make every cell run again and again."""
+    store, cell = Store(tmp_path / "results"), only()
+    store.write(Record.skeleton(cell, "ok"))
+    assert store.find(cell).cell == cell

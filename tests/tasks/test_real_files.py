@@ -1,0 +1,157 @@
+"""The adapters on the real corpora, where the data folder is: the counts its README verified."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def read(corpora, task) -> Callable[[str], dict[str, Rows]]:
+    """All splits of a task, parsed from the files."""
+    return lambda id: {split: list(task(id).local(corpora, split)) for split in ("train", "dev", "test")}
+
+
+def sizes(parts: dict[str, Rows]) -> dict[str, int]:
+    return {split: len(rows) for split, rows in parts.items()}
+
+
+def test_sst(read, task, corpora):
+    """Trees with and without neutral roots; every node is labelled, and the words are the
+    leaves."""
+    five = read("sst5")
+    assert sizes(five) == dict(task("sst5").entry.sizes)
+    assert [sum(row["tree"].count("(") for row in five[split]) for split in five] == [318582, 41447, 82600]
+    assert sum("\u00a0" in word for row in five["train"] for word in row["text"]) == 3
+    assert {split: sum(row["label"] != "neutral" for row in rows) for split, rows in five.items()} == dict(
+        task("sst2").entry.sizes
+    )
+    assert Counter(row["label"] for row in task("sst2").load("dev", "local", corpora)) == {
+        "positive": 444,
+        "negative": 428,
+    }
+
+
+def test_ag_news(read):
+    """59,621 training items in all, 5 % of them dev; the test set is balanced."""
+    parts = read("ag_news")
+    assert sizes(parts) == {"train": 56640, "dev": 2981, "test": 7600}
+    assert set(Counter(row["label"] for row in parts["test"]).values()) == {1900}
+    assert Counter(row["label"] for split in ("train", "dev") for row in parts[split]) == {
+        "World": 11432 + 3174,
+        "Sports": 11456 + 3278,
+        "Business": 11664 + 3061,
+        "Sci/Tech": 11581 + 3975,
+    }
+
+
+def test_babi(read, task):
+    """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of
+    train."""
+    parts = read("babi")
+    assert sizes(parts) == dict(task("babi").entry.sizes)
+    for rows in (parts["train"] + parts["dev"], parts["test"]):
+        assert Counter(row["skill"] for row in rows) == {f"qa{n}": 1000 for n in range(1, 21)}
+    assert max(len(row["facts"]) for row in parts["train"]) > 100
+
+
+def test_conll2003(read, task, corpora):
+    """Sentences, tokens and entities; entities are counted on the BIOES tags."""
+    parts = read("conll2003_ner")
+    assert sizes(parts) == dict(task("conll2003_ner").entry.sizes)
+    assert [sum(len(row["text"]) for row in rows) for rows in parts.values()] == [203621, 51362, 46435]
+    assert [sum(tag[0] in "BS" for row in rows for tag in row["tags"]) for rows in parts.values()] == [
+        23499,
+        5942,
+        5648,
+    ]
+    assert [sum(tag[0] in "ES" for row in rows for tag in row["tags"]) for rows in parts.values()] == [
+        23499,
+        5942,
+        5648,
+    ]
+    for id in ("conll2003_pos", "conll2003_chunk"):
+        rows = list(task(id).local(corpora, "test"))
+        assert [row["text"] for row in rows] == [row["text"] for row in parts["test"]]
+
+
+def test_snli(read):
+    """Only pairs with a gold label; the partial training set's classes."""
+    parts = read("snli")
+    assert sizes(parts) == {"train": 23530, "dev": 9842, "test": 9824}
+    assert Counter(row["label"] for row in parts["train"]) == {
+        "contradiction": 7947,
+        "entailment": 7847,
+        "neutral": 7736,
+    }
+
+
+def test_squad1(read):
+    """4,000 + 5,754 - 333 training questions, a tenth of them dev; no passage in two splits."""
+    parts = read("squad1")
+    assert sizes(parts)["test"] == 10570 and sum(len(row["answers"]["text"]) for row in parts["test"]) == 34726
+    assert len(parts["train"]) + len(parts["dev"]) == 4000 + 5754 - 333
+    assert 0.09 < len(parts["dev"]) / 9421 <= 0.1
+    passages = [{row["passage"] for row in rows} for rows in parts.values()]
+    assert not passages[0] & passages[1] and not (passages[0] | passages[1]) & passages[2]
+
+
+def test_squad2(read):
+    """The half's 6,078 questions, 3,168 without an answer, in 10, 2 and 4 articles."""
+    parts = read("squad2")
+    rows = [row for part in parts.values() for row in part]
+    assert len(rows) == len({row["id"] for row in rows}) == 6078
+    assert sum(not row["answers"]["text"] for row in rows) == 3168
+    assert sizes(parts) == {"train": 3841, "dev": 721, "test": 1516}
+
+
+def test_wikiqa(read, task):
+    """Training questions that have an answer; all pairs of dev and test."""
+    parts = read("wikiqa")
+    assert sizes(parts) == dict(task("wikiqa").entry.sizes)
+    assert [len({row["group"] for row in rows}) for rows in parts.values()] == [873, 296, 633]
+    assert [sum(row["label"] == "1" for row in rows) for rows in parts.values()] == [1040, 140, 293]
+    assert len({row["group"] for row in parts["test"] if row["label"] == "1"}) == 243
+
+
+def seconds(rows: Rows) -> float:
+    total = 0.0
+    for row in rows:
+        with wave.open(io.BytesIO(row["audio"]["bytes"])) as file:
+            assert file.getsampwidth() == 2 and file.getnchannels() == 1
+            total += file.getnframes() / file.getframerate()
+    return total
+
+
+@pytest.mark.parametrize("id", ["fsdd", "fsdd_unseen"])
+def test_fsdd(id, read, task):
+    """3,000 recordings of 21.9 minutes, each in one split."""
+    parts = read(id)
+    rows = [row for part in parts.values() for row in part]
+    assert sizes(parts) == dict(task(id).entry.sizes) and len({row["id"] for row in rows}) == 3000
+    assert seconds(rows) / 60 == pytest.approx(21.9, abs=0.05)
+    assert all(len(set(Counter(row["transcript"] for row in part).values())) == 1 for part in parts.values())
+
+
+def test_an4(read, task):
+    """948 + 130 utterances of 48.4 minutes, 99 words in training, no speaker in two splits."""
+    parts = read("an4")
+    assert sizes(parts) == dict(task("an4").entry.sizes) and len(parts["train"]) + len(parts["dev"]) == 948
+    assert seconds([row for part in parts.values() for row in part]) / 60 == pytest.approx(48.4, abs=0.05)
+    assert len({word for split in ("train", "dev") for row in parts[split] for word in row["transcript"].split()}) == 99
+    speakers = [{row["speaker"] for row in rows} for rows in parts.values()]
+    assert sum(map(len, speakers)) == len(set.union(*speakers)) == 84
+
+
+@pytest.mark.parametrize("id", ["conll2003_ner", "squad2", "wikiqa", "fsdd"])
+def test_a_split_becomes_a_data_set(id, task, corpora):
+    """Lists, nested answers and audio bytes survive the change to Arrow."""
+    data = task(id).load("dev", "local", corpora)
+    assert data.to_list() == list(task(id).local(corpora, "dev"))

@@ -1,0 +1,92 @@
+"""The report of speed: what is called met, how growth is taken, and that no architecture is left
+out of it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from architectures.pretrained.bert import BERT
+from harness import registry
+from tools.speed.goals import Row, markdown
+from tools.speed.models import BERT_PIECES, untrained_bert
+from tools.speed.report import growth, model_table
+
+
+@pytest.fixture(scope="module")
+def models() -> list[dict]:
+    """The committed rows of every architecture."""
+    return json.loads((Path(__file__).parents[2] / "results" / "speed.json").read_text(encoding="utf-8"))["models"]
+
+
+@pytest.mark.parametrize(
+    ("sign", "measured", "met"),
+    [(">=", 2.0, True), (">=", 1.99, False), ("<=", 2.0, True), ("<=", 2.01, False), (">=", float("nan"), False)],
+)
+def test_a_target_is_met_on_its_own_side(sign, measured, met):
+    """A ratio should be high and a time low; a figure that is no number meets nothing."""
+    row = Row("what", "against", sign, 2.0, measured, why="the disk")
+    assert row.met is met
+    assert ("| yes |" in markdown([row])) is met
+    assert ("no: the disk" in markdown([row])) is not met
+
+
+def test_growth_is_the_exponent_of_the_length():
+    points = [{"length": n, "linear": 3 * n, "square": n**2} for n in (16, 1024, 512)]
+    assert growth(points, "linear") == pytest.approx(1)
+    assert growth(points, "square") == pytest.approx(2)
+    assert growth([*points, {"length": 2048, "linear": 1, "square": 1}], "square") < 0, (
+        "between the two greatest lengths"
+    )
+
+
+def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
+    blank = dict.fromkeys(
+        ("examples_per_second", "unstable", "latency_ms", "inference_per_second", "memory_mib", "parameters", "flops")
+    )
+    rows = [{"task": "sst2", "architecture": "vast", "status": "timeout"} | blank]
+    rows.append(
+        {"task": "sst2", "architecture": "small", "status": "ok"}
+        | blank
+        | {"examples_per_second": 12345.6, "unstable": True}
+    )
+    shown = model_table(rows).splitlines()
+    assert "| vast | timeout |" in shown[2]
+    assert "| small | 12,346~ |" in shown[3]
+
+
+def test_a_bert_that_is_measured_without_its_weights_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
+    """Else bert_base would be measured with fewer parameters, or with texts of unknown words
+    only."""
+    pytest.importorskip("transformers")
+    untrained_bert(tmp_path, layers=1, hidden=8, heads=2, task="sst2")
+    view = BERT.reads("text", {"pretrained": str(tmp_path)})
+    view.fit([])
+    assert BERT(view.width, pretrained=str(tmp_path)).model.embeddings.word_embeddings.num_embeddings == BERT_PIECES
+    assert view.unknown not in view.encode(["the film is good ."])["ids"].values
+
+
+def test_every_architecture_is_in_the_committed_report(models):
+    assert {model["architecture"] for model in models} == set(registry.entries("architectures"))
+
+
+def test_an_architecture_much_slower_than_its_kind_says_why(models):
+    """Whoever chooses one for a long run should read it in its docstring, not find out in the
+    night."""
+    known = registry.entries("architectures")
+    rates: dict[tuple[str, str], dict[str, float]] = {}
+    for model in models:
+        if model["examples_per_second"]:
+            kind = known[model["architecture"]].kind
+            rates.setdefault((kind, model["task"]), {})[model["architecture"]] = model["examples_per_second"]
+    slow = {
+        name
+        for of_kind in rates.values()
+        for name, rate in of_kind.items()
+        if rate < statistics.median(of_kind.values()) / 5
+    }
+    assert slow, "char_cnn at least"
+    assert not [name for name in slow if "slow" not in (registry.load(known[name]).__doc__ or "").lower()]

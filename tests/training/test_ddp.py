@@ -1,0 +1,253 @@
+"""One cell on several devices: the same mathematics as on one, every example once, one record."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.cli import app
+from harness.data.batches import Batches
+from harness.errors import UsageError
+from harness.records import Store
+from harness.running import devices
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def epoch(
+    rows: int, batch_size: int, world: int, groups: np.ndarray | None = None, number: int = 0
+) -> list[list[np.ndarray]]:
+    """The row numbers of each batch, by process."""
+    lengths = np.random.default_rng(1).integers(1, 40, rows)
+    told = []
+    for rank in range(world):
+        batches = Batches(lengths, batch_size, lambda rows: rows, seed=0, groups=groups)
+        batches.rank, batches.world, batches.epoch = rank, world, number
+        told.append(list(batches))
+        assert len(batches) == len(told[-1]), "Lightning stops after as many batches as it is told there are"
+    return told
+
+
+@pytest.mark.parametrize("rows", [16, 17, 31, 32, 33, 47, 48, 65, 100, 1000])
+@pytest.mark.parametrize("world", [1, 2, 3, 4])
+def test_an_epoch_has_every_example_once_and_no_process_waits_for_another(rows, world):
+    """A batch less on one process leaves the others waiting for ever; rows left out, or twice, are
+    a different training set."""
+    processes = epoch(rows, 16, world)
+    assert len({len(batches) for batches in processes}) == 1
+    batches = [batch for process in processes for batch in process]
+    assert sorted(np.concatenate(batches)) == list(range(rows))
+    assert 1 <= min(map(len, batches)) and max(map(len, batches)) <= 16, (
+        "a device holds at most the batch that was asked for"
+    )
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_a_question_stays_with_its_candidates(world):
+    groups = np.random.default_rng(0).integers(0, 23, 100)
+    processes = epoch(100, 16, world, groups)
+    batches = [set(groups[batch]) for process in processes for batch in process]
+    assert sum(map(len, batches)) == len(set(groups)), "no group is in two batches"
+    assert sorted(row for process in processes for batch in process for row in batch) == list(range(100))
+    assert len({len(process) for process in processes}) == 1
+
+
+def test_fewer_examples_than_devices_are_refused():
+    with pytest.raises(ValueError, match=r"2 training examples cannot be shared by 3 devices.*--devices"):
+        epoch(2, 16, 3)
+
+
+RANK = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, torch
+from pathlib import Path
+from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
+from harness.data.batches import Batches
+from harness.training.protocols import SMOKE
+from harness.training.fit import Training, fit
+
+class Watched(Training):
+    def on_train_start(self):
+        self.held = sum((p.to_local() if hasattr(p, "to_local") else p).numel() for p in self.parameters())
+
+# Global batches of 8, which one process takes whole and each of two by half: the last one has 6 rows, 3 and 3.
+strategy, devices, epochs = sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
+Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]
+corpus = toy_corpus(toy_task(train=sentences(30)))
+model = toy_model(corpus)
+model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps
+name, lr = ("sgd", 0.5) if strategy == "ddp" else ("adam", 0.01)
+settings = SMOKE | {"optimizer": name, "learning_rates": [lr], "batch_size": 8 // devices}
+settings |= {"epochs": 2, "patience": 9, "clip": 5.0}
+training = Watched(model, model.loss, corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
+kept = fit(training, Path(sys.argv[2]), devices, strategy, "32", epochs)
+if training.global_rank == 0:
+    parameters = {name: value.tolist() for name, value in training.state_dict().items()}
+    print(json.dumps([kept, training.curve, parameters, training.held]))
+"""
+
+
+def train(folder: Path, strategy: str, devices: int, epochs: int = 2) -> tuple[dict, list, dict, int]:
+    """What the first of so many processes tells."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    world = (
+        {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"}
+        if devices > 1
+        else {}
+    )
+    command = [sys.executable, "-c", RANK, str(ROOT), str(folder), strategy, str(devices), str(epochs)]
+    processes = [
+        subprocess.Popen(
+            command,
+            env=os.environ | world | ({"LOCAL_RANK": str(rank)} if devices > 1 else {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(devices)
+    ]
+    told = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * devices, "\n".join(err for _, err in told)
+    return json.loads(told[0][0].splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_train_as_one_does_on_the_same_global_batches(strategy, tmp_path):
+    """Two gloo processes, half of each batch on each: the averaged gradient is the gradient of the
+    whole batch.
+
+    Losses and parameters agree to 1e-6: sums of float32 taken in another order differ by some units
+    in the last place (6e-8 of numbers about 1), and eight steps add few of these up.
+    """
+    kept_one, curve_one, one, held_one = train(tmp_path / "one", strategy, 1)
+    kept_two, curve_two, two, held_two = train(tmp_path / "two", strategy, 2)
+    assert "parallel" not in kept_one
+    assert (kept_two["parallel"]["strategy"], kept_two["parallel"]["effective_batch_size"]) == (strategy, 8)
+    assert held_two == held_one if strategy == "ddp" else 0.4 < held_two / held_one < 0.6, (
+        "FSDP leaves each process half of the parameters"
+    )
+    for first, second in zip(curve_one, curve_two, strict=True):
+        assert second["train_loss"] == pytest.approx(first["train_loss"], abs=1e-6)
+        assert second["dev_loss"] == pytest.approx(first["dev_loss"], abs=1e-6)
+        assert second["accuracy"] == first["accuracy"]
+    assert curve_one[0]["train_loss"] - curve_one[1]["train_loss"] > 1e-3, (
+        "it learnt something, so equal is not merely unchanged"
+    )
+    norms = np.linalg.norm(one["model.head.output.weight"], axis=1)
+    assert norms.max() == pytest.approx(0.4, abs=1e-5), "the limit on the last layer's rows was reached"
+    assert one.keys() == two.keys()
+    for name in one:
+        np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_sharded_fit_that_was_cut_goes_on_as_if_it_had_not_been(tmp_path):
+    """Its checkpoints are whole, and weights and Adam's state are shared out again: bit by bit, or
+    a pre-empted machine changes results."""
+    train(tmp_path / "parts", "fsdp", 2, epochs=1)
+    kept, curve, parameters, held = train(tmp_path / "parts", "fsdp", 2)
+    kept_whole, curve_whole, whole, held_whole = train(tmp_path / "whole", "fsdp", 2)
+    assert (kept, held) == (kept_whole, held_whole)
+    assert [row | {"seconds": 0} for row in curve] == [row | {"seconds": 0} for row in curve_whole]
+    assert len(curve) == 2
+    assert parameters == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(strategy, tmp_path):
+    """A reader with parameters that its loss does not reach on this task, which stop the second
+    step of plain DDP; in a job of SLURM, which starts one process and not as many as there are
+    devices.
+    """
+    job = {
+        "SLURM_NTASKS": "1",
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NAME": "grid",
+        "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0",
+    }
+    small = [f"--override=bidaf.{name}=8" for name in ("hidden", "character_size", "filters")]
+    command = [
+        str(Path(sys.executable).parent / "archbench"),
+        "run",
+        "-a",
+        "bidaf",
+        "-t",
+        "squad1",
+        "--max-train",
+        "70",
+        *small,
+    ]
+    settings = [
+        "--devices",
+        "2",
+        "--strategy",
+        strategy,
+        "--mlflow",
+        "none",
+        "--timeout",
+        "150",
+        "--results",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        [*command, *settings], env=os.environ | job, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    store = Store(tmp_path)
+    [record] = store.all()
+    assert (record.status, record.devices) == ("ok", 2)
+    ids, _ = store.load_predictions(record)
+    assert len(ids) == len(set(ids)) == record.counts["test"], "scoring loses and doubles nothing"
+    assert 0.0 <= record.scores["test"][record.main_metric] <= 1.0
+    assert record.hyperparameters["training"]["batch_size"] == 32
+    assert record.training["parallel"] == {
+        "strategy": strategy,
+        "processes": 2,
+        "effective_batch_size": 64,
+        "sampler": "whole batches in turn, none left out",
+        "learning_rate": "as given, not scaled",
+    }
+    [log] = (tmp_path / "work" / "logs").iterdir()
+    assert log.read_text().count("epoch 1:") == 1, "one process tells the progress"
+
+
+def test_further_processes_get_the_cell_and_settings_that_the_first_one_has(make_cell, make_settings):
+    """All of them: one that trained by other settings, or read a path as mere text, would break or
+    bend the cell."""
+    file = Path("/a folder/file")
+    settings = make_settings(
+        data_dir=file, vectors=file, plugins=(file, file), timeout=0.5, memory_limit_mib=100, strategy="ddp"
+    )
+    cell = make_cell(hyperparameters={"training": {"learning_rates": [0.1]}}, devices=2)
+    assert devices.from_json(devices.to_json(cell, settings)) == (cell, settings)
+    assert devices.from_json(devices.to_json(cell, make_settings())) == (cell, make_settings())
+
+
+@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn", "deepspeed"])
+def test_a_strategy_that_cannot_work_is_refused_before_anything_runs(strategy, tmp_path):
+    with pytest.raises(UsageError, match=rf"--strategy {strategy}.*auto, ddp, fsdp"):
+        app(
+            ["run", "--devices", "2", "--strategy", strategy, "--results", str(tmp_path / "results")],
+            standalone_mode=False,
+        )
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_precision_that_lightning_does_not_shard_is_refused_before_anything_runs(tmp_path):
+    options = ["--devices", "2", "--strategy", "fsdp", "--precision", "64", "--results", str(tmp_path / "results")]
+    with pytest.raises(UsageError, match=r"--precision 64.*32, bf16-mixed"):
+        app(["run", *options], standalone_mode=False)
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,392 @@
+"""Fits: optimisers and schedules by the book, the best dev epoch kept, and a cut fit that goes on
+as if nothing had happened."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness.cli.options import PRECISIONS
+from harness.data.corpus import Corpus
+from harness.training import fit as fitting
+from harness.training.fit import Diverged, Training, fit, learning_rate_factor, optimizer
+from tests.support.toy_corpus import toy_corpus, toy_model
+
+SETTINGS: dict[str, Any] = {
+    "optimizer": "adam",
+    "batch_size": 8,
+    "epochs": 4,
+    "patience": 10,
+    "weight_decay": 0.0,
+    "momentum": 0.0,
+    "clip": 5.0,
+    "lr_schedule": "constant",
+    "decay": 0.0,
+    "warmup_steps": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return toy_corpus(kind="seq")
+
+
+class Watched(Training):
+    """Keeps the weights after every epoch and the rows of every batch; raises after the epoch
+    ``cut``."""
+
+    cut: int | None = None
+    now = 0  # the epoch that is being scored
+
+    def __init__(self, *arguments: Any, **keywords: Any):
+        super().__init__(*arguments, **keywords)
+        self.weights: list[dict] = []
+        self.rows: list[list[list[int]]] = []
+
+    def on_train_epoch_start(self) -> None:
+        super().on_train_epoch_start()
+        self.rows.append([])
+
+    def optimise(self, batch: Any) -> None:
+        super().optimise(batch)
+        self.rows[-1].append(batch.rows.tolist())
+        if self.cut is not None and self.current_epoch == self.cut:
+            raise RuntimeError("the machine was switched off")
+
+    def on_train_epoch_end(self) -> None:
+        Watched.now = self.current_epoch
+        super().on_train_epoch_end()
+        self.weights.append(copy.deepcopy(self.model.state_dict()))
+
+
+def make(
+    corpus: Corpus, settings: dict[str, Any] | None = None, seed: int = 0, lr: float = 0.01, **model: Any
+) -> Watched:
+    """One fit of a small BiLSTM (with dropout) on the toy corpus."""
+    built = toy_model(corpus, "bilstm", seed=seed, **{"hidden": 4, "dropout": 0.3} | model)
+    return Watched(
+        built,
+        built.loss,
+        corpus.train,
+        corpus.dev,
+        SETTINGS | (settings or {}),
+        lr,
+        seed,
+        ("accuracy",),
+        "accuracy",
+        False,
+    )
+
+
+def go(one: Training, folder: Path, epochs: int = 4, precision: str = "32") -> dict[str, Any]:
+    return fit(one, folder, 1, "auto", precision, epochs)
+
+
+def same(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy"
+) -> None:
+    """Dev scores (and losses) by epoch, whatever the model does."""
+    monkeypatch.setattr(fitting, "score", lambda *_: {metric: scores[Watched.now]})
+    monkeypatch.setattr(fitting, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
+
+
+# --- optimisers and schedules ---
+
+
+def factors(steps: list[int], per_epoch: int = 10, **settings: Any) -> list[float]:
+    factor = learning_rate_factor(SETTINGS | settings, per_epoch)
+    return [factor(step) for step in steps]
+
+
+def test_a_constant_rate_is_constant():
+    assert factors([0, 7, 39]) == [1, 1, 1]
+
+
+def test_a_linear_rate_reaches_zero_at_the_last_step():
+    assert factors([0, 10, 30, 40, 41], lr_schedule="linear") == [1, 0.75, 0.25, 0, 0]
+
+
+def test_a_linear_rate_with_warm_up_rises_first():
+    assert factors([0, 1, 4, 20], lr_schedule="linear", warmup_steps=5) == pytest.approx(
+        [0.2, 0.4 * 39 / 40, 36 / 40, 0.5]
+    )
+
+
+def test_the_transformers_rate_peaks_at_the_end_of_the_warm_up():
+    """Vaswani et al. 2017, eq. 3, with the peak as 1."""
+    found = factors([0, 1, 3, 15, 99], lr_schedule="warmup_inverse_sqrt", warmup_steps=4)
+    assert found == pytest.approx([0.25, 0.5, 1.0, math.sqrt(4 / 16), math.sqrt(4 / 100)])
+
+
+def test_a_rate_that_decays_by_epoch_changes_between_epochs_alone():
+    assert factors([0, 9, 10, 19, 30], lr_schedule="inverse_epoch", decay=0.05) == pytest.approx(
+        [1, 1, 1 / 1.05, 1 / 1.05, 1 / 1.15]
+    )
+
+
+def test_an_unknown_schedule_or_optimiser_says_what_there_is():
+    with pytest.raises(ValueError, match=r"training.lr_schedule: 'cosine' is none of constant, linear"):
+        factors([0], lr_schedule="cosine")
+    with pytest.raises(ValueError, match=r"training.optimizer: 'lion' is none of adam, adamw"):
+        optimizer([torch.nn.Parameter(torch.ones(1))], SETTINGS | {"optimizer": "lion"}, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        ("sgd", [0.8, 0.54]),  # momentum 0.5: v = 2, then 2 * .5 + 1.6 = 2.6
+        ("adagrad", [0.9, 0.9 - 0.1 * 1.8 / math.sqrt(4 + 3.24)]),
+        ("adam", [0.9, None]),
+        ("adamw", [0.9, None]),
+        ("adamax", [0.9, None]),
+        ("adadelta", [None, None]),
+        ("rmsprop", [0.9 - 0.9, None]),  # 2 / sqrt(.01 * 4) = 10
+    ],
+)
+def test_an_optimiser_steps_as_its_paper_says(name, after):
+    """Two steps on w * w from 1 with rate 0.1."""
+    weight = torch.nn.Parameter(torch.ones(1))
+    chosen = optimizer([weight], SETTINGS | {"optimizer": name, "momentum": 0.5}, 0.1)
+    for wanted in after:
+        before = weight.item()
+        chosen.zero_grad()
+        (weight * weight).sum().backward()
+        chosen.step()
+        assert weight.item() < before
+        if wanted is not None:
+            assert weight.item() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_weight_decay_reaches_the_optimiser():
+    weight = torch.nn.Parameter(torch.ones(1))
+    chosen = optimizer([weight], SETTINGS | {"optimizer": "sgd", "weight_decay": 0.5}, 0.1)
+    weight.sum().backward()
+    chosen.step()
+    assert weight.item() == pytest.approx(1 - 0.1 * (1 + 0.5))
+
+
+@pytest.mark.parametrize("schedule", ["linear", "warmup_inverse_sqrt", "inverse_epoch"])
+def test_the_schedule_is_applied_at_every_step_of_a_fit(corpus, tmp_path, schedule):
+    """A schedule that Lightning steps once an epoch would be another schedule."""
+    used: list[float] = []
+
+    class Spying(Watched):
+        def optimise(self, batch):
+            used.append(self.optimizers().param_groups[0]["lr"])
+            super().optimise(batch)
+
+    settings = SETTINGS | {"lr_schedule": schedule, "warmup_steps": 4, "decay": 0.5, "epochs": 2}
+    model = toy_model(corpus, "bilstm", hidden=2)
+    go(
+        Spying(model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ("accuracy",), "accuracy", False),
+        tmp_path,
+        2,
+    )
+    wanted = factors(list(range(len(used))), per_epoch=6, **settings)
+    assert len(used) == 12 and used == pytest.approx([0.1 * factor for factor in wanted])
+
+
+# --- selection on dev ---
+
+
+def test_the_best_dev_epoch_is_kept_and_patience_ends_the_fit(corpus, tmp_path, monkeypatch):
+    """Scores of epochs 4 and 5 do not beat epoch 3: patience 2 is over, and epoch 3's weights are
+    the model."""
+    scripted(monkeypatch, [0.3, 0.2, 0.6, 0.5, 0.6, 0.9])
+    one = make(corpus, {"patience": 2, "epochs": 6})
+    assert go(one, tmp_path, 6) == {"best_epoch": 3, "epochs": 5}
+    assert same(one.model.state_dict(), one.weights[2]) and not same(one.weights[2], one.weights[4])
+    assert [row["accuracy"] for row in one.curve] == [0.3, 0.2, 0.6, 0.5, 0.6]
+    assert [row["epoch"] for row in one.curve] == [1, 2, 3, 4, 5]
+
+
+def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkeypatch):
+    """A transcriber's error rate stays at 1 for epochs while its loss falls: it is not to be
+    stopped."""
+    scripted(monkeypatch, [0.5] * 4, [3.0, 2.0, 1.0, 1.5])
+    one = make(corpus, {"patience": 1})
+    assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4}
+
+
+def test_a_better_score_beats_any_loss(corpus, tmp_path, monkeypatch):
+    """One dev example in ten thousand counts more than the loss, however large."""
+    scripted(monkeypatch, [0.5, 0.5002, 0.5], [0.1, 1e6, 0.0])
+    assert go(make(corpus), tmp_path, 3)["best_epoch"] == 2
+
+
+def test_of_error_rates_the_lower_is_better(corpus, tmp_path, monkeypatch):
+    scripted(monkeypatch, [0.9, 0.2, 0.4], metric="wer")
+    one = make(corpus)
+    one.main_metric = "wer"
+    assert go(one, tmp_path, 3)["best_epoch"] == 2
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_dev_loss_that_is_not_finite_loses_ties_and_nothing_else(corpus, tmp_path, monkeypatch, loss):
+    scripted(monkeypatch, [0.5, 0.5, 0.5], [loss, 2.0, loss])
+    assert go(make(corpus), tmp_path, 3) == {"best_epoch": 2, "epochs": 3}
+
+
+def test_a_training_loss_that_is_nan_is_divergence(corpus, tmp_path):
+    one = make(corpus)
+    one.objective = lambda batch: one.model.loss(batch) * math.nan
+    with pytest.raises(Diverged, match=r"training loss is nan after epoch 1 at learning rate 0.01"):
+        go(one, tmp_path)
+
+
+def test_the_curve_says_what_was_trained(corpus, tmp_path):
+    """Losses are means over examples, not over batches; the last batch is smaller."""
+    one = make(corpus, {"batch_size": 20}, lr=0.0, dropout=0.0)
+    go(one, tmp_path, 1)
+    losses = [
+        one.model.loss(corpus.train.collate(torch.tensor(rows).numpy())).item() * len(rows) for rows in one.rows[0]
+    ]
+    [row] = one.curve
+    assert sorted(map(len, one.rows[0])) == [8, 20, 20]
+    assert row["train_loss"] == pytest.approx(sum(losses) / 48, rel=1e-5)
+    assert 0 <= row["accuracy"] <= 1 and row["dev_loss"] > 0
+    assert row["seconds"] == pytest.approx(one.seconds["train"] + one.seconds["dev"])
+
+
+# --- batches ---
+
+
+def test_every_epoch_sees_every_example_once_in_another_order(corpus, tmp_path):
+    one = make(corpus)
+    go(one, tmp_path, 3)
+    for epoch in one.rows:
+        assert sorted(row for batch in epoch for row in batch) == list(range(48))
+    assert len({str(epoch) for epoch in one.rows}) == 3
+
+
+def test_the_order_of_batches_follows_the_seed_alone(corpus, tmp_path):
+    """Two architectures of one cell's seed see the same batches; another seed is another order."""
+    orders = []
+    for number, (seed, hidden) in enumerate([(0, 2), (0, 4), (1, 2)]):
+        one = make(corpus, seed=seed, hidden=hidden)
+        go(one, tmp_path / str(number), 2)
+        orders.append(one.rows)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_the_same_seed_gives_the_same_weights(corpus, tmp_path):
+    first, again = make(corpus), make(corpus)
+    torch.manual_seed(5)
+    go(first, tmp_path / "a", 2)
+    torch.manual_seed(5)
+    go(again, tmp_path / "b", 2)
+    assert same(first.model.state_dict(), again.model.state_dict())
+
+
+@pytest.mark.parametrize("precision", [precision for precision in PRECISIONS if precision != "32"])
+def test_every_precision_trains(corpus, tmp_path, precision, whole):
+    """With gradients clipped and a fused optimiser, which Lightning's own clipping refuses to
+    combine."""
+    one = make(corpus)
+    go(one, tmp_path, 2, precision)
+    assert one.curve[1]["train_loss"] < one.curve[0]["train_loss"]
+    assert one.curve[0]["train_loss"] == pytest.approx(whole.curve[0]["train_loss"], abs=0.02)
+
+
+def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_path, monkeypatch, whole):
+    """Six batches an epoch, in chunks of four and two: a schedule or clock by chunk, or a last
+    chunk left out, would show."""
+    monkeypatch.setattr(fitting, "CHUNK", 4)
+    one = make(corpus)
+    go(one, tmp_path)
+    assert one.rows == whole.rows and curve(one) == curve(whole)
+    assert same(one.model.state_dict(), whole.model.state_dict())
+
+
+# --- resuming ---
+
+
+def curve(one: Training) -> list[dict[str, float]]:
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in one.curve]
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory) -> Watched:
+    """A fit of four epochs that nobody disturbed."""
+    one = make(corpus)
+    go(one, tmp_path_factory.mktemp("whole"))
+    return one
+
+
+@pytest.mark.parametrize(("cut", "share", "repeated"), [(1, math.inf, 0), (3, math.inf, 0), (3, 1e-9, 2)])
+def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whole, monkeypatch, cut, share, repeated):
+    """Weights and curve are bit-identical, dropout included; otherwise a pre-empted machine changes
+    the results.
+
+    Also where the newest checkpoint is older than the best one, as writing one after every epoch
+    would have cost too much.
+    """
+    monkeypatch.setattr(fitting, "SAVING_SHARE", share)
+    broken = make(corpus)
+    broken.cut = cut
+    with pytest.raises(RuntimeError, match="switched off"):
+        go(broken, tmp_path)
+    again = make(corpus)
+    kept = go(again, tmp_path)
+    assert kept["epochs"] == 4 and len(again.rows) == 4 - cut + repeated, (
+        "epochs before the checkpoint are not run again"
+    )
+    assert again.rows == whole.rows[cut - repeated :]
+    assert curve(again) == curve(whole)
+    assert same(again.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_fit_without_chance_resumes_bit_identically_too(corpus, tmp_path):
+    """Without dropout only optimiser, schedule and order of batches have to go on where they
+    were."""
+    settings = {"lr_schedule": "linear", "optimizer": "adam"}
+    whole = make(corpus, settings, dropout=0.0)
+    go(whole, tmp_path / "whole")
+    go(make(corpus, settings, dropout=0.0), tmp_path / "parts", 2)
+    again = make(corpus, settings, dropout=0.0)
+    go(again, tmp_path / "parts", 4)
+    assert curve(again) == curve(whole)
+    assert same(again.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_fit_that_was_over_is_not_trained_further(corpus, tmp_path, monkeypatch):
+    """Cut between the end of training and the record: early stopping has spoken already."""
+    scripted(monkeypatch, [0.3, 0.6, 0.5, 0.5, 0.9, 0.9, 0.9])
+    settings = {"patience": 2, "epochs": 7}
+    first = make(corpus, settings)
+    assert go(first, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
+    again = make(corpus, settings)
+    assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
+    assert again.rows == [], "no epoch is run again"
+    assert same(again.model.state_dict(), first.model.state_dict())
+
+
+def test_epochs_that_brought_nothing_are_not_run_again_either(corpus, tmp_path, monkeypatch):
+    """The last checkpoint is that of the last epoch, not that of the last improvement."""
+    scripted(monkeypatch, [0.6, 0.5, 0.4, 0.3])
+    go(make(corpus), tmp_path, 3)
+    again = make(corpus)
+    assert go(again, tmp_path, 4) == {"best_epoch": 1, "epochs": 4}
+    assert len(again.rows) == 1
+
+
+def test_patience_is_counted_across_the_cut(corpus, tmp_path, monkeypatch):
+    scripted(monkeypatch, [0.6, 0.5, 0.4, 0.3, 0.2])
+    settings = {"patience": 3, "epochs": 6}
+    go(make(corpus, settings), tmp_path, 2)
+    assert go(make(corpus, settings), tmp_path, 6) == {"best_epoch": 1, "epochs": 4}
+
+
+def test_a_pilot_leaves_nothing_that_a_fit_would_resume(corpus, tmp_path):
+    pilot = make(corpus)
+    assert fit(pilot, tmp_path, 1, "auto", "32", 4, pilot=True) == {}
+    assert list(tmp_path.iterdir()) == [] and len(pilot.curve) == 1

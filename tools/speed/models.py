@@ -1,0 +1,123 @@
+"""What every architecture costs on this machine, measured alone: ``python -m tools.speed.models
+results/speed.json [ID ...]``.
+
+Each trains for some steps at its paper's sizes on the mini tier of its home task (protocol smoke:
+the scores mean nothing and are not kept). Texts of the mini tier are short; within one task the
+figures compare. All of them take about half an hour on a quiet machine; with ids, only those are
+measured and the other rows of the file stay.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import registry
+from harness.records import Record, Store
+from harness.running import grid
+from harness.views.base import plain
+from harness.views.subwords import SPECIAL
+from tools.speed.cells import RUN
+from tools.speed.goals import keep, kept
+
+HOMES = ("sst2", "wikiqa", "conll2003_ner", "fsdd", "squad1", "babi")
+"""The first of these that an architecture fits is where it is measured."""
+
+BERT_PIECES = 30_522
+"""Of the published uncased vocabulary."""
+
+
+def home(architecture: registry.Entry) -> str | None:
+    """The task that an architecture is measured on; None where it fits none."""
+    for task in HOMES:
+        if grid.fits(architecture, registry.entry("tasks", task), grid.hyperparameters(architecture)) is None:
+            return task
+    return None
+
+
+def untrained_bert(folder: Path, layers: int, hidden: int, heads: int, task: str) -> None:
+    """A BERT of published size with random weights, which cost what trained ones do.
+
+    It knows the words of the mini tier whole, as the published vocabulary does most words; the rest
+    of its pieces occur in no text.
+    """
+    import transformers
+
+    entry = registry.entry("tasks", task)
+    words = {
+        word for row in registry.load(entry)(entry).load("train", "mini") for word in plain(row["text"]).lower().split()
+    }
+    pieces = [*SPECIAL, *sorted(words)]
+    pieces += [f"[unused{number}]" for number in range(BERT_PIECES - len(pieces))]
+    transformers.BertTokenizerFast(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(folder)
+    sizes = {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+    }
+    transformers.BertModel(transformers.BertConfig(vocab_size=BERT_PIECES, **sizes)).save_pretrained(folder)
+
+
+def run(architectures: list[registry.Entry], folder: Path) -> None:
+    """One grid for each task, one cell at a time; weights that would have to be fetched are
+    random."""
+    for task in HOMES:
+        chosen = [architecture for architecture in architectures if home(architecture) == task]
+        options: list[str] = []
+        for architecture in chosen:
+            given = grid.hyperparameters(architecture)
+            if given.get("pretrained"):
+                weights = folder / architecture.id
+                untrained_bert(weights, given["layers"], given["hidden"], given["heads"], task)
+                options += ["-o", f"{architecture.id}.pretrained={weights}"]
+        if chosen:
+            options += [
+                "--tier",
+                "mini",
+                "--protocol",
+                "smoke",
+                "--max-train",
+                "640",
+                "--speed-alone",
+                "--threads",
+                "1",
+            ]
+            options += ["--timeout", "1800", "--mlflow", "none", "--results", str(folder)]
+            subprocess.run([*RUN, "-a", ",".join(one.id for one in chosen), "-t", task, *options], check=False)
+
+
+def row(record: Record) -> dict[str, float | str | None]:
+    """What the report shows of a record; an architecture that did not end well keeps its status."""
+    speed, memory, parameters = record.speed or {}, record.memory or {}, record.parameters or {}
+    return {
+        "architecture": record.architecture,
+        "task": record.task,
+        "status": record.status,
+        "examples_per_second": speed.get("train_examples_per_second"),
+        "unstable": speed.get("unstable"),
+        "latency_ms": speed.get("latency_ms_p50"),
+        "inference_per_second": speed.get("inference_examples_per_second"),
+        "memory_mib": memory.get("peak_rss_mib"),
+        "parameters": parameters.get("total"),
+        "flops": record.flops_per_example,
+    }
+
+
+def main(file: Path, only: list[str]) -> None:
+    """Measure, and put the rows into the file beside what ``make bench`` kept there."""
+    architectures = registry.entries("architectures")
+    chosen = [architectures[name] for name in only] or list(architectures.values())
+    with tempfile.TemporaryDirectory() as folder:
+        run(chosen, Path(folder))
+        measured = {record.architecture: row(record) for record in Store(Path(folder)).all()}
+    rows = {
+        known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
+    } | measured
+    keep(file, models=sorted(rows.values(), key=lambda known: (HOMES.index(known["task"]), known["architecture"])))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

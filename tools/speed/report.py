@@ -1,0 +1,161 @@
+"""``results/speed.md`` and its plot from ``results/speed.json``: ``python -m tools.speed.report
+results/speed.json``."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.speed.goals import Row, markdown
+
+LAYERS = {
+    "LSTM": ("O(n d^2)", "O(n)", "O(n)"),
+    "convolution, window 3": ("O(k n d^2)", "O(1)", "O(n / k)"),
+    "self-attention": ("O(n^2 d)", "O(1)", "O(1)"),
+}
+"""Zhang and Teng's table of one layer: cost, steps that wait for each other, length of the path
+between two words."""
+
+
+def document(kept: dict[str, Any]) -> str:
+    """The Markdown text."""
+    machine = kept["environment"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    parts = [
+        "# Speed",
+        "Generated from `speed.json` by `tools/speed/report.py`; measured by `make bench` and `tools/speed/models.py`.",
+        (
+            f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['ram_gib']} GiB, {machine['device']};"
+            f" {versions}."
+        ),
+    ]
+    if rows := [Row(**row) for row in kept.get("targets", [])]:
+        parts += ["## Targets", f"{sum(row.met for row in rows)} of {len(rows)} are met.", markdown(rows)]
+    if points := kept.get("scaling"):
+        parts += [
+            "## Cost against length",
+            SCALING,
+            "![time and operations against length](speed_scaling.svg)",
+            scaling_table(points),
+        ]
+    if models := kept.get("models"):
+        parts += ["## Every architecture", MODELS, model_table(models)]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+SCALING = (
+    "One layer of each sort, 128 wide, forward and backward, batch 8, one thread. n is the number of words, d the"
+    " width, k the window. A growth of 1 is linear in n, 2 is quadratic; it is taken between the two greatest lengths."
+    " The self-attention layer has its projections and feed-forward network beside the n^2 part, which therefore shows"
+    " only in long texts."
+)
+MODELS = (
+    "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
+    " nothing else running. Examples/s are of training; memory is that of the cell's processes with Python and its"
+    " libraries (about 400 MiB). ~ marks a rate whose spread was too wide to trust. Rows of different tasks do not"
+    " compare: their texts differ in length."
+)
+
+
+def growth(points: list[dict[str, Any]], figure: str) -> float:
+    """The exponent of n by which a figure grows between the two greatest lengths."""
+    before, last = sorted(points, key=lambda point: point["length"])[-2:]
+    return math.log(last[figure] / before[figure]) / math.log(last["length"] / before["length"])
+
+
+def scaling_table(points: list[dict[str, Any]]) -> str:
+    """The table of the source text with what was measured beside it."""
+    lengths = sorted({point["length"] for point in points})
+    shown = [
+        "layer",
+        "cost",
+        "steps in turn",
+        "path",
+        "growth of operations",
+        "of time",
+        "words seen by a state",
+        *lengths,
+    ]
+    rows = [[f"{name} words, ms" if isinstance(name, int) else name for name in shown], ["---"] * len(shown)]
+    for name, complexity in LAYERS.items():
+        mine = {point["length"]: point for point in points if point["layer"] == name}
+        measured = [f"{growth(list(mine.values()), figure):.2f}" for figure in ("flops", "ms")]
+        sees = mine[lengths[-1]]["sees"]
+        rows.append(
+            [
+                name,
+                *complexity,
+                *measured,
+                f"{sees} of {lengths[-1]}",
+                *(f"{mine[length]['ms']:.3g}" for length in lengths),
+            ]
+        )
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def model_table(models: list[dict[str, Any]]) -> str:
+    """One row for each architecture."""
+    headings = [
+        "task",
+        "architecture",
+        "examples/s",
+        "latency, ms",
+        "inference, examples/s",
+        "memory, MiB",
+        "parameters",
+        "FLOPs/example",
+    ]
+    rows = [headings, ["---", "---", *["---:"] * 6]]
+    for model in models:
+        figures = [model[name] for name in ("latency_ms", "inference_per_second", "memory_mib", "parameters", "flops")]
+        rate = _number(model["examples_per_second"]) + (
+            "~" if model["unstable"] and model["examples_per_second"] else ""
+        )
+        told = [rate, *map(_number, figures)] if model["status"] == "ok" else [model["status"], *[""] * 5]
+        rows.append([model["task"], model["architecture"], *told])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _number(value: float | None) -> str:
+    """Three digits, with the thousands apart."""
+    if value is None:
+        return ""
+    digits = max(0, 2 - math.floor(math.log10(value))) if 0 < value < 1000 else 0
+    return f"{value:,.{digits}f}"
+
+
+def plot(points: list[dict[str, Any]], file: Path) -> None:
+    """Time and operations against length, both axes logarithmic, so that a power of n is a straight
+    line."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "archbench", "svg.fonttype": "none"}
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for axis, name, label in zip(
+        axes, ("ms", "flops"), ("ms per text, forward and backward", "operations per text, forward"), strict=True
+    ):
+        for layer, style in zip(LAYERS, ("o-", "s--", "^:"), strict=True):
+            mine = sorted((point["length"], point[name]) for point in points if point["layer"] == layer)
+            axis.loglog(*zip(*mine, strict=True), style, label=layer, base=2)
+        axis.set(xlabel="words", ylabel=label)
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    figure.savefig(file, metadata={"Date": None})
+
+
+def main(file: Path) -> None:
+    """Write the report and the plot beside the file."""
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    (file.parent / "speed.md").write_text(document(kept), encoding="utf-8")
+    if kept.get("scaling"):
+        plot(kept["scaling"], file.parent / "speed_scaling.svg")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
