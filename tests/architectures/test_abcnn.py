@@ -4,6 +4,7 @@ outputs, similarities after each block."""
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor
 
 from architectures.matching.abcnn import ABCNN, Block, match_matrix
 from harness.views.words import Vocabulary, WordBatch, Words
-from tests.support.word_batches import random_texts
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import convolution, cosine
 
 WIDTH, KERNELS, WINDOW, LONGEST = 3, 4, 3, 9
 FIRST, SECOND = (3, 1, 5), (2, 6, 1)
@@ -26,31 +29,18 @@ VARIANTS = {
 
 def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
     """Random words out of five, each with an id of its own."""
-    drawn = random_texts(lengths, seed, WIDTH, words=5)
-    return drawn._replace(ids=drawn.spellings)
+    batch = random_texts(lengths, seed, WIDTH, words=5)
+    return batch._replace(ids=batch.spellings)
 
 
 def model_of(variant: str) -> ABCNN:
-    torch.manual_seed(0)
     view = Words(max_length=LONGEST)
     view.vocabulary = Vocabulary(["the", "cat", "sat", "on"], [8, 4, 2, 2])
-    return ABCNN(WIDTH, view, kernels=KERNELS, window=WINDOW, **VARIANTS[variant]).eval()
+    return small(ABCNN, WIDTH, view, kernels=KERNELS, window=WINDOW, stretch=None, **VARIANTS[variant])
 
 
 def match(x: Tensor, y: Tensor) -> Tensor:
     return 1 / (1 + ((x - y) ** 2).sum().sqrt())
-
-
-def wide_convolution(block: Block, columns: list[Tensor]) -> list[Tensor]:
-    """tanh(W [x_(t-w+1); ...; x_t] + b) for t up to w - 1 beyond the text, with zero columns around
-    it."""
-    weight, bias = block.convolution.weight, block.convolution.bias
-    zeros = [torch.zeros(weight.shape[1])] * (WINDOW - 1)
-    padded = [*zeros, *columns, *zeros]
-    return [
-        torch.tanh(sum(weight[:, :, k] @ padded[t + k] for k in range(WINDOW)) + bias)
-        for t in range(len(columns) + WINDOW - 1)
-    ]
 
 
 def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -62,7 +52,11 @@ def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -
         first = [torch.cat(pair) for pair in zip(first, of_first, strict=True)]
         second = [torch.cat(pair) for pair in zip(second, of_second, strict=True)]
     lengths = len(first), len(second)
-    first, second = wide_convolution(block, first), wide_convolution(block, second)
+    # with w - 1 zero columns on either side
+    first, second = (
+        [torch.tanh(column) for column in convolution(block.convolution, columns, WINDOW - 1, WINDOW - 1)]
+        for columns in (first, second)
+    )
     weights = [[1 / WINDOW] * len(first), [1 / WINDOW] * len(second)]
     if block.attend_outputs:
         weights = [[sum(match(x, y) for y in second) for x in first], [sum(match(x, y) for x in first) for y in second]]
@@ -73,29 +67,33 @@ def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -
     return pooled[0], pooled[1]
 
 
+def similarities(model: ABCNN, first: Tensor, second: Tensor) -> Tensor:
+    """Both similarities of one pair's mean columns below each block and above the last."""
+    u, v, found = list(first), list(second), []
+    for level in range(3):
+        mean_u, mean_v = sum(u) / len(u), sum(v) / len(v)
+        found += [match(mean_u, mean_v), cosine(mean_u, mean_v)]
+        if level < 2:
+            u, v = block_written_out(model.blocks[level], u, v)
+            assert len(u) == len(first) and len(v) == len(second)
+    return torch.stack(found)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_similarities_are_those_of_blocks_written_out_column_by_column(variant):
     """Against each pair alone and without padding: narrow convolution, a wrong window, W0 for W1,
     sums over padding would show."""
     model, first, second = model_of(variant), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3, model.size) and model.size == 2 * 3 + 4
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        u, v = list(first.vectors[row, :m]), list(second.vectors[row, :n])
-        for level in range(3):
-            mean_u, mean_v = sum(u) / m, sum(v) / n
-            expected = torch.stack([match(mean_u, mean_v), mean_u @ mean_v / (mean_u.norm() * mean_v.norm())])
-            torch.testing.assert_close(found[row, 2 * level : 2 * level + 2], expected, rtol=1e-4, atol=1e-5)
-            if level < 2:
-                u, v = block_written_out(model.blocks[level], u, v)
-                assert len(u) == m and len(v) == n
+    result = model(first, second)
+    assert result.shape == (3, model.size) and model.size == 2 * 3 + 4
+    assert_each_alone(result[:, :6], partial(similarities, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_a_word_meets_itself_with_a_match_of_exactly_one():
     """Also among so many words that a distance by matrix products would be used, whose rounding
     leaves 0.99."""
     torch.manual_seed(0)
-    words, mask = 10 * torch.randn(1, 40, 30), torch.ones(1, 40, dtype=torch.bool)
+    words, mask = 10 * torch.randn(1, 40, 30), mask_of([40])
     matches = match_matrix(words, mask, words, mask)[0]
     assert (matches.diagonal() == 1).all() and (matches - torch.eye(40)).max() < 0.1
 
@@ -113,7 +111,7 @@ def test_identical_texts_train_without_nan(variant):
 @pytest.mark.parametrize("variant", ["abcnn_1", "abcnn_2"])
 def test_a_text_is_read_in_the_light_of_the_other(variant):
     """Without attention a block gives a text the same map beside every partner."""
-    text, mask = texts((4,), 1).vectors, torch.ones(1, 4, dtype=torch.bool)
+    text, mask = texts((4,), 1).vectors, mask_of([4])
     other, another = texts((4,), 2).vectors, texts((4,), 3).vectors
     for name, changes in ((variant, True), ("bcnn", False)):
         block = model_of(name).blocks[0]

@@ -4,12 +4,16 @@ over the question's words."""
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
 from architectures.matching.anmm import AttentionBasedMatching, bin_sums
 from harness.views.words import UNKNOWN, WordBatch
+from tests.support.batches import mask_of, texts_of
+from tests.support.models import small
+from tests.support.oracles import cosine
 
 WIDTH, BINS = 4, 7
 FIRST, SECOND = (3, 1, 4), (2, 5, 1)
@@ -21,21 +25,13 @@ def texts(lengths: tuple[int, ...], seed: int, words: int = 9) -> WordBatch:
     must not count."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(words, WIDTH, generator=torch.Generator().manual_seed(99))
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
+    mask = mask_of(lengths)
     spellings = torch.randint(1, words, mask.shape, generator=generator) * mask
     ids = torch.where(spellings < 4, UNKNOWN, spellings) * mask  # spellings 1 to 3 were never seen in training
-    vectors = torch.where(mask[..., None], table[ids], torch.full((), 50.0))
-    return WordBatch(ids, mask, sizes, vectors, spellings=spellings)
+    return texts_of(table[ids], lengths)._replace(ids=ids, spellings=spellings)
 
 
-def model_of(**options) -> AttentionBasedMatching:
-    torch.manual_seed(0)
-    model = AttentionBasedMatching(WIDTH, bins=BINS, **options).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
-    return model
+model_of = partial(small, AttentionBasedMatching, WIDTH, bins=BINS)
 
 
 def sigmoid(x: float) -> float:
@@ -50,8 +46,8 @@ def one_word(model: AttentionBasedMatching, word: int, first: WordBatch, second:
         if first.spellings[row, word] == second.spellings[row, m]:
             sums[-1] += 1.0
         elif UNKNOWN not in (first.ids[row, word], second.ids[row, m]):
-            cosine = (q @ a / (q.norm() * a.norm())).item()
-            sums[math.floor((cosine + 1) / 2 * (BINS - 1))] += cosine
+            similarity = cosine(q, a).item()
+            sums[math.floor((similarity + 1) / 2 * (BINS - 1))] += similarity
     sets = [
         sigmoid(sum(w * x for w, x in zip(weights, sums, strict=True))) for weights in model.bin_weights.weight.tolist()
     ]

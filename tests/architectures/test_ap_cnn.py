@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from architectures.matching.ap_cnn import AttentivePoolingCNN
-from tests.support.word_batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import attentively_pooled, convolution, cosine
 
 WIDTH, FILTERS, WINDOW = 3, 4, 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)
@@ -19,30 +21,20 @@ FIRST, SECOND = (3, 1, 5), (2, 4, 1)
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of(**options) -> AttentivePoolingCNN:
-    torch.manual_seed(0)
-    return AttentivePoolingCNN(WIDTH, filters=FILTERS, window=WINDOW, **options).eval()
+model_of = partial(small, AttentivePoolingCNN, WIDTH, filters=FILTERS, window=WINDOW)
 
 
-def convolved(model: AttentivePoolingCNN, words: Tensor) -> Tensor:
-    """W [x_(t-1); x_t; x_(t+1)] + b for each word, with zero vectors around the text."""
-    weight, bias = model.convolution.weight, model.convolution.bias
-    zero = torch.zeros(WIDTH)
-    padded = [zero, *words, zero]
-    return torch.stack([sum(weight[:, :, k] @ padded[t + k] for k in range(WINDOW)) + bias for t in range(len(words))])
+def written_out(model: AttentivePoolingCNN, first: Tensor, second: Tensor) -> Tensor:
+    """The score of one pair, each word convolved with its neighbours and nothing else."""
+    states = (torch.stack(convolution(model.convolution, text, 1, 1)) for text in (first, second))
+    return cosine(*attentively_pooled(model.pool.similarity, *states))
 
 
 def test_a_score_is_the_cosine_of_what_attention_pools_from_the_convolved_words():
     """Against each pair alone and without padding; a tanh after the convolution, max pooling or own
     weights per text would differ."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3,) and found.std() > 0
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        q, a = convolved(model, first.vectors[row, :m]), convolved(model, second.vectors[row, :n])
-        compared = torch.tanh(q @ model.pool.similarity @ a.T)
-        u, v = compared.amax(1).softmax(0) @ q, compared.amax(0).softmax(0) @ a
-        torch.testing.assert_close(found[row], u @ v / (u.norm() * v.norm()))
+    assert_each_alone(model(first, second), partial(written_out, model), first, second)
 
 
 def test_the_question_decides_which_words_of_the_answer_count():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
+from tests.support.models import small
+from tests.support.oracles import lstm_step, recurrent, softmax_mean
 
 WIDTH, SYMBOLS, START = 4, 5, 1
 LENGTHS = [5, 2, 3]
@@ -16,36 +17,12 @@ PREFIX = torch.tensor([[START, 3, 4, 0], [START, 4, 4, 3], [START, 0, 3, 3]])
 
 
 def bahdanau(attention: str) -> AttentionalSeq2Seq:
-    torch.manual_seed(0)
-    encoder_hidden = 3 if attention == "dot" else 5
-    return AttentionalSeq2Seq(
-        WIDTH, SYMBOLS, encoder_hidden=encoder_hidden, hidden=6, symbol_size=3, attention=attention
-    ).eval()
+    sizes = {"encoder_hidden": 3 if attention == "dot" else 5, "hidden": 6, "symbol_size": 3}
+    return small(AttentionalSeq2Seq, WIDTH, SYMBOLS, attention=attention, **sizes)
 
 
 def luong(attention: str) -> LuongSeq2Seq:
-    torch.manual_seed(0)
-    return LuongSeq2Seq(WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, attention=attention).eval()
-
-
-def source() -> tuple[Tensor, Tensor]:
-    """Vectors so long that attention is far from uniform."""
-    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
-    return 2 * vectors, mask
-
-
-def sum_weighted(weights: list[Tensor], states: Tensor) -> Tensor:
-    """Mean of the states (S, E) under the softmax of their scores."""
-    weights = torch.softmax(torch.stack(weights), 0)
-    return sum(weight * state for weight, state in zip(weights, states, strict=True))
-
-
-def lstm_cell(x: Tensor, h: Tensor, c: Tensor, weights: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-    """One LSTM step written out: gates in torch's order input, forget, cell, output."""
-    w_x, w_h, b_x, b_h = weights
-    i, f, g, o = (w_x @ x + b_x + w_h @ h + b_h).chunk(4)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
+    return small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, attention=attention)
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot"])
@@ -53,12 +30,10 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
     """Attending from the new state, or a context beside the state instead of in the gates, gives
     other scores from step 1 on."""
     model = bahdanau(attention)
-    vectors, mask = source()
+    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
     scores = model(vectors, mask, PREFIX)
-    cell = model.decoder
-    weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
     for row, length in enumerate(LENGTHS):
-        states = model.encoder(vectors[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))[0]
+        states = recurrent(model.encoder, vectors[row, :length])
         half = states.shape[1] // 2
         h = torch.tanh(model.bridge.weight @ states[0, half:] + model.bridge.bias)
         c = torch.zeros_like(h)
@@ -67,8 +42,8 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
                 energies = [model.score.weight[0] @ torch.tanh(model.query(h) + model.key.weight @ s) for s in states]
             else:
                 energies = [h @ s for s in states]
-            context = sum_weighted(energies, states)
-            h, c = lstm_cell(torch.cat([model.vectors_of_symbols.weight[symbol], context]), h, c, weights)
+            context = softmax_mean(energies, states)
+            h, c = lstm_step(model.decoder, torch.cat([model.vectors_of_symbols.weight[symbol], context]), h, c)
             torch.testing.assert_close(scores[row, step], model.output.weight @ h + model.output.bias)
 
 
@@ -77,28 +52,22 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
     """Attending from the previous state, no input feeding, or scores from the bare state give other
     numbers."""
     model = luong(attention)
-    vectors, mask = source()
+    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
     scores = model(vectors, mask, PREFIX)
-
-    def layer(lstm: torch.nn.LSTM, number: int) -> tuple[Tensor, ...]:
-        return tuple(getattr(lstm, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-
     for row, length in enumerate(LENGTHS):
         h, c = [torch.zeros(6)] * 2, [torch.zeros(6)] * 2
         memory = []
         for x in vectors[row, :length].flip(0):  # the source backwards
             for number in range(2):
-                h[number], c[number] = lstm_cell(
-                    x if number == 0 else h[0], h[number], c[number], layer(model.encoder, number)
-                )
+                below = x if number == 0 else h[0]
+                h[number], c[number] = lstm_step(model.encoder, below, h[number], c[number], number)
             memory.append(h[1])
         attentional = torch.zeros(6)
         for step, symbol in enumerate(PREFIX[row]):
             x = torch.cat([model.vectors_of_symbols.weight[symbol], attentional])
             for number in range(2):
-                h[number], c[number] = lstm_cell(
-                    x if number == 0 else h[0], h[number], c[number], layer(model.decoder, number)
-                )
+                below = x if number == 0 else h[0]
+                h[number], c[number] = lstm_step(model.decoder, below, h[number], c[number], number)
             if attention == "dot":
                 energies = [h[1] @ s for s in memory]
             elif attention == "general":
@@ -107,7 +76,7 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
                 energies = [
                     model.score.weight[0] @ torch.tanh(model.joint.weight @ torch.cat([h[1], s])) for s in memory
                 ]
-            context = sum_weighted(energies, torch.stack(memory))
+            context = softmax_mean(energies, memory)
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
             torch.testing.assert_close(scores[row, step], model.output.weight @ attentional + model.output.bias)
 

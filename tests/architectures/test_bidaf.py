@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from architectures.blocks.recurrent import Recurrent
 from architectures.reading.bidaf import BiDAF, Similarity
 from harness import registry
 from harness.data.corpus import Corpus
 from harness.problems.heads import ADAPTERS
 from harness.training.model import Model, build
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from tests.support.batches import mask_of
+from tests.support.models import small
+from tests.support.oracles import recurrent, softmax_mean
 
 WIDTH, SIZES = 5, {"hidden": 3, "character_size": 4, "filters": 3, "window": 3, "no_answer_hidden": 4}
 PASSAGES = ["Anna lives in Velmar", "Ben", "the baker Ann"]
@@ -21,38 +23,14 @@ QUESTIONS = ["Where ?", "Who is Anna ?", "who"]
 
 
 def reader_and_texts(self_attention: bool) -> tuple[BiDAF, WordCharacterBatch, WordCharacterBatch]:
-    """A small reader with weights so large that attention is far from uniform, and three passages
-    with their questions."""
-    torch.manual_seed(0)
+    """A small reader, and three passages with their questions."""
     view = WordsAndCharacters(min_count=1)
     view.fit(PASSAGES + QUESTIONS)
     options = {"self_attention": True, "cell": "gru"} if self_attention else {}
-    reader = BiDAF(WIDTH, view, **SIZES, **options).eval()
-    with torch.no_grad():
-        for parameter in reader.parameters():
-            parameter.mul_(2.5)
+    reader = small(BiDAF, WIDTH, view, stretch=2.5, **SIZES, **options)
     batches = [view.collate(view.encode(texts), [0, 1, 2]) for texts in (PASSAGES, QUESTIONS)]
     passages, questions = (batch._replace(vectors=torch.randn(*batch.ids.shape, WIDTH)) for batch in batches)
     return reader, passages, questions
-
-
-def torchs(recurrence: Recurrent) -> nn.Module:
-    """torch's stacked bidirectional layer with the weights of a :class:`Recurrent`."""
-    first = recurrence.forwards[0]
-    found = type(first)(first.input_size, first.hidden_size, num_layers=len(recurrence.forwards), bidirectional=True)
-    weights = {}
-    for number, pair in enumerate(zip(recurrence.forwards, recurrence.backwards, strict=True)):
-        for direction, layer in zip(("", "_reverse"), pair, strict=True):
-            weights |= {
-                name.replace("_l0", f"_l{number}{direction}"): weight for name, weight in layer.state_dict().items()
-            }
-    found.load_state_dict(weights)
-    return found
-
-
-def mean(scores: list[Tensor], vectors: Tensor) -> Tensor:
-    """Mean of the vectors under the softmax of their scores."""
-    return sum(weight * vector for weight, vector in zip(torch.softmax(torch.stack(scores), 0), vectors, strict=True))
 
 
 def similarity(layer: Similarity, h: Tensor, u: Tensor) -> Tensor:
@@ -75,22 +53,21 @@ def by_hand(
     for text in (passage, question):
         spelt = reader.spelling(text.characters[row], text.character_mask[row])
         words = [highway(reader, torch.cat([text.vectors[row, t], spelt[t]])) for t in range(int(text.lengths[row]))]
-        texts.append(torchs(reader.contextual)(torch.stack(words))[0])
+        texts.append(recurrent(reader.contextual, words))
     h, u = texts
     s = [[similarity(reader.similarity, h_t, u_j) for u_j in u] for h_t in h]
-    of_passage = mean([max(scores) for scores in s], h)
+    of_passage = softmax_mean([max(scores) for scores in s], h)
     g = []
     for h_t, scores in zip(h, s, strict=True):
-        of_question = mean(scores, u)
+        of_question = softmax_mean(scores, u)
         g.append(torch.cat([h_t, of_question, h_t * of_question, h_t * of_passage]))
     if reader.within is not None:
         g = self_attention(reader, g)
-    g = torch.stack(list(g))
-    m = torchs(reader.modelling)(g)[0]
-    last = torchs(reader.ending)(m)[0]
+    m = recurrent(reader.modelling, g)
+    last = recurrent(reader.ending, m)
     start = torch.stack([reader.start.weight[0] @ torch.cat(pair) for pair in zip(g, m, strict=True)])
     end = torch.stack([reader.end.weight[0] @ torch.cat(pair) for pair in zip(g, last, strict=True)])
-    none = reader.no_answer(torch.cat([mean(list(start), m), mean(list(end), last)]))[0]
+    none = reader.no_answer(torch.cat([softmax_mean(start, m), softmax_mean(end, last)]))[0]
     return start, end, none
 
 
@@ -98,14 +75,12 @@ def self_attention(reader: BiDAF, g: list[Tensor]) -> list[Tensor]:
     """Each word's compressed vector plus what it makes of the other words."""
     layer, found = reader.within, []
     x = [torch.relu(layer.compress(g_t)) for g_t in g]
-    r = torchs(layer.recurrence)(torch.stack(x))[0]
+    r = recurrent(layer.recurrence, x)
     for t in range(len(g)):
         others = [k for k in range(len(g)) if k != t]
-        a = (
-            mean([similarity(layer.similarity, r[t], r[k]) for k in others], r[others])
-            if others
-            else torch.zeros_like(r[t])
-        )
+        a = torch.zeros_like(r[t])
+        if others:
+            a = softmax_mean([similarity(layer.similarity, r[t], r[k]) for k in others], r[others])
         found.append(x[t] + torch.relu(layer.merge(torch.cat([r[t], a, r[t] * a]))))
     return found
 
@@ -130,7 +105,7 @@ def test_the_attended_passage_is_one_vector_for_all_positions():
     torch.manual_seed(0)
     reader, _, _ = reader_and_texts(self_attention=False)
     h, u = torch.randn(2, 7, 6), torch.randn(2, 4, 6)
-    joined = reader.attend(h, torch.ones(2, 7, dtype=torch.bool), u, torch.ones(2, 4, dtype=torch.bool))
+    joined = reader.attend(h, mask_of([7, 7]), u, mask_of([4, 4]))
     attended = joined[..., 18:] / h
     torch.testing.assert_close(attended, attended[:, :1].expand_as(attended), rtol=1e-3, atol=1e-4)
     assert not torch.allclose(attended[0], attended[1], atol=0.1)

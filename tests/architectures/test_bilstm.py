@@ -3,50 +3,32 @@ padding."""
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
 import torch
-from torch import nn
 
 from architectures.blocks.recurrent import reverse
 from architectures.recurrent.bilstm import BidirectionalLSTM
 from harness.problems.heads import text_vector
-from harness.views.words import WordBatch
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
-LENGTHS = torch.tensor([7, 3, 1, 5])
-MASK = torch.arange(7) < LENGTHS[:, None]
-
-
-def packed_reference(model: BidirectionalLSTM, layers: int, width: int, hidden: int) -> nn.LSTM:
-    """torch's own bidirectional LSTM with the weights of the model."""
-    reference = nn.LSTM(width, hidden, layers, batch_first=True, bidirectional=True)
-    with torch.no_grad():
-        for number in range(layers):
-            for suffix, stack in (("", model.recurrence.forwards), ("_reverse", model.recurrence.backwards)):
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                    getattr(reference, f"{name}_l{number}{suffix}").copy_(getattr(stack[number], f"{name}_l0"))
-    return reference
+texts = partial(random_texts, (7, 3, 1, 5), 1, 3)
+model_of = partial(small, BidirectionalLSTM, 3, hidden=4)
 
 
-def test_states_are_those_of_a_packed_lstm_of_two_layers():
-    torch.manual_seed(0)
-    model = BidirectionalLSTM(width=3, hidden=4, layers=2).eval()
-    vectors = torch.randn(4, 7, 3)
-    packed = nn.utils.rnn.pack_padded_sequence(vectors, LENGTHS, batch_first=True, enforce_sorted=False)
-    expected, _ = nn.utils.rnn.pad_packed_sequence(packed_reference(model, 2, 3, 4)(packed)[0], batch_first=True)
-    torch.testing.assert_close(model(vectors, MASK)[MASK], expected[MASK])
-
-
-def test_padding_reaches_neither_direction():
-    torch.manual_seed(0)
-    model = BidirectionalLSTM(width=3, hidden=4).eval()
-    vectors = torch.randn(4, 7, 3)
-    noisy = torch.where(MASK[..., None], vectors, 1000.0)
-    torch.testing.assert_close(model(noisy, MASK)[MASK], model(vectors, MASK)[MASK])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_states_are_both_recurrences_written_out_without_padding(layers):
+    """Large numbers at padding: a right-to-left recurrence that began there would carry them into
+    every state."""
+    model, batch = model_of(layers=layers), texts()
+    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
 
 
 def test_each_half_of_a_state_reads_its_own_side_of_the_text():
-    torch.manual_seed(0)
-    model = BidirectionalLSTM(width=3, hidden=4).eval()
-    vectors, mask = torch.randn(1, 7, 3), torch.ones(1, 7, dtype=torch.bool)
+    model, vectors, mask = model_of(), texts().vectors[:1], mask_of([7])
     changed = vectors.clone()
     changed[0, 3] += 1
     moved = (model(changed, mask) - model(vectors, mask))[0].abs() > 1e-6
@@ -63,8 +45,5 @@ def test_reversal_turns_the_real_positions_round_and_is_its_own_inverse():
 
 
 def test_a_texts_vector_is_the_mean_of_its_states():
-    torch.manual_seed(0)
-    model = BidirectionalLSTM(width=3, hidden=4).eval()
-    vectors = torch.randn(4, 7, 3)
-    pooled = text_vector(model, WordBatch(MASK.long(), MASK, LENGTHS, vectors))
-    torch.testing.assert_close(pooled[1], model(vectors, MASK)[1, :3].mean(0))
+    model, batch = model_of(), texts()
+    assert_each_alone(text_vector(model, batch), lambda text: recurrent(model.recurrence, text).mean(0), batch)

@@ -13,7 +13,7 @@ from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness.data.corpus import Batch
 from harness.problems.heads import Tag
 from harness.problems.targets import IGNORED, TagTarget
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 LABELS = ["B-X", "I-X", "O"]
 LENGTHS = [4, 2]

@@ -12,7 +12,7 @@ from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
 from harness.data.corpus import Batch
 from harness.problems.heads import Tag
 from harness.problems.targets import IGNORED, TagTarget
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 LENGTHS = [5, 2, 1]
 

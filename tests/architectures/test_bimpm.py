@@ -10,7 +10,7 @@ from torch import Tensor
 
 from architectures.matching.bimpm import BiMPM, Matching, Perspectives
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 SIZE, PERSPECTIVES = 6, 3
 P, Q = (4, 1, 3), (2, 5, 3)

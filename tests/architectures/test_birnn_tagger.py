@@ -11,7 +11,7 @@ from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
 from harness.problems.heads import Tag
 from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 LENGTHS = [5, 2, 1]
 

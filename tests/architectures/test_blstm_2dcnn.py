@@ -11,7 +11,7 @@ from torch import Tensor
 
 from architectures.recurrent.blstm_2dcnn import BLSTM2D
 from harness import registry
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH, HIDDEN, LENGTH = 3, 6, 10
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from architectures.hybrid.c_lstm import CLSTM
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 4
 

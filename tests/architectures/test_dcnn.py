@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from architectures.convolutional.dcnn import DynamicCNN
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 6
 

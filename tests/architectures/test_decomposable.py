@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.matching.decomposable import DecomposableAttention
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from architectures.attention import disan
 from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Source2Token, attended
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 WIDTH, HIDDEN = 3, 4
 LENGTHS = (6, 1, 4)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from architectures.convolutional.dpcnn import DeepPyramidCNN
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 4
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from architectures.blocks.recurrent import Recurrent
 from architectures.matching.esim import ESIM
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)

@@ -13,7 +13,7 @@ from torch import Tensor
 from harness import registry
 from harness.kinds import Generator
 from harness.layers.beam import beam_search
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 WIDTH, SYMBOLS, START, END, LONGEST = 5, 5, 1, 2, 3
 NEVER = -1

@@ -13,7 +13,7 @@ from torch import Tensor
 from architectures.hybrid.grnn import ConvolutionalSentence, GatedRecurrence, GatedRNN
 from harness import registry
 from harness.views.sentences import SentenceBatch
-from tests.support.word_batches import random_documents
+from tests.support.batches import random_documents
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]

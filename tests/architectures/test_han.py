@@ -10,7 +10,7 @@ from torch import nn
 
 from architectures.attention.han import ContextAttention, HierarchicalAttention, Level
 from harness.views.sentences import SentenceBatch
-from tests.support.word_batches import random_documents
+from tests.support.batches import random_documents
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]

@@ -11,7 +11,7 @@ import torch
 
 from architectures.siamese.hyperqa import RIM, HyperQA, clipped, poincare_distance
 from harness.views.words import WordBatch
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from architectures.attention.inner_attention import InnerAttention
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from architectures.attention.leam import LabelEmbeddingAttention
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
 LENGTHS = (7, 1, 4)

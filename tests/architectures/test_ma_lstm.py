@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.siamese.ma_lstm import MaLSTM
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 3
 FIRST, SECOND = (1, 4, 2), (5, 1, 2)

@@ -13,7 +13,7 @@ from torch import Tensor
 from architectures.convolutional.match_pyramid import SIMILARITIES, MatchPyramid
 from harness import registry
 from harness.views.words import WordBatch, Words
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 4
 FIRST, SECOND = (9, 1, 6), (7, 12, 2)

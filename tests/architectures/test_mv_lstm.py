@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)

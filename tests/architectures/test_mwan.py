@@ -11,7 +11,7 @@ from torch import Tensor
 
 from architectures.matching.mwan import MultiwayAttention
 from harness.layers.attention import AdditiveAttention
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH = 5
 QUESTION, PASSAGE = (4, 1, 5), (2, 5, 3)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.siamese.qa_lstm import QALSTM, Windows
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)

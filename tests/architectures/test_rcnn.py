@@ -10,7 +10,7 @@ from torch import Tensor
 
 from architectures.blocks.recurrent import reverse
 from architectures.hybrid.rcnn import RecurrentCNN
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH, CONTEXT = 4, 3
 

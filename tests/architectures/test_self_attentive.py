@@ -11,7 +11,7 @@ from torch import Tensor
 
 from architectures.attention.self_attentive import SelfAttentive
 from harness.views.words import WordBatch
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 WIDTH, ROWS = 4, 3
 LENGTHS = (5, 1, 3)

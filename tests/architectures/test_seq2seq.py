@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.seq2seq.seq2seq import Seq2Seq
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 WIDTH, SYMBOLS, HIDDEN, START = 4, 5, 6, 1
 LENGTHS = [5, 2, 3]

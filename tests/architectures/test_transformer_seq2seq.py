@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention, TransformerLayer
 from architectures.seq2seq.transformer_seq2seq import TransformerSeq2Seq
-from tests.support.word_batches import random_vectors
+from tests.support.batches import random_vectors
 
 WIDTH, SYMBOLS, SIZE, HEADS, INNER, START = 5, 5, 8, 2, 12, 1
 LENGTHS = [5, 2, 3]

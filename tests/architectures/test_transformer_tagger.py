@@ -15,7 +15,7 @@ from architectures.tagging.transformer_tagger import TimeFirstAttention, Transfo
 from harness.problems.heads import Tag
 from harness.problems.targets import TagTarget
 from harness.views.words import WordBatch, Words
-from tests.support.word_batches import random_texts
+from tests.support.batches import random_texts
 
 SIZE, HEADS = 8, 2
 LENGTHS = [6, 3, 1]

@@ -1,0 +1,128 @@
+"""Layers written out in plain loops over single vectors, as references for tests of models.
+
+They read the weights of a model's layers and compute nothing with those layers.
+``tests/test_oracles.py`` compares them with torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+Vectors = Sequence[Tensor] | Tensor
+"""Vectors of one text: a list of them, or a matrix (n, size)."""
+
+
+def softmax_mean(scores: Sequence[Tensor], vectors: Vectors) -> Tensor:
+    """Mean of the vectors under the softmax of their scores.
+
+    A score may be a number, or a vector with a number for each feature.
+    """
+    highest = torch.stack(list(scores)).amax(0)  # exp would overflow in single precision from 89 on
+    weights = [(score - highest).exp() for score in scores]
+    return sum(weight * vector for weight, vector in zip(weights, vectors, strict=True)) / sum(weights)
+
+
+def cosine(u: Tensor, v: Tensor) -> Tensor:
+    """Cosine of the angle between two vectors."""
+    return (u * v).sum() / ((u * u).sum() * (v * v).sum()).sqrt()
+
+
+def additive(attention: nn.Module, query: Tensor, key: Tensor) -> Tensor:
+    """Score v . tanh(W q + b + U k) of one key, by the layers ``query``, ``key`` and ``score`` of an
+    additive attention."""
+    w, u, v = attention.query, attention.key, attention.score
+    return v.weight[0] @ torch.tanh(w.weight @ query + w.bias + u.weight @ key)
+
+
+def attentively_pooled(similarity: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Two-way attentive pooling of the states (n, size) of two texts: a vector of each, in which a
+    state weighs as much as its best match in the other text, tanh(x U y)."""
+    matches = [[torch.tanh(x @ similarity @ y) for y in second] for x in first]
+    return (
+        softmax_mean([max(row) for row in matches], first),
+        softmax_mean([max(column) for column in zip(*matches, strict=True)], second),
+    )
+
+
+def convolution(layer: nn.Conv1d, vectors: Vectors, left: int = 0, right: int = 0) -> list[Tensor]:
+    """W [x_t; ...; x_(t+w-1)] + b of every window of a text with ``left`` zero vectors before it and
+    ``right`` behind it."""
+    weight = layer.weight
+    width, zero = weight.shape[2], torch.zeros(weight.shape[1])
+    framed = [zero] * left + list(vectors) + [zero] * right
+    sums = [sum(weight[:, :, k] @ framed[start + k] for k in range(width)) for start in range(len(framed) - width + 1)]
+    return sums if layer.bias is None else [value + layer.bias for value in sums]
+
+
+def weights_of(layer: nn.Module, number: int = 0) -> tuple[Tensor, Tensor, Tensor | float, Tensor | float]:
+    """W_x, W_h, b_x and b_h of a layer of an RNN, LSTM or GRU, or of a single cell; 0 for absent
+    biases."""
+    suffix = "" if isinstance(layer, nn.RNNCellBase) else f"_l{number}"
+    names = (f"{name}{suffix}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    w_x, w_h, b_x, b_h = (getattr(layer, name, 0.0) for name in names)
+    return w_x, w_h, b_x, b_h
+
+
+def lstm_step(layer: nn.Module, x: Tensor, h: Tensor, c: Tensor, number: int = 0) -> tuple[Tensor, Tensor]:
+    """State and memory cell after one more vector; gates in torch's order input, forget, cell,
+    output."""
+    w_x, w_h, b_x, b_h = weights_of(layer, number)
+    i, f, g, o = (w_x @ x + b_x + w_h @ h + b_h).chunk(4)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def lstm(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
+    """States (n, hidden) of a one-way LSTM layer over a text."""
+    h = c = torch.zeros(layer.hidden_size)
+    states = []
+    for x in vectors:
+        h, c = lstm_step(layer, x, h, c, number)
+        states.append(h)
+    return torch.stack(states)
+
+
+def gru(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
+    """States (n, hidden) of a one-way GRU layer; its reset gate acts behind the matrix, and its
+    update gate z says what to keep."""
+    w_x, w_h, b_x, b_h = weights_of(layer, number)
+    h = torch.zeros(layer.hidden_size)
+    states = []
+    for x in vectors:
+        (r_x, z_x, n_x), (r_h, z_h, n_h) = (w_x @ x + b_x).chunk(3), (w_h @ h + b_h).chunk(3)
+        z = torch.sigmoid(z_x + z_h)
+        h = z * h + (1 - z) * torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h)
+        states.append(h)
+    return torch.stack(states)
+
+
+def rnn(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
+    """States (n, hidden) of a one-way Elman layer: h_t = tanh(W_x x_t + W_h h_(t-1) + b)."""
+    w_x, w_h, b_x, b_h = weights_of(layer, number)
+    h = torch.zeros(layer.hidden_size)
+    states = []
+    for x in vectors:
+        h = torch.tanh(w_x @ x + b_x + w_h @ h + b_h)
+        states.append(h)
+    return torch.stack(states)
+
+
+def recurrent(recurrence: nn.Module, vectors: Vectors) -> Tensor:
+    """States (n, size) of a stack of one-way layers ``forwards``, joined with those of ``backwards``
+    where there are any, which read the text from its end."""
+    written_out = {nn.LSTM: lstm, nn.GRU: gru, nn.RNN: rnn}[type(recurrence.forwards[0])]
+    states = torch.stack(list(vectors))
+    for number, forwards in enumerate(recurrence.forwards):
+        directions = [written_out(forwards, states)]
+        if recurrence.backwards:
+            directions.append(written_out(recurrence.backwards[number], states.flip(0)).flip(0))
+        states = torch.cat(directions, dim=1)
+    return states
+
+
+def largest_in_order(values: Sequence[float], k: int) -> list[int]:
+    """Places of the ``k`` largest values, from left to right; of equal values the first."""
+    return sorted(sorted(range(len(values)), key=lambda place: -float(values[place]))[:k])
