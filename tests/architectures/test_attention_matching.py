@@ -37,7 +37,9 @@ def test_a_batch_of_pairs_is_each_pair_written_out_score_by_score():
     """A softmax over the wrong axis, padding that is attended to or pooled, or one direction only
     would show here."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
-    assert_each_alone(model(first, second), partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
+    result = model(first, second)
+    assert result.shape == (3, model.size)
+    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_what_a_text_attends_to_lies_in_the_other_text():

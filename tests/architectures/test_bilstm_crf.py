@@ -14,6 +14,7 @@ from harness.data.corpus import Batch
 from harness.problems.heads import Tag
 from harness.problems.targets import IGNORED, TagTarget
 from tests.support.batches import random_texts
+from tests.support.models import small
 
 LABELS = ["B-X", "I-X", "O"]
 LENGTHS = [4, 2]
@@ -23,10 +24,9 @@ batch = partial(random_texts, LENGTHS, 1, 5)
 
 def model() -> tuple[BiLSTMCRF, Tag]:
     """An encoder and its head with transition scores large enough to overrule emissions."""
-    torch.manual_seed(0)
     target = TagTarget()
     target.labels = LABELS
-    encoder = BiLSTMCRF(width=5, labels=3, hidden=4)
+    encoder = small(BiLSTMCRF, 5, labels=3, hidden=4)
     head = Tag(encoder, target)
     for parameter in head.crf.parameters():
         nn.init.normal_(parameter)

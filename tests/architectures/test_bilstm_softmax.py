@@ -6,13 +6,15 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
 from harness.data.corpus import Batch
 from harness.problems.heads import Tag
 from harness.problems.targets import IGNORED, TagTarget
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 LENGTHS = [5, 2, 1]
 
@@ -20,31 +22,21 @@ batch = partial(random_texts, LENGTHS, 1, 4)
 
 
 def model() -> tuple[BiLSTMSoftmax, Tag]:
-    torch.manual_seed(0)
     target = TagTarget()
     target.labels = ["A", "B", "C"]
-    encoder = BiLSTMSoftmax(width=4, labels=3, hidden=6)
+    encoder = small(BiLSTMSoftmax, 4, labels=3, hidden=6)
     return encoder, Tag(encoder, target)
 
 
-def alone(encoder: BiLSTMSoftmax, vectors: Tensor) -> Tensor:
-    """Emissions (T, labels) of one sentence by torch's bidirectional LSTM with the encoder's
-    weights."""
-    lstm = nn.LSTM(4, 6, batch_first=True, bidirectional=True)
-    with torch.no_grad():
-        for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-            getattr(lstm, name).copy_(getattr(encoder.recurrence.forwards[0], name))
-            getattr(lstm, name + "_reverse").copy_(getattr(encoder.recurrence.backwards[0], name))
-    return lstm(vectors[None])[0][0] @ encoder.emissions.weight.T + encoder.emissions.bias
+def written_out(encoder: BiLSTMSoftmax, vectors: Tensor) -> Tensor:
+    """Emissions (T, labels) of one sentence."""
+    return recurrent(encoder.recurrence, vectors) @ encoder.emissions.weight.T + encoder.emissions.bias
 
 
 def test_scores_are_linear_in_the_states_of_both_directions():
     """Padding beside a sentence must not be where its right-to-left states begin."""
     encoder, _ = model()
-    words = batch()
-    emissions = encoder(words)
-    for row, length in enumerate(LENGTHS):
-        torch.testing.assert_close(emissions[row, :length], alone(encoder, words.vectors[row, :length]))
+    assert_each_alone(encoder(batch()), partial(written_out, encoder), batch(), states=True)
 
 
 def test_the_loss_is_the_mean_over_real_words_of_their_own_softmax():

@@ -11,15 +11,13 @@ from torch import Tensor
 from architectures.matching.bimpm import BiMPM, Matching, Perspectives
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.batches import random_vectors
+from tests.support.models import small
+from tests.support.oracles import cosine, recurrent
 
 SIZE, PERSPECTIVES = 6, 3
 P, Q = (4, 1, 3), (2, 5, 3)
 """Words of each text of three pairs."""
 TEXTS = ["the cat sat on the mat", "a dog", "the dog sat on a cat", "cat"]
-
-
-def cosine(u: Tensor, v: Tensor) -> Tensor:
-    return u @ v / (u.norm() * v.norm())
 
 
 def perspectives(layer: Perspectives, u: Tensor, v: Tensor) -> Tensor:
@@ -97,10 +95,10 @@ def test_states_of_zero_have_a_cosine_of_zero_and_a_finite_gradient():
 
 
 def model_and_view() -> tuple[BiMPM, WordsAndCharacters]:
-    torch.manual_seed(0)
     view = WordsAndCharacters(min_count=1)
     view.fit(TEXTS)
-    return BiMPM(5, view, hidden=SIZE, perspectives=PERSPECTIVES, character_size=3, character_hidden=4).eval(), view
+    sizes = {"hidden": SIZE, "perspectives": PERSPECTIVES, "character_size": 3, "character_hidden": 4}
+    return small(BiMPM, 5, view, **sizes), view
 
 
 def read(view: WordsAndCharacters, *lines: str) -> WordCharacterBatch:
@@ -113,11 +111,12 @@ def test_full_matching_meets_the_forward_state_of_the_last_word_and_the_backward
     """The true last word, where the text is shorter than its batch."""
     model, view = model_and_view()
     text = read(view, "the cat sat on the mat", "a dog")
-    both = model.context(model.words(text), text.mask)
     (forwards, last), (backwards, first) = model.encoded(text)
-    torch.testing.assert_close(torch.cat([forwards, backwards], dim=-1), both)
-    torch.testing.assert_close(last, torch.stack([both[0, 5, :SIZE], both[1, 1, :SIZE]]))
-    torch.testing.assert_close(first, both[:, 0, SIZE:])
+    for row, length in enumerate((6, 2)):
+        both = recurrent(model.context, model.words(text)[row, :length])
+        torch.testing.assert_close(torch.cat([forwards, backwards], dim=-1)[row, :length], both)
+        torch.testing.assert_close(last[row], both[-1, :SIZE])
+        torch.testing.assert_close(first[row], both[0, SIZE:])
 
 
 def test_the_vector_is_made_from_the_four_end_states_of_the_aggregation():
@@ -130,8 +129,9 @@ def test_the_vector_is_made_from_the_four_end_states_of_the_aggregation():
         of_f = model.forwards(p_f[0], one.mask, p_f[1], q_f[0], other.mask, q_f[1])
         of_b = model.backwards(p_b[0], one.mask, p_b[1], q_b[0], other.mask, q_b[1])
         for length, vectors, mask in ((n, (of_f[0], of_b[0]), one.mask), (m, (of_f[1], of_b[1]), other.mask)):
-            aggregated = model.aggregation(torch.cat(vectors, dim=-1), mask)[0]
-            seen += [aggregated[length - 1, :SIZE], aggregated[0, SIZE:]]
+            aggregated = recurrent(model.aggregation, torch.cat(vectors, dim=-1)[0])
+            assert len(aggregated) == length and mask.all()
+            seen += [aggregated[-1, :SIZE], aggregated[0, SIZE:]]
         torch.testing.assert_close(found[row], model.output(torch.cat(seen)).tanh(), rtol=1e-4, atol=1e-5)
 
 

@@ -11,28 +11,16 @@ from torch import Tensor
 
 from architectures.recurrent.blstm_2dcnn import BLSTM2D
 from harness import registry
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 WIDTH, HIDDEN, LENGTH = 3, 6, 10
 
 texts = partial(random_texts, seed=1, width=WIDTH)
 
 
-def model_of(**options) -> BLSTM2D:
-    torch.manual_seed(0)
-    model = BLSTM2D(WIDTH, hidden=HIDDEN, maps=2, length=LENGTH, **options).eval()
-    with torch.no_grad():
-        for parameter in model.recurrence.parameters():
-            parameter.mul_(4)  # so that states differ from word to word
-        if model.convolution is not None:
-            model.convolution.bias.uniform_(-0.5, 0.5)
-    return model
-
-
-def added_states(model: BLSTM2D, vectors: Tensor) -> Tensor:
-    """Sum (n, HIDDEN) of both directions' states of one text."""
-    forwards = model.recurrence.forwards[0](vectors[None])[0][0]
-    return forwards + model.recurrence.backwards[0](vectors.flip(0)[None])[0][0].flip(0)
+model_of = partial(small, BLSTM2D, WIDTH, hidden=HIDDEN, maps=2, length=LENGTH)
 
 
 def convolved(model: BLSTM2D, states: Tensor) -> list[list[list[Tensor]]]:
@@ -53,7 +41,7 @@ def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
 
     Numbers are divided by how many maps there are.
     """
-    states = added_states(model, vectors[:LENGTH])
+    states = sum(recurrent(model.recurrence, vectors[:LENGTH]).chunk(2, dim=1))
     maps, rows = (
         ([[list(row) for row in states]], LENGTH)
         if model.convolution is None
@@ -73,10 +61,9 @@ def test_a_batch_is_each_text_written_out_number_by_number(convolve):
     """Lengths odd and even, shorter than a filter, and longer than the map: a cell half inside a
     text counts its real half alone."""
     model, batch = model_of(convolve=convolve), texts((7, 4, 1, 2, 10, 13))
-    found = model(batch)
-    assert found.shape == (6, model.size)
-    for row, length in enumerate(batch.lengths.tolist()):
-        torch.testing.assert_close(found[row], written_out(model, batch.vectors[row, :length]))
+    result = model(batch)
+    assert result.shape == (6, model.size)
+    assert_each_alone(result, partial(written_out, model), batch)
 
 
 def test_the_directions_are_added_not_concatenated_before_the_filters():

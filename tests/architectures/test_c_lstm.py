@@ -10,34 +10,30 @@ import torch
 from torch import Tensor
 
 from architectures.hybrid.c_lstm import CLSTM
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import convolution, recurrent
 
 WIDTH = 4
 
 texts = partial(random_texts, seed=1, width=WIDTH)
 
 
-def model_of(**options) -> CLSTM:
-    torch.manual_seed(0)
-    return CLSTM(WIDTH, maps=3, hidden=5, **options).eval()
+model_of = partial(small, CLSTM, WIDTH, maps=3, hidden=5)
 
 
 def phrases_of(model: CLSTM, vectors: Tensor) -> Tensor:
     """ReLU maps of each window of one text, the windows of every width that begin where the widest
     fits: (steps, maps * widths)."""
-    widest = max(convolution.kernel_size[0] for convolution in model.convolutions)
-    vectors = torch.cat([vectors, torch.zeros(max(0, widest - len(vectors)), WIDTH)])
-    steps = []
-    for start in range(len(vectors) - widest + 1):
-        maps = []
-        for convolution in model.convolutions:
-            window = vectors[start : start + convolution.kernel_size[0]]
-            maps += [
-                (weight.T * window).sum() + bias
-                for weight, bias in zip(convolution.weight, convolution.bias, strict=True)
-            ]
-        steps.append(torch.stack(maps).clamp(min=0))
-    return torch.stack(steps)
+    widest = max(layer.kernel_size[0] for layer in model.convolutions)
+    steps = max(1, len(vectors) - widest + 1)
+    maps = [convolution(layer, vectors, right=max(0, widest - len(vectors)))[:steps] for layer in model.convolutions]
+    return torch.stack([torch.cat(step).clamp(min=0) for step in zip(*maps, strict=True)])
+
+
+def written_out(model: CLSTM, vectors: Tensor) -> Tensor:
+    """The vector of one text."""
+    return recurrent(model.recurrence, phrases_of(model, vectors))[-1]
 
 
 @pytest.mark.parametrize("windows", [(3,), (2, 4)])
@@ -45,11 +41,7 @@ def test_a_text_is_the_last_state_of_an_lstm_over_its_windows(windows):
     """Texts shorter than a window, and windows that reach into padding, in one batch with longer
     ones."""
     model, batch = model_of(windows=windows), texts((8, 5, 3, 2, 1))
-    found = model(batch)
-    for vector, vectors, length in zip(found, batch.vectors, batch.lengths, strict=True):
-        phrases = phrases_of(model, vectors[:length])
-        assert len(phrases) == max(1, length - max(windows) + 1)
-        torch.testing.assert_close(vector, model.recurrence.forwards[0](phrases[None])[0][0, -1])
+    assert_each_alone(model(batch), partial(written_out, model), batch)
 
 
 def test_order_of_the_windows_counts():

@@ -12,6 +12,7 @@ from architectures.convolutional.char_cnn import CharacterCNN, remaining
 from harness import registry
 from harness.running.grid import hyperparameters
 from harness.views.characters import ALPHABET, Characters
+from tests.support.models import small
 
 SHORT = {"length": 150, "maps": 3, "hidden": 8}
 
@@ -23,8 +24,7 @@ def read(*texts: str, length: int = 150):
 
 
 def model_of(**settings) -> CharacterCNN:
-    torch.manual_seed(0)
-    return CharacterCNN(len(ALPHABET), **SHORT | {"spread": 0.3} | settings).eval()
+    return small(CharacterCNN, len(ALPHABET), stretch=None, **SHORT | {"spread": 0.3} | settings)
 
 
 def test_1014_characters_become_34_positions_by_the_papers_ladder():

@@ -3,27 +3,28 @@ stands."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
-import torch.nn.functional as F
 
 from architectures.convolutional.cnn import StackedCNN
+from tests.support.batches import assert_each_alone, mask_of, random_vectors
+from tests.support.models import small
+from tests.support.oracles import convolution
 
 WIDTH = 6
-LENGTHS = torch.tensor([9, 4, 1])
-MASK = torch.arange(9) < LENGTHS[:, None]
+LENGTHS = (9, 4, 1)
+MASK = mask_of(LENGTHS)
 CODES = [("none", "add"), ("offset", "add"), ("normalised_offset", "add"), ("relative", "add")]
 CODES += [(position, merge) for position in ("sinusoidal", "learned") for merge in ("add", "concat")]
 
 
+texts = partial(random_vectors, LENGTHS, 1, WIDTH)
+
+
 def model_of(position: str = "none", **settings) -> StackedCNN:
-    torch.manual_seed(0)
-    return StackedCNN(WIDTH, hidden=5, position=position, **settings).eval()
-
-
-def texts() -> torch.Tensor:
-    torch.manual_seed(1)
-    return torch.randn(3, 9, WIDTH)
+    return small(StackedCNN, WIDTH, position=position, stretch=None, **{"hidden": 5} | settings)
 
 
 @pytest.mark.parametrize(("position", "merge"), CODES)
@@ -31,46 +32,44 @@ def test_padding_is_as_the_zeros_beside_a_text_alone(position, merge):
     """Every layer pads with zeros: a state behind the text that a second layer reads would tell how
     long the batch is."""
     model = model_of(position, merge=merge, layers=3)
-    together = model(torch.where(MASK[..., None], texts(), 30.0), MASK)
+    together = model(*texts())
     assert together.shape == (3, 9, 5)
-    for states, vectors, length in zip(together, texts(), LENGTHS, strict=True):
-        alone = model(vectors[None, :length], torch.ones(1, length, dtype=torch.bool))[0]
-        torch.testing.assert_close(states[:length], alone)
+    assert_each_alone(together, lambda text: model(text[None], mask_of([len(text)]))[0], texts(), states=True)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 4])
 def test_a_state_sees_one_more_word_on_each_side_with_every_layer(layers):
-    torch.manual_seed(0)
-    model = StackedCNN(WIDTH, hidden=30, layers=layers, position="none").eval()
+    model = model_of(hidden=30, layers=layers)
     vectors = torch.randn(1, 15, WIDTH, requires_grad=True)
-    model(vectors, torch.ones(1, 15, dtype=torch.bool))[0, 7].sum().backward()
+    model(vectors, mask_of([15]))[0, 7].sum().backward()
     seen = vectors.grad[0].abs().sum(1).nonzero().flatten().tolist()
     assert seen == list(range(7 - layers, 7 + layers + 1))
 
 
 def test_a_layer_is_a_window_of_words_under_one_matrix():
     model = model_of(layers=1)
-    weight, bias = model.convolutions[0].weight, model.convolutions[0].bias
-    padded = F.pad(texts()[:1], (0, 0, 1, 1))
-    expected = [torch.relu(torch.einsum("owk,kw->o", weight, padded[0, i : i + 3]) + bias) for i in range(9)]
-    torch.testing.assert_close(model(texts()[:1], MASK[:1])[0], torch.stack(expected))
+    assert_each_alone(
+        model(*texts()),
+        lambda text: torch.stack(convolution(model.convolutions[0], text, 1, 1)).relu(),
+        texts(),
+        states=True,
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 def test_an_even_window_reaches_one_word_further_to_the_right():
     model = model_of(layers=1, window=4)
-    vectors = texts()[:1].requires_grad_()
+    vectors = texts()[0][:1].requires_grad_()
     model(vectors, MASK[:1])[0, 4].sum().backward()
     assert vectors.grad[0].abs().sum(1).nonzero().flatten().tolist() == [3, 4, 5, 6]
 
 
 def test_without_positions_a_phrase_has_the_same_states_wherever_it_stands_and_with_them_it_has_not():
-    phrase = texts()[0, :3]
+    phrase = texts()[0][0, :3]
     vectors = torch.zeros(1, 20, WIDTH)
     vectors[0, 4:7] = vectors[0, 11:14] = phrase
-    mask = torch.ones(1, 20, dtype=torch.bool)
     for position, merge in CODES:
-        states = model_of(position, merge=merge, layers=2)(vectors, mask)[0]
+        states = model_of(position, merge=merge, layers=2)(vectors, mask_of([20]))[0]
         alike = torch.allclose(states[4:7], states[11:14], atol=1e-4)
         assert alike == (position in ("none", "relative")), position
 
@@ -109,7 +108,7 @@ def test_learned_positions_are_trained_rows_and_those_beyond_the_table_share_the
     model = model_of("learned", longest=4)
     codes = model.placed(torch.zeros(3, 9, WIDTH), MASK)[0]
     torch.testing.assert_close(codes, model.table.weight[[0, 1, 2, 3, 3, 3, 3, 3, 3]])
-    model(texts(), MASK).sum().backward()
+    model(*texts()).sum().backward()
     assert model.table.weight.grad.any(dim=1).all()
 
 
@@ -119,14 +118,15 @@ def test_relative_positions_add_to_each_word_of_a_window_the_vector_of_its_dista
     model = model_of("relative", layers=1, window=window)
     weight, bias = model.convolutions[0].weight, model.convolutions[0].bias
     left = (window - 1) // 2
-    for states, vectors, length in zip(model(texts(), MASK), texts(), LENGTHS.tolist(), strict=True):
-        for i in range(length):
-            value = bias
-            for k in range(window):
-                j = i - left + k
-                if 0 <= j < length:
-                    value = value + weight[..., k] @ (vectors[j] + model.distances[abs(i - j)])
-            torch.testing.assert_close(states[i], torch.relu(value))
+
+    def written_out(text: torch.Tensor) -> torch.Tensor:
+        states = []
+        for i in range(len(text)):
+            places = [(k, i - left + k) for k in range(window) if 0 <= i - left + k < len(text)]
+            states.append(bias + sum(weight[..., k] @ (text[j] + model.distances[abs(i - j)]) for k, j in places))
+        return torch.stack(states).relu()
+
+    assert_each_alone(model(*texts()), written_out, texts(), states=True)
 
 
 @pytest.mark.parametrize("wrong", [{"position": "absolute"}, {"merge": "multiply"}])

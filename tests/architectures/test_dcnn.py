@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from architectures.convolutional.dcnn import DynamicCNN
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import largest_in_order
 
 WIDTH = 6
 
@@ -18,12 +20,7 @@ batch = partial(random_texts, seed=3, width=WIDTH)
 
 
 def model_of(**settings) -> DynamicCNN:
-    torch.manual_seed(0)
-    model = DynamicCNN(WIDTH, **{"windows": (4, 3), "maps": (2, 3), "top": 3} | settings).eval()
-    with torch.no_grad():
-        for bias in model.biases:
-            bias.uniform_(-0.5, 0.5)
-    return model
+    return small(DynamicCNN, WIDTH, **{"windows": (4, 3), "maps": (2, 3), "top": 3} | settings)
 
 
 def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
@@ -59,8 +56,7 @@ def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
             biases = bias.unflatten(0, (len(folded), -1)).squeeze(-1).tolist()
             pooled = []
             for i, row in enumerate(folded):
-                largest = sorted(sorted(range(len(row)), key=lambda place: -row[place])[:k_l])
-                pooled.append([math.tanh(row[place] + biases[i][j]) for place in largest])
+                pooled.append([math.tanh(row[place] + biases[i][j]) for place in largest_in_order(row, k_l)])
             above.append(pooled)
         maps = above
     features = [row + [0.0] * (model.top - len(row)) for rows in zip(*maps, strict=True) for row in rows]
@@ -76,10 +72,9 @@ def test_each_text_of_a_batch_is_the_text_written_out_value_by_value(settings):
     """
     model = model_of(**settings)
     texts = batch((11, 8, 1, 2))
-    found = model(texts)
-    assert found.shape == (4, model.size)
-    for features, vectors, size in zip(found, texts.vectors, texts.lengths, strict=True):
-        torch.testing.assert_close(features, written_out(model, vectors[:size]), rtol=1e-4, atol=1e-5)
+    result = model(texts)
+    assert result.shape == (4, model.size)
+    assert_each_alone(result, partial(written_out, model), texts, rtol=1e-4, atol=1e-5)
 
 
 def test_the_number_of_values_kept_is_the_papers_example():

@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.matching.decomposable import DecomposableAttention
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import softmax_mean
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)
@@ -21,19 +23,7 @@ have a bias of their own."""
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of(**options) -> DecomposableAttention:
-    torch.manual_seed(0)
-    model = DecomposableAttention(WIDTH, hidden=8, **options).eval()
-    with torch.no_grad():  # weights so large that attention is far from uniform
-        for parameter in model.parameters():
-            parameter.mul_(3) if parameter.dim() == 2 else parameter.normal_()
-    return model
-
-
-def softmax_mean(scores: list[Tensor], words: list[Tensor]) -> Tensor:
-    """The words' mean under the softmax of their scores."""
-    weights = [score.exp() for score in scores]
-    return sum(weight * word for weight, word in zip(weights, words, strict=True)) / sum(weights)
+model_of = partial(small, DecomposableAttention, WIDTH, hidden=8)
 
 
 def words_of(model: DecomposableAttention, vectors: Tensor) -> list[Tensor]:
@@ -68,11 +58,9 @@ def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(intra):
     """Wrong softmax axes, a mean for the sum, padding in either, or a missing NULL word would each
     show here."""
     model, first, second = model_of(intra=intra), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3, model.size) and found.any()
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        expected = written_out(model, first.vectors[row, :m], second.vectors[row, :n])
-        torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
+    result = model(first, second)
+    assert result.shape == (3, model.size)
+    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_order_of_the_words_counts_only_with_attention_within_a_text():

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from architectures.attention import disan
 from architectures.attention.disan import LONG, DirectionalAttention, DiSAN, Source2Token, attended
-from tests.support.batches import random_vectors
+from tests.support.batches import assert_each_alone, mask_of, poisoned, random_vectors
+from tests.support.models import small
+from tests.support.oracles import softmax_mean
 
 WIDTH, HIDDEN = 3, 4
 LENGTHS = (6, 1, 4)
@@ -21,13 +23,7 @@ LENGTHS = (6, 1, 4)
 texts = partial(random_vectors, seed=1, width=WIDTH)
 
 
-def model_of(**options) -> DiSAN:
-    torch.manual_seed(0)
-    model = DiSAN(WIDTH, hidden=HIDDEN, **options).eval()
-    with torch.no_grad():  # weights so large that the scores bend and attention is far from uniform
-        for parameter in model.parameters():
-            parameter.mul_(4)
-    return model
+model_of = partial(small, DiSAN, WIDTH, hidden=HIDDEN)
 
 
 def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
@@ -42,8 +38,7 @@ def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
                 5 * torch.tanh((layer.key.weight @ tokens[i] + layer.query.weight @ token + layer.query.bias) / 5)
                 for i in before
             ]
-            total = sum(score.exp() for score in scores)
-            context = sum(score.exp() / total * tokens[i] for score, i in zip(scores, before, strict=True))
+            context = softmax_mean(scores, [tokens[i] for i in before])
         gate = torch.sigmoid(
             layer.gate_attended.weight @ context + layer.gate_token.weight @ token + layer.gate_token.bias
         )
@@ -53,12 +48,12 @@ def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
 
 def test_states_are_those_of_both_directions_written_out_pair_by_pair_and_feature_by_feature():
     """Texts of several blocks of queries and of one word, beside each other."""
-    model, (vectors, mask) = model_of(), texts(LENGTHS)
-    for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
-        expected = torch.cat(
-            [written_out(model.forwards, text[:length]), written_out(model.backwards, text[:length])], dim=-1
-        )
-        torch.testing.assert_close(states[:length], expected, atol=1e-5, rtol=1e-5)
+    model, batch = model_of(), texts(LENGTHS)
+
+    def both(text: Tensor) -> Tensor:
+        return torch.cat([written_out(model.forwards, text), written_out(model.backwards, text)], dim=-1)
+
+    assert_each_alone(model(*batch), both, batch, states=True, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("direction", ["forwards", "backwards"])
@@ -69,9 +64,7 @@ def test_no_token_sees_itself_or_one_on_the_wrong_side(direction):
     tokens = torch.randn(1, 6, HIDDEN)
     with torch.no_grad():  # all ask the same, so that only what a token attends to is left
         layer.query.weight.zero_()
-    by_token = torch.autograd.functional.jacobian(
-        lambda h: layer.attention(h, torch.ones(1, 6, dtype=torch.bool)), tokens
-    )
+    by_token = torch.autograd.functional.jacobian(lambda h: layer.attention(h, mask_of([6])), tokens)
     seen = by_token[0, :, :, 0].abs().sum((1, 3)) > 0
     full = torch.ones(6, 6, dtype=torch.bool)
     assert torch.equal(seen, full.tril(-1) if direction == "forwards" else full.triu(1))
@@ -102,12 +95,13 @@ def test_weights_are_a_softmax_for_each_feature_with_scores_bent_at_the_scale():
 
 def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
     model, (vectors, mask) = model_of(), texts(LENGTHS)
-    states = torch.where(mask[..., None], model(vectors, mask).detach(), torch.full((), 50.0))
+    states = poisoned(model(vectors, mask).detach(), mask)
     _, first, _, _, second = model.source2token.scores
-    for vector, text, length in zip(model.pooled(states, mask), states, LENGTHS, strict=True):
-        weights = [(second.weight @ F.elu(first(state)) + second.bias).exp() for state in text[:length]]
-        mean = sum(weight * state for weight, state in zip(weights, text, strict=False)) / sum(weights)
-        torch.testing.assert_close(vector, mean, atol=1e-5, rtol=1e-5)
+
+    def mean(states: Tensor) -> Tensor:
+        return softmax_mean([second.weight @ F.elu(first(state)) + second.bias for state in states], states)
+
+    assert_each_alone(model.pooled(states, mask), mean, (states, mask), atol=1e-5, rtol=1e-5)
 
 
 def test_source2token_attention_learns_where_a_text_needs_a_vector():

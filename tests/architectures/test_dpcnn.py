@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from architectures.convolutional.dpcnn import DeepPyramidCNN
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import convolution
 
 WIDTH = 4
 
@@ -19,20 +21,14 @@ batch = partial(random_texts, seed=3, width=WIDTH)
 
 
 def model_of(**settings) -> DeepPyramidCNN:
-    torch.manual_seed(0)
-    model = DeepPyramidCNN(WIDTH, **{"maps": 3, "blocks": 4} | settings).eval()
-    with torch.no_grad():  # weights and biases large enough for every layer to show in the result
-        for parameter in model.parameters():
-            parameter.normal_(std=0.5)
-    return model
+    """A model with weights so large that every layer shows in the result."""
+    return small(DeepPyramidCNN, WIDTH, stretch=30.0, **{"maps": 3, "blocks": 4} | settings)
 
 
 def convolve(layer: nn.Conv1d, states: list[torch.Tensor]) -> list[torch.Tensor]:
-    """W x + b for each position's window, with zeros beside the text."""
+    """A state for each position, with zeros beside the text."""
     reach = layer.kernel_size[0] // 2
-    framed = [torch.zeros(len(states[0]))] * reach + states + [torch.zeros(len(states[0]))] * reach
-    windows = [torch.stack(framed[i : i + 2 * reach + 1], dim=1) for i in range(len(states))]
-    return [(layer.weight * window).sum((1, 2)) + layer.bias for window in windows]
+    return convolution(layer, states, reach, reach)
 
 
 def written_out(model: DeepPyramidCNN, vectors: torch.Tensor) -> torch.Tensor:
@@ -54,8 +50,7 @@ def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(windo
     reaches a window would each show here."""
     model = model_of(window=window)
     texts = batch((21, 8, 5, 1))
-    for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
-        torch.testing.assert_close(found, written_out(model, vectors[:size]), rtol=1e-4, atol=1e-5)
+    assert_each_alone(model(texts), partial(written_out, model), texts, rtol=1e-4, atol=1e-5)
 
 
 def test_each_block_reads_half_as_many_positions_as_the_one_before():

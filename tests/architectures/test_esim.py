@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.blocks.recurrent import Recurrent
 from architectures.matching.esim import ESIM
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent, softmax_mean
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -20,38 +21,22 @@ FIRST, SECOND = (4, 1, 6), (2, 5, 3)
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of() -> ESIM:
-    """A model with weights so large that attention is far from uniform."""
-    torch.manual_seed(0)
-    model = ESIM(WIDTH, hidden=4).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2)
-    return model
-
-
-def states_of(layer: Recurrent, vectors: Tensor) -> Tensor:
-    """States (T, size) of one text without padding."""
-    return layer(vectors[None], torch.ones(1, len(vectors), dtype=torch.bool))[0]
+model_of = partial(small, ESIM, WIDTH, hidden=4)
 
 
 def aligned(own: Tensor, other: Tensor) -> list[Tensor]:
     """Equations 12 and 13: the mean of the other text's states under the softmax of their products
     with each own state."""
-    found = []
-    for state in own:
-        weights = [(state @ candidate).exp() for candidate in other]
-        found.append(sum(w * candidate for w, candidate in zip(weights, other, strict=True)) / sum(weights))
-    return found
+    return [softmax_mean([state @ candidate for candidate in other], other) for state in own]
 
 
 def written_out(model: ESIM, first: Tensor, second: Tensor) -> Tensor:
     """The vector of one pair, state by state."""
-    a, b = states_of(model.encoding, first), states_of(model.encoding, second)
+    a, b = recurrent(model.encoding, first), recurrent(model.encoding, second)
     pooled = []
     for own, other in ((a, b), (b, a)):
         enhanced = [torch.cat([x, y, x - y, x * y]) for x, y in zip(own, aligned(own, other), strict=True)]
-        composed = states_of(model.composition, torch.stack([model.projection(m).clamp(min=0) for m in enhanced]))
+        composed = recurrent(model.composition, [model.projection(m).clamp(min=0) for m in enhanced])
         pooled += [composed.sum(0) / len(composed), composed.max(0).values]
     return model.output(torch.cat(pooled)).tanh()
 
@@ -60,12 +45,9 @@ def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
     """A softmax over the wrong axis, padding that is attended to or pooled, or a missing comparison
     would show here."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3, model.size)
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        torch.testing.assert_close(
-            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
-        )
+    result = model(first, second)
+    assert result.shape == (3, model.size)
+    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_both_texts_are_read_by_the_same_weights():

@@ -13,16 +13,14 @@ from harness.problems.targets import ClassTarget
 from harness.training.model import Model, build
 from harness.views.bag import Bag
 from harness.views.words import WordBatch
+from tests.support.batches import texts_of
+from tests.support.models import small
 
 
 def words(*texts: list[list[float]]) -> WordBatch:
     """A batch of texts given as lists of word vectors; padding holds what must not count."""
-    longest, width = max(map(len, texts)), len(texts[0][0])
-    vectors = torch.tensor([[*text, *[[99.0] * width] * (longest - len(text))] for text in texts])
-    lengths = torch.tensor([len(text) for text in texts])
-    return WordBatch(
-        torch.zeros(vectors.shape[:2], dtype=torch.long), torch.arange(longest) < lengths[:, None], lengths, vectors
-    )
+    vectors = torch.nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
+    return texts_of(vectors, [len(text) for text in texts])
 
 
 A, B, C = [1.0, 0.0], [3.0, 4.0], [5.0, 2.0]
@@ -60,8 +58,7 @@ def test_an_unknown_pooling_is_refused_by_name():
 
 
 def test_outside_training_dan_is_the_mean_and_hidden_layers_with_relu():
-    torch.manual_seed(0)
-    model = DeepAveragingNetwork(2, hidden=5, layers=3).eval()
+    model = small(DeepAveragingNetwork, 2, hidden=5, layers=3)
     weights = [parameter.detach() for parameter in model.parameters()]
     assert len(weights) == 6
     state = torch.tensor([[3.0, 2.0], [3.0, 4.0]])
