@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import json
 import math
-from collections import Counter, defaultdict
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +17,25 @@ import torch
 from torch import Tensor
 
 from harness import registry
-from harness.data.corpus import Batch, Corpus, Split
-from harness.kinds import Estimator, Regime
+from harness.data.corpus import Corpus, Split
+from harness.kinds import Estimator
 from harness.metrics import better, score
-from harness.problems.heads import ADAPTERS
+from harness.objectives import Objective, Step
+from harness.problems import problem
+from harness.problems.base import Batch
 from harness.registry import Entry
 from harness.running import grid
+from harness.running.worker import unwrapped
+from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.cost import flops_per_example
 from harness.training.lazy_updates import LazyAdam, clip_gradients
-from harness.training.model import Model, build, predict
-from harness.views.base import View, words_of
+from harness.training.model import Model, build, objective_of, predict
+from harness.training.optimizers import set_gradients
+from harness.views.base import View
 
 VECTOR_DIMS = 24
+SETTINGS = TrainingSettings()
 OVERFIT_STEPS = 400
 LEARNING_EPOCHS = 12
 CLEARLY = 0.05
@@ -91,7 +97,12 @@ def _import(entry: Entry) -> None:
     )
     spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
     assert spec is not None and spec.loader is not None
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a dataclass looks its annotations up there
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[spec.name]
     after = (
         torch.get_default_dtype(),
         torch.get_num_threads(),
@@ -112,9 +123,9 @@ def _cases(entry: Entry) -> Iterator[_Case | _EstimatorCase]:
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()
     for task in registry.entries("tasks").values():
-        if task.type not in seen and grid.fits(entry, task, settings) is None:
+        if task.type not in seen and grid.reason_to_skip(entry, task, settings) is None:
             seen.add(task.type)
-            yield (_EstimatorCase if entry.kind == "fit" else _Case)(entry, task, settings)
+            yield (_EstimatorCase if issubclass(registry.load(entry), Estimator) else _Case)(entry, task, settings)
 
 
 @functools.cache
@@ -126,66 +137,31 @@ def _rows(task_id: str, split: str) -> Any:
 _corpora: dict[tuple[str, str, str], Corpus] = {}
 
 
-def _corpus(task: Any, view: View, kind: str) -> Corpus:
-    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), kind
+def _corpus(task: Any, view: View, gives: str) -> Corpus:
+    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives
     if key not in _corpora:
-        target = ADAPTERS[kind, task.entry.type][1]()
-        _corpora[key] = Corpus(task, "mini", None, view, target, kind, max_train=None, cache=None)
+        _corpora[key] = Corpus(task, "mini", None, view, gives)
     return _corpora[key]
 
 
 def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
-    """What a system without a model predicts: the commonest label or word, the commonest tag of
-    each word, one score for all, no answer."""
-    if task.type in ("classify", "match"):
-        return [Counter(row["label"] for row in train).most_common(1)[0][0]] * len(rows)
-    if task.type == "tag":
-        seen: dict[str, Counter] = defaultdict(Counter)
-        for row in train:
-            for word, tag in zip(row["text"], row["tags"], strict=True):
-                seen[word][tag] += 1
-                seen[""][tag] += 1
-        return [[(seen.get(word) or seen[""]).most_common(1)[0][0] for word in row["text"]] for row in rows]
-    if task.type == "answer":
-        return [Counter(row["answer"] for row in train).most_common(1)[0][0]] * len(rows)
-    return [0.0 if task.type == "rank" else ""] * len(rows)
+    """Predictions without a model that an architecture must beat on a task."""
+    return next(iter(problem(task.type).floors(train, rows).values()))
 
 
 def shortened(row: Row, task_type: str) -> Row:
-    """The row with one word in each text; an answer is that word."""
-
-    def one(text: Any) -> Any:
-        return words_of(text)[:1] if isinstance(text, list) else words_of(text)[0]
-
-    short = {
-        name: one(value) if name in ("text", "first", "second", "passage", "question") else value
-        for name, value in row.items()
-    }
-    if "tree" in row:
-        short["tree"] = f"(2 {words_of(row['text'])[0]})"
-    if task_type == "answer":
-        short["facts"] = [one(fact) for fact in row["facts"][:1]]
-    if task_type == "tag":
-        short["tags"] = row["tags"][:1]
-    if task_type == "extract":
-        short["answers"] = {"text": [short["passage"]], "start": [0]}
-    return short
+    """The row with one word in each text, and an answer that fits it."""
+    return problem(task_type).shortened(row)
 
 
 def with_unknown_words(row: Row) -> Row:
-    """The row with every word of its texts replaced by one that no training text has."""
-    fields = [name for name in ("text", "first", "second", "passage", "question") if name in row]
-    strange = {
-        f: ["Qzxv"] * len(row[f]) if isinstance(row[f], list) else " ".join(["Qzxv"] * len(words_of(row[f])))
-        for f in fields
-    }
-    if "facts" in row:
-        strange["facts"] = [" ".join(["Qzxv"] * len(words_of(fact))) for fact in row["facts"]]
-    if "answers" in row:
-        strange["answers"] = {"text": ["Qzxv"], "start": [0]}
-    if "tree" in row:
-        strange["tree"] = "(2 (2 Qzxv) (2 Qzxv))"
-    return row | strange
+    """The row with every word of its texts replaced by one that no training text has.
+
+    An older form of :meth:`harness.problems.base.Problem.with_unknown_words`: the columns tell the
+    task type.
+    """
+    types = registry.entries("problems").values()
+    return problem(next(entry.id for entry in types if set(entry.columns) <= set(row))).with_unknown_words(row)
 
 
 class _Case:
@@ -193,14 +169,12 @@ class _Case:
 
     def __init__(self, entry: Entry, task: Entry, settings: dict[str, Any]):
         self.entry, self.task = entry, registry.load(task)(task)
-        self.regime: Regime | None = None
-        if entry.kind == "regime":
-            self.regime = registry.load(entry)(**settings)
-            entry = registry.entry("architectures", settings["wraps"])
-            settings = grid.hyperparameters(entry) | entry.tiny
-        self.cls, self.kind, self.settings = registry.load(entry), entry.kind, settings
-        view = self.cls.view_for(task, settings)
-        self.corpus = _corpus(self.task, view, self.kind)
+        self.regime, wrapped, settings = unwrapped(entry, settings)
+        if self.regime is not None:
+            settings = grid.hyperparameters(wrapped) | wrapped.tiny
+        self.cls, self.settings = registry.load(wrapped), settings
+        self.corpus = _corpus(self.task, self.cls.view_for(task, settings), self.cls.output())
+        self.problem = self.corpus.problem
         self.audio = "audio" in self.corpus.train.rows.column_names
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -213,9 +187,12 @@ class _Case:
         if not self.audio:
             yield (
                 "a text of length 1",
-                lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.some_rows()]),
+                lambda: self.accepts([self.problem.shortened(row) for row in self.some_rows()]),
             )
-            yield "a text of unknown words", lambda: self.accepts([with_unknown_words(row) for row in self.some_rows()])
+            yield (
+                "a text of unknown words",
+                lambda: self.accepts([self.problem.with_unknown_words(row) for row in self.some_rows()]),
+            )
         if learning:
             yield "its operations can be counted", self.operations
             yield "overfits 8 examples", self.overfits
@@ -224,15 +201,21 @@ class _Case:
     def model(self, seed: int = 0) -> Model:
         torch.manual_seed(seed)
         view = self.corpus.view
-        model = build(
-            self.cls, self.kind, self.task.entry.type, self.settings, view, self.corpus.target, VECTOR_DIMS, None
-        )
+        model = build(self.cls, self.problem, self.settings, view, self.corpus.target, VECTOR_DIMS)
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
-        return model.loss(batch) if self.regime is None else self.regime.loss(model, batch)
+        return self.losses(model, objective_of(model, SETTINGS, self.regime), batch)["loss"]
+
+    def losses(self, model: Model, objective: Objective, batch: Batch) -> dict[str, Tensor]:
+        """Losses of a labelled batch, and of the same rows without labels where the objective asks
+        for some."""
+        batches = {"labelled": batch}
+        if "unlabelled" in objective.streams:
+            batches["unlabelled"] = self.corpus.unlabelled.collate(batch.rows)
+        return objective.losses(model, Step(batches, progress=0.5))
 
     def some_rows(self) -> list[Row]:
         rows = self.corpus.train.rows
@@ -328,16 +311,24 @@ class _Case:
 
     def train(self, model: Model, split: Split, batches: list[np.ndarray], lr: float) -> Iterator[Tensor]:
         """Losses of one Adam step per batch."""
-        optimizer = LazyAdam([p for p in model.parameters() if p.requires_grad], lr=lr)
+        objective = objective_of(model, SETTINGS, self.regime)
+        trained = {
+            name: [parameter for _, parameter in parameters if parameter.requires_grad]
+            for name, parameters in objective.players(model).items()
+        }
+        optimizers = [LazyAdam(parameters, lr=lr) for parameters in trained.values()]
         model.train()
+        objective.train()
         for rows in batches:
-            optimizer.zero_grad()
-            loss = self.loss(model, split.collate(rows))
-            loss.backward()
-            clip_gradients(model.parameters(), 5.0)
-            optimizer.step()
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            losses = self.losses(model, objective, split.collate(rows))
+            set_gradients(losses, trained)
+            for optimizer, parameters in zip(optimizers, trained.values(), strict=True):
+                clip_gradients(parameters, 5.0)
+                optimizer.step()
             model.head.constrain(model.encoder)
-            yield loss.detach()
+            yield losses["loss"].detach()
 
     def operations(self) -> None:
         counted = flops_per_example(self.model(), self.corpus.train.collate(self.eight()))
@@ -401,6 +392,8 @@ class _EstimatorCase:
         self.task, self.settings = registry.load(task)(task), settings
         self.cls: type[Estimator] = registry.load(entry)
         self.train, self.dev = _rows(task.id, "train").to_list(), _rows(task.id, "dev").to_list()
+        self.problem = problem(task.type)
+        self.hidden = self.problem.input_rows(self.dev)
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "same seed, same result", self.determinism
@@ -408,9 +401,12 @@ class _EstimatorCase:
             yield "reordering the rows changes nothing", self.order
             yield (
                 "a text of length 1",
-                lambda: self.accepts([shortened(row, self.task.entry.type) for row in self.train[:8]]),
+                lambda: self.accepts([self.problem.shortened(row) for row in self.train[:8]]),
             )
-            yield "a text of unknown words", lambda: self.accepts([with_unknown_words(row) for row in self.train[:8]])
+            yield (
+                "a text of unknown words",
+                lambda: self.accepts([self.problem.with_unknown_words(row) for row in self.train[:8]]),
+            )
         if learning:
             yield "beats the floor on its mini task", self.learns
 
@@ -420,25 +416,25 @@ class _EstimatorCase:
 
     def fit(self) -> Estimator:
         estimator = self.cls(seed=0, **self.settings)
-        estimator.fit(self.train, self.dev, self.dev if self.cls.transductive else ())
+        estimator.fit(self.train, self.dev, self.hidden if self.cls.transductive else ())
         return estimator
 
     def determinism(self) -> None:
-        first, second = self.fitted.predict(self.dev), self.fit().predict(self.dev)
+        first, second = self.fitted.predict(self.hidden), self.fit().predict(self.hidden)
         require(first == second, "two fits with one seed predict differently")
 
     def order(self) -> None:
         require(
-            self.fitted.predict(self.dev)[::-1] == self.fitted.predict(self.dev[::-1]),
+            self.fitted.predict(self.hidden)[::-1] == self.fitted.predict(self.hidden[::-1]),
             "predictions depend on the order of the rows",
         )
 
     def accepts(self, rows: list[Row]) -> None:
-        require(len(self.fitted.predict(rows)) == len(rows), "a prediction is missing")
+        require(len(self.fitted.predict(self.problem.input_rows(rows))) == len(rows), "a prediction is missing")
 
     def learns(self) -> None:
         main = self.task.entry.main_metric
         limit = score([main], floor(self.task.entry, self.train, self.dev), self.dev)[main]
-        found = score([main], self.fitted.predict(self.dev), self.dev)[main]
+        found = score([main], self.fitted.predict(self.hidden), self.dev)[main]
         wanted = limit - CLEARLY if better(main, 0.0, 1.0) else limit + CLEARLY
         require(better(main, found, wanted), f"{main} on dev is {found:.3f}; the floor is {limit:.3f}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class ArchbenchError(Exception):
@@ -43,3 +46,16 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """A half sentence that offers the names near a mistyped one; ``otherwise`` where there is none."""
     names = near(name, known)
     return f"did you mean {' or '.join(names)}?" if names else otherwise
+
+
+class Named(dict[str, T]):
+    """Things by name, such as metrics or schedules; looking up another name raises
+    :class:`UnknownName` with the names near it."""
+
+    def __init__(self, what: str, **things: T):
+        super().__init__(**things)
+        self.what = what
+
+    def __missing__(self, name: str) -> T:
+        others = did_you_mean(name, self, f"there are {', '.join(self)}")
+        raise UnknownName(f"no {self.what} is called {name!r}; {others}")

@@ -21,6 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness import registry
+from harness.layers.pooling import pool
+from harness.objectives import Objective, add_loss
 from harness.registry import Entry
 from harness.task import Row
 from harness.views.base import View
@@ -32,8 +34,35 @@ from harness.views.words import Words
 Prediction = Any
 
 
+OUTPUTS = {
+    "states": "a state per position",
+    "vector": "a vector per text",
+    "class scores": "scores of the classes of one text",
+    "node states": "a state per node of a tree",
+    "pair vector": "a vector per pair of texts",
+    "pair score": "a similarity per pair of texts",
+    "emissions": "label scores per word",
+    "spans": "start and end scores of a span",
+    "fact vector": "a vector per story and question",
+    "frame labels": "label scores per frame",
+    "next symbols": "scores of the next symbol",
+    "joined states": "a state per piece of the joined texts",
+    "predictions": "answers without gradient training",
+}
+"""Outputs of an architecture (:meth:`Architecture.output`), in words."""
+
+
 class Architecture:
-    """What every kind shares: which view it reads and which tasks it cannot run on."""
+    """Base class of all kinds: the view that it reads, the output that it gives, and the tasks that
+    it cannot run on."""
+
+    gives: ClassVar[str]
+    """Its output, one of :data:`OUTPUTS`, by which a problem chooses the head."""
+
+    @classmethod
+    def output(cls) -> str:
+        """The output of this class."""
+        return cls.gives
 
     view: ClassVar[View | None] = Words()
     view_settings: ClassVar[dict[str, str]] = {}
@@ -56,8 +85,23 @@ class Architecture:
         return next((view for view in views if view is not None), None)
 
     @classmethod
+    def reason_to_skip(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        """The reason why this architecture cannot run on a task, or None: the task's type decides
+        first, then :meth:`unfit`."""
+        if not cls.answers(task.type):
+            types = [type for type in registry.entries("problems") if cls.answers(type)]
+            given = OUTPUTS.get(cls.output(), cls.output())
+            return f"gives {given}: runs on {', '.join(types) or 'nothing'}; {task.id} is of type {task.type}"
+        return cls.unfit(task, hyperparameters)
+
+    @classmethod
+    def answers(cls, type: str) -> bool:
+        """Whether tasks of a type can be answered from what this architecture gives."""
+        return cls.output() in registry.load(registry.entry("problems", type)).heads
+
+    @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        """Why this architecture cannot run on a task whose type it fits, or None."""
+        """The reason why this architecture cannot run on a task whose type it fits, or None."""
         columns = registry.load(task).inputs
         if cls.view_for(task, hyperparameters) is not None:
             return None
@@ -81,37 +125,26 @@ class Encoder(Architecture, nn.Module):
     """Name prefixes of parameters that may stay without a gradient, each for a reason given beside
     it."""
 
+    trained_by: ClassVar[type[Objective] | None] = None
+    """The objective with which it is trained instead of the supervised loss alone."""
+
     def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Loss of class scores (B, classes), which the architecture's own last layer gave, against
         labels (B,)."""
         return F.cross_entropy(scores, labels)
 
+    def add_loss(self, name: str, value: Tensor) -> None:
+        """Add a term, such as a penalty, to the training loss of the pass that is running.
+
+        Call it from ``forward``. Terms of one name are summed and have a column of the curve;
+        outside training the call does nothing.
+        """
+        add_loss(name, value)
+
     def auxiliary_loss(self) -> Tensor | float:
-        """A term that the forward passes since the last call add to the training loss (a penalty, a
-        second objective)."""
+        """A term that the last forward pass adds to the training loss: an older form of
+        :meth:`add_loss`, for plugins that override it."""
         return 0.0
-
-
-def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
-    """One vector (B, size) from states (B, T, size): ``max``, ``mean``, ``last`` or ``ends`` over
-    the real positions.
-
-    ``ends`` joins the first half of the last state with the second half of the first: the end
-    states of a bidirectional encoder. A text without positions gives zeros.
-    """
-    lengths = mask.sum(1)
-    if how == "max":
-        pooled = states.masked_fill(~mask[..., None], -torch.inf).amax(1)
-        return torch.where(lengths[:, None] > 0, pooled, torch.zeros_like(pooled))
-    if how == "mean":
-        return (states * mask[..., None]).sum(1) / lengths.clamp(min=1)[:, None]
-    last = states[torch.arange(len(states), device=states.device), (lengths - 1).clamp(min=0)]
-    if how == "last":
-        return last
-    if how == "ends":
-        half = states.shape[-1] // 2
-        return torch.cat([last[:, :half], states[:, 0, half:]], dim=1)
-    raise ValueError(f"pooling {how!r} is none of max, mean, last, ends")
 
 
 class SequenceEncoder(Encoder):
@@ -122,6 +155,7 @@ class SequenceEncoder(Encoder):
     own overrides :meth:`pooled`.
     """
 
+    gives = "states"
     size: int
     pooling: str = "max"
 
@@ -144,18 +178,19 @@ class TextEncoder(Encoder):
     returns scores (B, classes) itself.
     """
 
+    gives = "vector"
     size: int
 
     @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        if task.type in ("match", "rank") and "classes" in inspect.signature(cls).parameters:
-            return "scores the classes of one text itself: it has no vector to compare two texts by"
-        return super().unfit(task, hyperparameters)
+    def output(cls) -> str:
+        return "class scores" if "classes" in inspect.signature(cls).parameters else cls.gives
 
 
 class TreeEncoder(TextEncoder):
     """A text with its tree: :meth:`nodes` gives a state per node, from which root and node labels
     are predicted."""
+
+    gives = "node states"
 
     def nodes(self, trees: Any) -> Tensor:
         """States (N, size) of all nodes of the batch."""
@@ -169,16 +204,15 @@ class PairEncoder(Encoder):
     """Two texts to a vector (B, ``size``), or to a score (B,) when ``scores`` is true (then it
     ranks but does not classify)."""
 
+    gives = "pair vector"
     size: int
     scores: ClassVar[bool] = False
     whole_groups: ClassVar[bool] = False
     """True when the ranking loss needs a question's candidates in one batch."""
 
     @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-        if cls.scores and task.type == "match":
-            return "gives one similarity score per pair, which ranks but does not choose among classes"
-        return super().unfit(task, hyperparameters)
+    def output(cls) -> str:
+        return "pair score" if cls.scores else cls.gives
 
     def rank_loss(self, scores: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
         """Loss of scores (B,) against labels (B,) in 0/1; ``groups`` (B,) numbers the question of
@@ -193,6 +227,7 @@ class Tagger(Encoder):
     ``scheme`` ("BIO" or "BIOES") forbids a CRF to decode labels that break it.
     """
 
+    gives = "emissions"
     view = Words(lower=False)
     decoder: str = "softmax"
     scheme: str = ""
@@ -210,6 +245,8 @@ class SpanScores(NamedTuple):
 class Reader(Encoder):
     """Passage and question to :class:`SpanScores`."""
 
+    gives = "spans"
+
 
 class Answerer(Encoder):
     """Facts and question (two FactBatches) to a vector (B, ``size``), or to scores (B, answers) of
@@ -219,6 +256,7 @@ class Answerer(Encoder):
     every answer that training never showed.
     """
 
+    gives = "fact vector"
     view = Facts()
 
 
@@ -226,6 +264,7 @@ class FrameEncoder(Encoder):
     """Frames (a FrameBatch) to label scores (B, T', labels), label 0 the blank, and the lengths
     (B,) in T'."""
 
+    gives = "frame labels"
     view = Frames()
     beam: int = 1
     """Width of the prefix beam search; 1 is best path."""
@@ -239,6 +278,7 @@ class Generator(Encoder):
     (B,symbols), state)`` for decoding with ``beam`` hypotheses.
     """
 
+    gives = "next symbols"
     beam: int = 1
 
     @classmethod
@@ -256,6 +296,7 @@ class PretrainedEncoder(Encoder):
     """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``);
     ``pooled(states)`` is the text's vector."""
 
+    gives = "joined states"
     size: int
     view = Subwords()
 
@@ -271,12 +312,17 @@ class Estimator(Architecture):
     without their answers; the leaderboard says so.
     """
 
+    gives = "predictions"
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
     parameter_count: int = 0
     flops_per_example: float | None = None
     """Floating-point operations of one answer, where the system is one of matrix products; known
     once it is fitted."""
+
+    @classmethod
+    def answers(cls, type: str) -> bool:
+        return type in cls.task_types
 
     def __init__(self, seed: int = 0):
         self.seed = seed
@@ -293,12 +339,21 @@ class Estimator(Architecture):
 
 class Regime(Architecture):
     """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its
-    loss.
+    loss: by an objective of its own (``trained_by``), or by overriding :meth:`loss`.
 
     It fits the tasks that the wrapped one fits, unless :meth:`unfit` says more.
     """
 
+    gives = "predictions"
     wraps: str
+    trained_by: ClassVar[type[Objective] | None] = None
+
+    @classmethod
+    def reason_to_skip(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        if reason := registry.load(wrapped).reason_to_skip(task, wrapped.hyperparameters):
+            return f"wraps {wrapped.id}: {reason}"
+        return cls.unfit(task, hyperparameters)
 
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:

@@ -23,49 +23,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from harness.errors import RegistryError, UnknownName, did_you_mean
+from harness.settings import Recipe
 
-Sort = Literal["architectures", "tasks"]
-KINDS = (
-    "seq",
-    "text",
-    "tree",
-    "pair",
-    "tag",
-    "span",
-    "answer",
-    "ctc",
-    "generate",
-    "lm",
-    "plm",
-    "fit",
-    "regime",
-    "vectors",
-    "tokens",
-)
+Sort = Literal["architectures", "tasks", "problems"]
+KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
 TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a paper trains its model (protocol ``paper``).
-
-    ``lr_schedule``: ``constant``, ``linear`` (down to 0 at the last step), ``warmup_inverse_sqrt``
-    (over ``warmup_steps``), or ``inverse_epoch`` (lr / (1 + decay * epoch)). ``vector_dims`` is the
-    width of word vectors; ``clip`` the gradient norm.
-    """
-
-    optimizer: str = "adam"
-    lr: float = 0.001
-    batch_size: int = 64
-    epochs: int = 20
-    patience: int = 5
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    clip: float | None = None
-    lr_schedule: str = "constant"
-    decay: float = 0.0
-    warmup_steps: int = 0
-    vector_dims: int = 300
+"""The task types of this package; plugins may register more with :func:`register_problem`."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +143,41 @@ def register_task(
     ``epochs`` the most passes that protocol ``equal`` allows on it, ``protocol`` the choices of
     this adapter in words.
     """
-    if type not in TASK_TYPES:
-        raise RegistryError(f"{id}: type {type!r} is none of {', '.join(TASK_TYPES)}")
+    types = entries("problems")
+    if type not in types and ("problems", type) not in _registered:
+        raise RegistryError(f"{id}: type {type!r} is none of {', '.join(types)}")
     if main_metric not in metrics:
         raise RegistryError(f"{id}: main metric {main_metric!r} is not among its metrics {metrics}")
     options = dict(name=name, type=type, metrics=metrics, main_metric=main_metric, sizes=sizes, epochs=epochs)
     return _register("tasks", {id: options | dict(protocol=protocol, version=version)})
+
+
+def register_problem(
+    id: str,
+    *,
+    name: str,
+    columns: tuple[str, ...],
+    inputs: tuple[str, ...],
+    texts: tuple[str, ...],
+    metrics: tuple[str, ...],
+    unit_texts: tuple[str, ...] | None = None,
+    cluster: str | None = None,
+    unit: str = "example",
+    survey: str | None = None,
+):
+    """Register a problem, the class of a task type, under ``id``.
+
+    ``columns`` are those that every row has beside ``id``, ``inputs`` those that a system may read;
+    ``texts`` are the inputs that are texts, ``unit_texts`` the columns in whose words the length of
+    a unit is counted (by default ``texts``). ``metrics`` fit its predictions, ``unit`` is what a
+    score is a mean over, ``cluster`` the column that dependent rows share. ``survey`` is the table
+    of the leaderboard that its tasks belong to.
+    """
+    if missing := set(texts) - set(inputs):
+        raise RegistryError(f"{id}: texts that are no inputs: {', '.join(sorted(missing))}")
+    options = dict(name=name, columns=columns, inputs=inputs, texts=texts, metrics=metrics, cluster=cluster)
+    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey)
+    return _register("problems", {id: options})
 
 
 def _register(sort: Sort, options_of: dict[str, dict[str, Any]]):
@@ -202,15 +194,17 @@ def _register(sort: Sort, options_of: dict[str, dict[str, Any]]):
 
 # --- what the harness asks ---
 
-_CHECKS = {"architectures": register, "tasks": register_task}
-_DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks"}
+_CHECKS = {"architectures": register, "tasks": register_task, "problems": register_problem}
+_DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks", "register_problem": "problems"}
 _DEFAULTS: dict[Sort, dict[str, Any]] = {
     "architectures": dict(
         recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), vectors_of_paper=None, version=1
     ),
     "tasks": dict(version=1),
+    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None),
 }
 _ROOT = Path(__file__).resolve().parent.parent
+_FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}
 _plugins: list[Path] = []
 
 
@@ -235,7 +229,7 @@ def _files(sort: Sort) -> Iterator[Path]:
     pattern = "*/*.py" if sort == "architectures" else "*.py"
     yield from sorted(
         f
-        for f in (_ROOT / sort).glob(pattern)
+        for f in (_ROOT / _FOLDERS[sort]).glob(pattern)
         if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
     )
     for point in _installed(f"archbench.{sort}"):
@@ -262,11 +256,11 @@ def _installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Value of a literal, or of ``Recipe(...)`` with literal arguments, also within a dictionary."""
-    if isinstance(node, ast.Dict):
-        return {_literal(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
+    """Value of a literal, in which ``Recipe(...)`` with literal arguments may stand."""
     if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Recipe":
         return Recipe(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
+    if isinstance(node, ast.Dict) and all(node.keys):
+        return {ast.literal_eval(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
     return ast.literal_eval(node)
 
 
@@ -333,8 +327,8 @@ def entries(sort: Sort) -> dict[str, Entry]:
     return found
 
 
-_unlisted: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
-_broken: dict[Sort, dict[Path, str]] = {"architectures": {}, "tasks": {}}
+_unlisted: dict[Sort, dict[Path, str]] = {sort: {} for sort in _FOLDERS}
+_broken: dict[Sort, dict[Path, str]] = {sort: {} for sort in _FOLDERS}
 _modules: dict[Path, str] = {}
 
 
@@ -383,7 +377,7 @@ def load(entry: Entry) -> type:
     fails."""
     try:
         name = _modules.get(entry.file)
-        if entry.file.is_relative_to(_ROOT / entry.sort):
+        if entry.file.is_relative_to(_ROOT / _FOLDERS[entry.sort]):
             name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
         module = importlib.import_module(name) if name else _import_file(entry.file)
     except Exception as error:

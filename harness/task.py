@@ -1,19 +1,8 @@
 """A task adapter: where its examples are in each tier, as rows with the columns of its type.
 
-Columns by type (every row also has a unique string ``id``; a *text* is a ``str``, or a
-``list[str]`` where the corpus comes tokenised):
-
-========== =====================================================================================================
-classify   ``text`` (or ``audio``), ``label``; optionally ``tree`` (Penn brackets with node labels)
-match      ``first``, ``second``, ``label``
-rank       ``first`` (the question), ``second`` (a candidate), ``label`` ("1" right, "0" wrong),
-           ``group`` (the question's id)
-tag        ``text`` (list of words), ``tags`` (one per word)
-extract    ``passage``, ``question``, ``answers`` = {"text": [...], "start": [character offsets]}; both empty: no answer
-answer     ``facts`` (texts in the order they were told), ``question``, ``answer`` (one word),
-           ``skill`` (which ability the question tests)
-transcribe ``audio`` = {"bytes": a WAV file, "path": its name}, ``transcript``; optionally ``speaker``
-========== =====================================================================================================
+Every row has a unique string ``id`` and the columns that its problem names (:mod:`harness.problems`,
+one class for each task type). A *text* is a ``str``, or a ``list[str]`` where the corpus comes
+tokenised.
 """
 
 from __future__ import annotations
@@ -25,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from harness import registry
 from harness.errors import DataError
 from harness.registry import Entry
 
@@ -34,16 +24,6 @@ if TYPE_CHECKING:
 Split = Literal["train", "dev", "test"]
 Tier = Literal["mini", "local", "hub"]
 Row = dict[str, Any]
-
-REQUIRED = {
-    "classify": ("label",),
-    "match": ("first", "second", "label"),
-    "rank": ("first", "second", "label", "group"),
-    "tag": ("text", "tags"),
-    "extract": ("passage", "question", "answers"),
-    "answer": ("facts", "question", "answer", "skill"),
-    "transcribe": ("audio", "transcript"),
-}
 
 
 @dataclass(frozen=True)
@@ -108,7 +88,7 @@ class Task:
     def _check(self, rows: list[Row], split: Split) -> None:
         if not rows:
             raise DataError(f"{self.entry.id}: split {split} has no rows")
-        missing = [c for c in ("id", *REQUIRED[self.entry.type]) if c not in rows[0]]
+        missing = [c for c in ("id", *registry.entry("problems", self.entry.type).columns) if c not in rows[0]]
         if missing:
             raise DataError(
                 f"{self.entry.id}: split {split} lacks the column {', '.join(missing)} (found: {', '.join(rows[0])})"
@@ -129,3 +109,10 @@ def _hash_bytes(value: object) -> str:
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     raise TypeError(f"cannot fingerprint a {type(value).__name__}")
+
+
+def __getattr__(name: str) -> Any:
+    """``REQUIRED``, an older name: the required columns of each task type."""
+    if name == "REQUIRED":
+        return {type: entry.columns for type, entry in registry.entries("problems").items()}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

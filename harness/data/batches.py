@@ -85,7 +85,9 @@ class Batches:
     dealt out anew in smaller parts, so that an epoch has every row once.
     """
 
-    def __init__(self, lengths: np.ndarray, batch_size: int, collate, seed: int, groups: np.ndarray | None = None):
+    def __init__(
+        self, lengths: np.ndarray, batch_size: int, collate, seed: int | list[int], groups: np.ndarray | None = None
+    ):
         self.lengths, self.batch_size, self.collate, self.seed, self.groups = lengths, batch_size, collate, seed, groups
         self.epoch, self.rank, self.world = 0, 0, 1
 
@@ -94,7 +96,7 @@ class Batches:
         return self._buckets()[self.rank :: self.world]
 
     def _buckets(self) -> list[np.ndarray]:
-        generator = np.random.default_rng([self.seed, self.epoch])
+        generator = np.random.default_rng([*np.atleast_1d(self.seed), self.epoch])
         return _divisible(
             length_buckets(self.lengths, self.batch_size, generator, self.groups), self.world, self.groups
         )
@@ -104,6 +106,33 @@ class Batches:
 
     def __iter__(self) -> Iterator:
         return map(self.collate, self.rows())
+
+
+class Streams:
+    """Rows in their order as parallel streams: batch t has row t of each stream, and every row is
+    read once.
+
+    The rows are cut into ``batch_size`` streams for each of ``world`` processes, whose lengths
+    differ by one at most. Those that end a step earlier are the last ones of each batch, so that
+    states carried from batch to batch stay in their place. ``ValueError`` where the last step would
+    leave a process without a row.
+    """
+
+    def __init__(self, rows: int, batch_size: int, rank: int = 0, world: int = 1):
+        self.count, self.rank, self.world = rows, rank, world
+        streams = min(rows, batch_size * world)
+        while streams >= world and 0 < rows % streams < world:
+            streams -= 1
+        if streams < world:
+            raise ValueError(f"{rows} training rows cannot be shared by {world} devices: use fewer (--devices)")
+        self.streams = np.array_split(np.arange(rows), streams)[rank::world]
+
+    def rows(self) -> list[np.ndarray]:
+        """Row numbers of this process's batches."""
+        return [np.array([s[t] for s in self.streams if t < len(s)]) for t in range(len(self))]
+
+    def __len__(self) -> int:
+        return len(self.streams[0])
 
 
 def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None) -> list[np.ndarray]:

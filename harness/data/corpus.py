@@ -14,56 +14,20 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.errors import DataError
 from harness.files import taking_the_place_of
-from harness.problems.targets import Target
+from harness.problems import problem
+from harness.problems.base import Batch, NoTarget, Target
 from harness.ragged import Columns, Ragged
-from harness.task import Row, Task, fingerprint
-from harness.views.base import View, words_of
+from harness.task import Row, Task, Tier, fingerprint
+from harness.views.base import View
 
 if TYPE_CHECKING:
     import datasets
-
-
-class Batch(NamedTuple):
-    """What a model sees: ``inputs`` by field, the ``target``, the row numbers in the split, and how
-    many units (words, ...) they hold."""
-
-    inputs: dict[str, Any]
-    target: Any
-    rows: np.ndarray
-    units: int
-
-
-Fields = dict[str, Callable[[Row], Any]]
-
-
-def fields_of(kind: str, task_type: str, view: View) -> Fields:
-    """How each input field is read from a row."""
-    if task_type in ("match", "rank"):
-        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
-    if task_type == "extract" and kind == "generate":
-        return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
-    if task_type == "extract":
-        return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
-    if task_type == "answer" and kind == "answer":
-        return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
-    if task_type == "answer":
-        return {"text": told}
-    return {"text": lambda row: row[view.column]}
-
-
-MOST_FACTS = 50
-"""Facts of a story that are read, the newest (Sukhbaatar et al. 2015)."""
-
-
-def told(row: Row) -> list[str]:
-    """Question and newest facts as one text, for architectures that have no memory."""
-    return [*words_of(row["question"]), "|", *(word for fact in row["facts"][-MOST_FACTS:] for word in words_of(fact))]
 
 
 @dataclass
@@ -126,32 +90,41 @@ def _first(columns: Columns, rows: int) -> Columns:
 class Corpus:
     """All splits of one task as one architecture reads them.
 
-    ``max_train`` keeps that many training rows (whole questions of a ranking task), chosen by a
-    fixed shuffle. ``cache`` is a folder for encoded splits, shared by all architectures that read
-    the same view of the same data.
+    ``gives`` is the architecture's output (:data:`harness.kinds.OUTPUTS`), by which the task's
+    problem chooses fields and target. ``max_train`` keeps that many training rows (whole questions
+    of a ranking task), chosen by a fixed shuffle. ``cache`` is a folder for encoded splits, shared
+    by all architectures that read the same view of the same data. Dev and test are read from what
+    the problem lets a system see: of what a row says of its answer, nothing reaches the view.
     """
 
     def __init__(
         self,
         task: Task,
-        tier: str,
+        tier: Tier,
         folder: Path | None,
         view: View,
-        target: Target,
-        kind: str,
-        max_train: int | None,
-        cache: Path | None,
+        gives: str,
+        max_train: int | None = None,
+        cache: Path | None = None,
     ):
-        self.task, self.tier, self.folder, self.view, self.target, self.cache = task, tier, folder, view, target, cache
-        self.fields = fields_of(kind, task.entry.type, view)
+        self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
+        self.problem = problem(task.entry.type)
+        self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
         rows = limit(task.load("train", tier, folder), max_train)
         self._check(rows)
         listed = rows.to_list()  # one row after another out of Arrow takes thirty times as long
         self.fingerprints = {"train": fingerprint(listed)}
-        target.fit(listed)
+        self.target.fit(listed)
         self._fit(listed)
         self.train = self._encode("train", rows, listed)
         self.dev = self._load("dev")
+
+    @functools.cached_property
+    def unlabelled(self) -> Split:
+        """The training rows without their answers."""
+        listed = self.train.rows.to_list()
+        inputs = self._inputs(self.problem.input_rows(listed), self.fingerprints["train"], "inputs")
+        return Split(self.train.rows, self.view, NoTarget(), inputs, {})
 
     def test(self) -> Split:
         """The test split: for the scoring step alone."""
@@ -165,7 +138,8 @@ class Corpus:
         return self._encode(split, rows, listed)
 
     def _check(self, rows: datasets.Dataset) -> None:
-        if self.task.entry.type == "classify" and self.view.column not in rows.column_names:
+        optional = self.view.column in self.problem.entry.inputs
+        if optional and "text" in self.fields and self.view.column not in rows.column_names:
             name = type(self.view).__name__
             raise DataError(
                 f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads"
@@ -183,20 +157,28 @@ class Corpus:
                 _write_state(path, self.view.state())
 
     def _encode(self, split: str, rows: datasets.Dataset, listed: list[Row]) -> Split:
+        if split == "train":
+            inputs = self._inputs(listed, self.fingerprints[split], "")
+        else:
+            inputs = self._inputs(self.problem.input_rows(listed), self.fingerprints[split], "inputs")
+        return Split(rows, self.view, self.target, inputs, self.target.encode(listed, self.view))
+
+    def _inputs(self, rows: list[Row], data: str, part: str) -> dict[str, Columns]:
+        """Encoded input fields, from the cache where it has them."""
         inputs = {}
         for field, read in self.fields.items():
-            folder = self._cached(field, self.fingerprints[split])
+            folder = self._cached(field, data, part)
             columns = _sound(folder, _restore)
             if columns is None:
-                columns = self.view.encode([read(row) for row in listed])
+                columns = self.view.encode([read(row) for row in rows])
                 if folder is not None:
                     with taking_the_place_of(folder) as path:
                         _save(path, columns)
                     columns = _sound(folder, _restore) or columns  # mapped into memory, as every other process has it
             inputs[field] = columns
-        return Split(rows, self.view, self.target, inputs, self.target.encode(listed, self.view))
+        return inputs
 
-    def _cached(self, name: str, data: str) -> Path | None:
+    def _cached(self, name: str, data: str, part: str = "") -> Path | None:
         if self.cache is None:
             return None
         identity = [
@@ -205,6 +187,7 @@ class Corpus:
             sorted(self.fields),
             self.fingerprints["train"],
             data,
+            part,
         ]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return self.cache / digest / name

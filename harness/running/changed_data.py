@@ -13,6 +13,7 @@ from pathlib import Path
 from harness import registry
 from harness.files import taking_the_place_of
 from harness.records import Record
+from harness.settings import Limits
 
 
 class DataFolder:
@@ -26,7 +27,7 @@ class DataFolder:
     def differing(self, record: Record) -> list[str]:
         """Splits that were other ones when the record was made; :class:`~harness.task.DataError`
         when the files cannot be read."""
-        now = self._fingerprints(record.task, record.hyperparameters.get("limits", {}).get("max_train"))
+        now = self._fingerprints(record.task, Limits.of(record.hyperparameters).max_train)
         return [split for split, then in record.data.items() if now[split] != then]
 
     @functools.cache  # noqa: B019 - as long as the one run that looks at the folder

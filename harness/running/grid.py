@@ -23,27 +23,12 @@ from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
 from harness.files import LONGEST_LINE
 from harness.records import Cell, Record, Store
 from harness.registry import Entry
-
-ADAPTER_TYPES: dict[str, tuple[str, ...]] = {
-    "seq": ("classify", "match", "rank", "tag", "extract", "answer", "transcribe"),
-    "text": ("classify", "match", "rank", "answer"),
-    "tree": ("classify",),
-    "pair": ("match", "rank"),
-    "tag": ("tag",),
-    "span": ("extract",),
-    "answer": ("answer",),
-    "ctc": ("transcribe",),
-    "generate": ("extract", "transcribe"),
-    "plm": ("classify", "match", "rank", "tag", "extract"),
-    "regime": ("classify", "match", "rank"),
-}
-"""Task types that the harness can put an architecture of a kind to; an Estimator (kind ``fit``)
-declares ``task_types`` itself."""
+from harness.settings import Limits, TrainingSettings
 
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
-SECTIONS = ("training", "limits", "vectors")
+HARNESS_SECTIONS = ("training", "limits", "vectors")
 """Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments."""
 
 FAILED = ("failed", "oom", "timeout", "diverged")
@@ -120,24 +105,9 @@ def parse_override(text: str) -> Override:
     return Override(text, id, section, names[0], value.strip())
 
 
-def fits(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
-    """Why an architecture cannot run on a task with these hyperparameters, or None when it can.
-
-    The type of the task decides first, then the class, which is imported for it.
-    """
-    if architecture.kind == "fit":
-        types = tuple(_load(architecture).task_types)
-    elif architecture.kind in ADAPTER_TYPES:
-        types = ADAPTER_TYPES[architecture.kind]
-    else:
-        return f"kind {architecture.kind} does not answer tasks of type {task.type}"
-    if task.type not in types:
-        return f"kind {architecture.kind} runs on {', '.join(types)}; {task.id} is of type {task.type}"
-    if architecture.kind == "regime":
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if reason := fits(wrapped, task, wrapped.hyperparameters):
-            return f"wraps {wrapped.id}: {reason}"
-    return _load(architecture).unfit(task, hyperparameters)
+def reason_to_skip(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    """The reason why an architecture cannot run on a task with these hyperparameters, or None."""
+    return _load(architecture).reason_to_skip(task, hyperparameters)
 
 
 def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
@@ -157,10 +127,9 @@ def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
 
 def _load(architecture: Entry) -> type:
     cls = registry.load(architecture)
-    needed = ("unfit", "task_types") if architecture.kind == "fit" else ("unfit",)
-    if missing := [name for name in needed if not hasattr(cls, name)]:
+    if not hasattr(cls, "reason_to_skip"):
         raise RegistryError(
-            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks {', '.join(missing)}: "
+            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks reason_to_skip: "
             "derive it from the base class of its kind in harness.kinds"
         )
     return cls
@@ -182,7 +151,7 @@ def hyperparameters(architecture: Entry) -> dict[str, Any]:
             f"{architecture.file}: @register({architecture.id!r}) fixes {', '.join(unknown)}, "
             f"which {architecture.class_name} does not take (it takes {', '.join(parameters) or 'nothing'})"
         )
-    if taken := [name for name in SECTIONS if name in parameters]:
+    if taken := [name for name in HARNESS_SECTIONS if name in parameters]:
         raise RegistryError(
             f"{architecture.file}: {architecture.class_name} takes {', '.join(taken)}, a name that the harness uses"
             " itself"
@@ -273,13 +242,13 @@ def plan(
 
     wanted = [parse_override(text) for text in overrides]
     described = _described(vectors) if vectors else None
-    limits = {"max_train": max_train, "max_epochs": max_epochs}
+    limits = Limits(max_train, max_epochs).to_dict()
     names: dict[Override, set[str]] = {override: set() for override in wanted}
     used: set[Override] = set()
 
     def planned_cell(architecture: Entry, task: Entry, seed: int) -> Planned:
         chosen = hyperparameters(architecture)
-        sections = {"": chosen, "training": _plain(training(protocol, architecture, task), architecture)}
+        sections = {"": chosen, "training": training(protocol, architecture, task).to_dict(complete=True)}
         for override in wanted:
             if fnmatchcase(architecture.id, override.id):
                 section = sections[override.section]
@@ -287,7 +256,11 @@ def plan(
                 if override.name in section:
                     section[override.name] = _parsed(override, section[override.name])
                     used.add(override)
-        values = {**chosen, "training": sections["training"], "limits": dict(limits), "vectors": described}
+        try:
+            settings = TrainingSettings.from_dict(sections["training"])
+        except ValueError as error:
+            raise UsageError(f"-o {architecture.id}.{error}") from error
+        values = {**chosen, "training": settings.to_dict(), "limits": dict(limits), "vectors": described}
         cell = Cell(
             architecture=architecture.id,
             architecture_version=architecture.version,
@@ -300,7 +273,7 @@ def plan(
             precision=precision,
             devices=devices,
         )
-        return Planned(cell, fits(architecture, task, values))
+        return Planned(cell, reason_to_skip(architecture, task, values))
 
     planned = [planned_cell(a, t, seed) for seed in seeds for t in tasks for a in architectures]
     for override in wanted:

@@ -8,6 +8,7 @@ from statistics import fmean, median
 
 from harness.errors import UsageError
 from harness.records import Cell, Record
+from harness.settings import Limits
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -69,9 +70,9 @@ class Estimate:
 
 def _likeness(of: Cell | Record) -> Sequence[tuple[object, ...]]:
     """What other cells have in common with one, the closest first."""
-    limits = of.hyperparameters.get("limits", {})
+    limits = Limits.of(of.hyperparameters)
     settings = (of.tier, of.protocol, of.devices, of.precision)
-    cap = (limits.get("max_train"), limits.get("max_epochs"))
+    cap = (limits.max_train, limits.max_epochs)
     return (
         (of.architecture, of.task, *settings, *cap),
         (of.architecture, of.task, *settings),

@@ -18,28 +18,25 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from datasets import Dataset
-from torch import Tensor
 
 from harness import registry
 from harness.data.batches import length_buckets
-from harness.data.corpus import Batch, Corpus, limit
+from harness.data.corpus import Corpus, limit
 from harness.data.word_vectors import read_vectors
 from harness.kinds import Encoder, Estimator, Regime
 from harness.metrics import score
-from harness.problems.heads import ADAPTERS
+from harness.problems import problem
 from harness.records import Cell, Record, Store
 from harness.registry import Entry
 from harness.running import devices
-from harness.running.grid import Settings
+from harness.running.grid import HARNESS_SECTIONS, Settings
 from harness.running.neighbours import Watch, watched
-from harness.scoring.error_analysis import TEXTS, known_words, outcomes
+from harness.scoring import error_analysis
+from harness.settings import Limits, TrainingSettings
 from harness.task import Task, fingerprint
 from harness.training import cost
-from harness.training.fit import NOT_SCORES, PILOT_DEV, Diverged, Training, fit
-from harness.training.model import Model, build, predict
-
-NOT_CONSTRUCTOR = ("training", "limits", "vectors")
-"""Keys of a cell's hyperparameters that the architecture's constructor does not take."""
+from harness.training.fit import CURVE_FIELDS, PILOT_DEV, Diverged, FitModule, fit
+from harness.training.model import Model, build, objective_of, predict
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -50,7 +47,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     began = time.perf_counter()
     with watched() as watch:
         try:
-            run = _fit_estimator if registry.entry("architectures", cell.architecture).kind == "fit" else _train
+            entry = registry.entry("architectures", cell.architecture)
+            run = _fit_estimator if issubclass(registry.load(entry), Estimator) else _train
             fields = run(cell, settings, watch)
             status, error = "ok", None
         except Diverged as failure:
@@ -101,11 +99,11 @@ def _task(cell: Cell) -> Task:
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
     """Whether the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
-    return examples < task.entry.sizes["train"] or cell.hyperparameters["limits"]["max_epochs"] is not None
+    return examples < task.entry.sizes["train"] or Limits.of(cell.hyperparameters).max_epochs is not None
 
 
 def _constructor_settings(cell: Cell) -> dict[str, Any]:
-    return {name: value for name, value in cell.hyperparameters.items() if name not in NOT_CONSTRUCTOR}
+    return {name: value for name, value in cell.hyperparameters.items() if name not in HARNESS_SECTIONS}
 
 
 def _scored(
@@ -124,11 +122,12 @@ def _scored(
     memory = cost.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
     store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
-    texts = train.select_columns([column for column in TEXTS[task.entry.type] if column in train.column_names])
-    known = known_words(task.entry.type, texts.to_list())
-    found = outcomes(task.entry.type, task.entry.main_metric, predictions, listed, known)
-    if found is not None:
-        store.save_outcomes(cell, saved, ids, found)
+    asked = problem(task.entry.type)
+    texts = train.select_columns([column for column in asked.unit_texts if column in train.column_names]).to_list()
+    known = error_analysis.known_words(asked, texts)
+    outcomes = error_analysis.outcomes(asked, task.entry.main_metric, predictions, listed, known)
+    if outcomes is not None:
+        store.save_outcomes(cell, saved, ids, outcomes)
     return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
 
 
@@ -136,18 +135,19 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     """A cell without gradient training."""
     task = _task(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
-    train = limit(task.load("train", cell.tier, settings.data_dir), cell.hyperparameters["limits"]["max_train"])
+    train = limit(task.load("train", cell.tier, settings.data_dir), Limits.of(cell.hyperparameters).max_train)
     dev = task.load("dev", cell.tier, settings.data_dir)
     estimator: Estimator = architecture(seed=cell.seed, **_constructor_settings(cell))
-    unlabelled = _without_answers(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
+    hidden = problem(task.entry.type).input_rows
+    unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     began = time.perf_counter()
     estimator.fit(train.to_list(), dev.to_list(), unlabelled)
     trained = time.perf_counter()
-    asked = _without_answers(dev)
+    asked = hidden(dev)
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
-    fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(_without_answers(test)))
+    fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(hidden(test)))
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / (trained - began),
         "train_tokens_per_second": None,
@@ -168,80 +168,61 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     }
 
 
-def _without_answers(rows: Any) -> list[dict[str, Any]]:
-    """Rows as a system may see them before it is scored."""
-    answers = ("label", "tags", "answers", "transcript", "tree")
-    return [{name: value for name, value in row.items() if name not in answers} for row in rows]
-
-
 class Assembly:
     """What the models of one cell are built from: the corpus, the classes, the settings."""
 
     def __init__(self, cell: Cell, settings: Settings):
         self.cell, self.task = cell, _task(cell)
-        self.training = cell.hyperparameters["training"]
+        self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
         entry = registry.entry("architectures", cell.architecture)
-        self.regime, self.encoder_entry, self.settings = _unwrap(entry, _constructor_settings(cell))
+        self.regime, self.encoder_entry, self.settings = unwrapped(entry, _constructor_settings(cell))
         self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
-        kind, self.type = self.encoder_entry.kind, self.task.entry.type
         view = self.encoder_class.view_for(self.task.entry, self.settings)
-        target = ADAPTERS[kind, self.type][1]()
-        limits, cache = cell.hyperparameters["limits"], settings.work / "encoded"
-        self.corpus = Corpus(self.task, cell.tier, settings.data_dir, view, target, kind, limits["max_train"], cache)
+        most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
+        self.corpus = Corpus(
+            self.task, cell.tier, settings.data_dir, view, self.encoder_class.output(), max_train=most, cache=cache
+        )
         self.vectors_file = settings.vectors
 
     def model(self, seed: int) -> Model:
         """A fresh model, the same for the same seed."""
         pl.seed_everything(seed, verbose=False)
-        view, dims, vectors = self.corpus.view, self.training["vector_dims"], None
+        view, dims, vectors = self.corpus.view, self.training.vector_dims, None
         if self.vectors_file is not None and view.embeds:
             vectors, known = read_vectors(self.vectors_file, view.vocabulary)
             dims = vectors.shape[1]
             print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
-        model = build(
-            self.encoder_class,
-            self.encoder_entry.kind,
-            self.type,
-            self.settings,
-            view,
-            self.corpus.target,
-            dims,
-            vectors,
-        )
+        model = build(self.encoder_class, self.corpus.problem, self.settings, view, self.corpus.target, dims, vectors)
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
 
-    def training_of(self, model: Model, lr: float) -> Training:
+    def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""
-        regime, entry = self.regime, self.task.entry
-
-        def objective(batch: Batch) -> Tensor:
-            return model.loss(batch) if regime is None else regime.loss(model, batch)
-
-        whole = getattr(self.encoder_class, "whole_groups", False) and self.type == "rank"
-        train, dev = self.corpus.train, self.corpus.dev
-        return Training(
+        objective, corpus, entry = objective_of(model, self.training, self.regime), self.corpus, self.task.entry
+        return FitModule(
             model,
             objective,
-            train,
-            dev,
+            corpus.train,
+            corpus.dev,
             self.training,
             lr,
             self.cell.seed,
             entry.metrics,
             entry.main_metric,
-            whole_groups=whole,
+            whole_groups=getattr(self.encoder_class, "whole_groups", False) and corpus.train.groups is not None,
+            unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
         )
 
 
-def _unwrap(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
+def unwrapped(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
     """The regime (if the entry is one), the architecture that is trained, and its constructor's
     settings."""
-    if entry.kind != "regime":
+    cls = registry.load(entry)
+    if not issubclass(cls, Regime):
         return None, entry, settings
     wrapped = registry.entry("architectures", settings["wraps"])
-    return registry.load(entry)(**settings), wrapped, dict(wrapped.hyperparameters)
+    return cls(**settings), wrapped, dict(wrapped.hyperparameters)
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
@@ -262,17 +243,15 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     return fields
 
 
-def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, Training, dict[float, Pilot | None], dict[str, Any]]:
+def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:
     """What the model was built from, the training at the best learning rate, the pilots at all, and
     what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings)
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
-    epochs = cell.hyperparameters["limits"]["max_epochs"] or assembly.training["epochs"]
-    kept = fit(
-        training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training["epochs"])
-    )
+    epochs = Limits.of(cell.hyperparameters).max_epochs or assembly.training.epochs
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training.epochs))
     return assembly, training, pilots, kept
 
 
@@ -287,7 +266,7 @@ class Pilot(NamedTuple):
 def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
     """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
     was run)."""
-    rates = assembly.training["learning_rates"]
+    rates = assembly.training.learning_rates
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
@@ -306,14 +285,18 @@ def _best_rate(tried: dict[float, Pilot | None]) -> float:
 
 
 def _score_and_measure(
-    cell: Cell, settings: Settings, watch: Watch, assembly: Assembly, training: Training, kept: dict[str, Any]
+    cell: Cell, settings: Settings, watch: Watch, assembly: Assembly, training: FitModule, kept: dict[str, Any]
 ) -> dict[str, Any]:
     """Test scored once with the best weights, on one device, and what the model costs."""
-    corpus, task, batch_size = assembly.corpus, assembly.task, assembly.training["batch_size"]
+    corpus, task, batch_size = assembly.corpus, assembly.task, assembly.training.batch_size
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = training.model.to(device)
     test = corpus.test()
-    dev = {name: value for name, value in training.curve[kept["best_epoch"] - 1].items() if name not in NOT_SCORES}
+    dev = {
+        name: value
+        for name, value in training.curve[kept["best_epoch"] - 1].items()
+        if name not in CURVE_FIELDS and not name.startswith("train_")
+    }
     fields = _scored(
         cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device)
     )

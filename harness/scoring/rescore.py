@@ -14,6 +14,7 @@ from typing import Any
 from harness import registry
 from harness.errors import DataError, RecordError
 from harness.records import Record, Store
+from harness.settings import Limits
 from harness.task import Tier, fingerprint
 
 Change = tuple[float | None, float]
@@ -63,6 +64,7 @@ class _TestData:
 
     def score(self, record: Record, store: Store) -> dict[str, Change]:
         """Write outcomes and, where scores changed, the record; returns what changed."""
+        from harness.problems import problem
         from harness.scoring.error_analysis import outcomes
 
         if self._fingerprint != record.data.get("test"):
@@ -82,10 +84,10 @@ class _TestData:
                 "test": record.scores.get("test", {}) | {m: new for m, (_, new) in changes.items()}
             }
             store.write(record)
-        known = self._known(record.hyperparameters.get("limits", {}).get("max_train"), record.data.get("train", ""))
-        found = outcomes(self.entry.type, self.entry.main_metric, predictions, self._rows, known)
-        if found is not None:
-            store.save_outcomes(record, record.predictions, ids, found)
+        known = self._known(Limits.of(record.hyperparameters).max_train, record.data.get("train", ""))
+        analysed = outcomes(problem(self.entry.type), self.entry.main_metric, predictions, self._rows, known)
+        if analysed is not None:
+            store.save_outcomes(record, record.predictions, ids, analysed)
         return changes
 
     def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
@@ -104,10 +106,11 @@ class _TestData:
     def _known(self, max_train: int | None, expected: str) -> frozenset[str] | None:
         """Words of a training set; None where it cannot be had or is not the one of the record."""
         from harness.data.corpus import limit
+        from harness.problems import problem
         from harness.scoring.error_analysis import known_words
 
         try:
             rows = limit(self._task.load("train", self._tier, self._folder), max_train).to_list()
         except (DataError, OSError, ValueError, NotImplementedError):
             return None
-        return known_words(self.entry.type, rows) if fingerprint(rows) == expected else None
+        return known_words(problem(self.entry.type), rows) if fingerprint(rows) == expected else None

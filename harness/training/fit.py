@@ -4,10 +4,11 @@ and clocks."""
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,21 @@ from pytorch_lightning.callbacks import Checkpoint, EarlyStopping
 from pytorch_lightning.plugins import TorchCheckpointIO
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import ModelParallelStrategy, Strategy
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+from torch.utils._pytree import tree_map
 
-from harness.data.batches import Batches
-from harness.data.corpus import Batch, Split
+from harness.data.batches import Batches, Streams
+from harness.data.corpus import Split
 from harness.files import taking_the_place_of
 from harness.metrics import LOWER_IS_BETTER, score
+from harness.objectives import Objective, Step
+from harness.problems.base import Batch
+from harness.settings import TrainingSettings
 from harness.training.cost import StepClock
-from harness.training.lazy_updates import LazyAdam, clip_gradients, make_dense, takes_rows
+from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
 from harness.training.model import Model, on_device, predict_with_loss
+from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups, set_gradients
 
 PILOT_EXAMPLES = 6000
 """Training examples that a learning rate is tried on before the best one trains the cell."""
@@ -36,8 +42,9 @@ PILOT_DEV = 1000
 """Dev rows (the first ones) on which the pilots are compared."""
 
 
-NOT_SCORES = ("epoch", "train_loss", "dev_loss", "seconds")
-"""What a row of the curve holds besides the dev scores."""
+CURVE_FIELDS = ("epoch", "train_loss", "dev_loss", "seconds")
+"""Fields of a curve row that are no dev scores; so are the objective's other losses, whose names
+begin with ``train_``."""
 
 TIE_BREAK = 1e-5
 """Weight of the dev loss beside the dev metric: of epochs (or learning rates) with equal scores,
@@ -62,65 +69,36 @@ class Diverged(Exception):
     """The training loss is no longer a finite number."""
 
 
-def optimizer(parameters: Sequence[nn.Parameter], settings: dict[str, Any], lr: float) -> torch.optim.Optimizer:
-    """The optimiser that ``settings`` name; ``ValueError`` for an unknown one."""
-    decay = {"lr": lr, "weight_decay": settings["weight_decay"]}
-    makers: dict[str, Callable[[], torch.optim.Optimizer]] = {
-        "adam": lambda: LazyAdam(parameters, **decay, fused=True),
-        "adamw": lambda: torch.optim.AdamW(parameters, **decay, fused=True),
-        "adamax": lambda: torch.optim.Adamax(parameters, **decay),
-        "adagrad": lambda: torch.optim.Adagrad(parameters, **decay),
-        "adadelta": lambda: torch.optim.Adadelta(parameters, **decay),
-        "rmsprop": lambda: torch.optim.RMSprop(parameters, **decay),
-        "sgd": lambda: torch.optim.SGD(parameters, **decay, momentum=settings["momentum"]),
-    }
-    name = settings["optimizer"]
-    if name not in makers:
-        raise ValueError(f"training.optimizer: {name!r} is none of {', '.join(makers)}")
-    return makers[name]()
+class FitModule(pl.LightningModule):
+    """One fit of a model by its objective; dev is scored after each epoch by ``metrics``.
 
-
-def learning_rate_factor(settings: dict[str, Any], steps_per_epoch: int) -> Callable[[int], float]:
-    """Factor on the learning rate at each step, by the schedule's name; ``ValueError`` for an
-    unknown one."""
-    total = max(1, steps_per_epoch * settings["epochs"])
-    warm = max(1, settings["warmup_steps"])
-    schedules: dict[str, Callable[[int], float]] = {
-        "constant": lambda step: 1.0,
-        "linear": lambda step: min(1.0, (step + 1) / warm) * max(0.0, 1 - step / total),
-        "warmup_inverse_sqrt": lambda step: min((step + 1) / warm, math.sqrt(warm / (step + 1))),
-        "inverse_epoch": lambda step: 1 / (1 + settings["decay"] * (step // max(1, steps_per_epoch))),
-    }
-    name = settings["lr_schedule"]
-    if name not in schedules:
-        raise ValueError(f"training.lr_schedule: {name!r} is none of {', '.join(schedules)}")
-    return schedules[name]
-
-
-class Training(pl.LightningModule):
-    """One fit: ``objective`` is the training loss of a batch, dev is scored after each epoch by
-    ``metrics``."""
+    ``unlabelled`` are the rows of the objective's stream of that name. :func:`fit` sets ``epochs``,
+    the number of passes after which training ends at the latest: the objective's progress counts
+    on it, the learning rate's schedule on that of the settings.
+    """
 
     def __init__(
         self,
         model: Model,
-        objective: Callable[[Batch], Tensor],
+        objective: Objective,
         train: Split,
         dev: Split,
-        settings: dict[str, Any],
+        settings: TrainingSettings,
         lr: float,
         seed: int,
         metrics: Sequence[str],
         main_metric: str,
-        whole_groups: bool,
+        whole_groups: bool = False,
+        unlabelled: Split | None = None,
     ):
         super().__init__()
         self.model, self.objective = model, objective
+        self.splits = {"labelled": train} | ({} if unlabelled is None else {"unlabelled": unlabelled})
         self.train_split, self.dev_split = train, dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
+        self.epochs = settings.epochs
         self.sharded = False
-        self.trained: list[nn.Parameter] = []
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
@@ -129,56 +107,99 @@ class Training(pl.LightningModule):
         """Whether an epoch is over after :data:`PILOT_EXAMPLES`, and no weights are kept."""
         self.best: dict[str, Any] | None = None
         """Epoch, selection and weights (on the CPU) of the best dev epoch so far."""
+        self.plateau = 1.0
+        """Factor on the learning rate by which schedule ``plateau`` answers to dev scores."""
+        self.average: dict[str, Tensor] | None = None
+        """Moving average of the trained parameters, by name."""
+        if missing := set(objective.streams) - set(self.splits):
+            raise ValueError(
+                f"{type(objective).__name__} reads {', '.join(sorted(missing))} batches: there are none here"
+            )
+        if settings.label_smoothing and not model.head.smooths:
+            raise ValueError(
+                f"training.label_smoothing: the loss of {type(model.head).__name__} has no labels to smooth"
+            )
+        model.head.label_smoothing = settings.label_smoothing
+        freeze(model, settings)
 
     def setup(self, stage: str) -> None:
-        if self.trainer.world_size > 1 or not takes_rows(self.settings):  # NCCL cannot exchange sparse gradients
-            make_dense(self.model)
+        if self.trainer.world_size > 1 or not takes_rows(self.settings) or self._several():
+            make_dense(self.model)  # NCCL cannot exchange sparse gradients, and few optimisers take them
+
+    def _several(self) -> bool:
+        """Whether several losses are minimised, each by an optimiser of its own."""
+        return len(self.objective.players(self.model)) > 1
 
     def configure_model(self) -> None:
         """Share the parameters out among the processes, if that is the strategy. ``ValueError``
         names one that cannot be (a single number).
 
         Each training step gathers all of them: to do so module by module, as they are called, would
-        miss the heads and regimes that use an architecture's parts by other methods than
+        miss the heads and objectives that use an architecture's parts by other methods than
         ``forward``.
         """
         if isinstance(self.trainer.strategy, ModelParallelStrategy):
+            if self.settings.averaging:
+                raise ValueError("training.averaging: fsdp cannot average weights; use --strategy ddp")
             fully_shard(self, mesh=self.device_mesh["data_parallel"])
-            register_fsdp_forward_method(self, "objective")
-            self.set_reduce_scatter_unused_params(
-                True
-            )  # the loss may reach a parameter in one process and not in another
+            register_fsdp_forward_method(self, "losses")
+            # The loss may reach a parameter in one process and not in another.
+            self.set_reduce_scatter_unused_params(True)
             self.sharded = True
 
-    def batches(self) -> Batches:
-        """This epoch's batches."""
-        groups = self.train_split.groups if self.whole_groups else None
-        batches = Batches(
-            self.train_split.padded_lengths, self.settings["batch_size"], self.train_split.collate, self.seed, groups
-        )
+    def losses(self, step: Step) -> dict[str, Tensor]:
+        """Losses of a step by the objective."""
+        return self.objective.losses(self.model, step)
+
+    def batches(self, stream: str = "labelled") -> Batches | Streams:
+        """This epoch's batches of a stream."""
+        split, settings = self.splits[stream], self.settings
+        if self.objective.sequential:
+            return Streams(len(split), settings.batch_size, self.global_rank, self.trainer.world_size)
+        groups = split.groups if self.whole_groups else None
+        seed = self.seed if stream == "labelled" else [self.seed, self.objective.streams.index(stream)]
+        batches = Batches(split.padded_lengths, settings.batch_size, split.collate, seed, groups)
         batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
         return batches
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
-        """Row numbers of the epoch's batches, by :data:`CHUNK`."""
-        most = -(-PILOT_EXAMPLES // (self.trainer.world_size * self.settings["batch_size"])) if self.pilot else None
-        rows = self.batches().rows()[:most]
+        """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled one
+        first; shorter streams begin again."""
+        share = self.trainer.world_size * self.settings.batch_size
+        limit = -(-PILOT_EXAMPLES // share) if self.pilot else None
+        labelled, *others = (self.batches(stream).rows() for stream in self.objective.streams)
+        rows = list(zip(labelled[:limit], *map(itertools.cycle, others), strict=False))
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
-    def configure_optimizers(self) -> dict[str, Any]:
-        self.trained = [p for p in self.parameters() if p.requires_grad]
-        chosen = optimizer(self.trained, self.settings, self.lr)
-        factor = learning_rate_factor(self.settings, len(self.batches()))
-        schedule = torch.optim.lr_scheduler.LambdaLR(chosen, factor)
-        return {"optimizer": chosen, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:
+        settings = self.settings
+        left_out = exempt(self.model, settings.decay_exempt)
+        players = self.objective.players(self.model)
+        self.trained = {
+            name: [parameter for _, parameter in parameters if parameter.requires_grad]
+            for name, parameters in players.items()
+        }
+        optimizers = [
+            optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
+            for parameters in players.values()
+        ]
+        self.steps_per_epoch = len(self.batches())
+        factor = learning_rate_factor(settings, self.steps_per_epoch)
+        schedules = [
+            torch.optim.lr_scheduler.LambdaLR(one, lambda step: self.plateau * factor(step)) for one in optimizers
+        ]
+        return optimizers, [{"scheduler": schedule, "interval": "step"} for schedule in schedules]
 
     def on_train_epoch_start(self) -> None:
         self._began = time.perf_counter()
-        self._loss, self._examples = torch.zeros((), device=self.device), 0
+        self._sums: dict[str, Tensor] = {"loss": torch.zeros((), device=self.device)}
+        self._examples, self._steps, self._state = 0, 0, None
         self.clock.pause()
+        if self.settings.averaging and self.average is None:
+            self.average = {n: p.detach().clone() for n, p in self.model.named_parameters() if p.requires_grad}
 
-    def training_step(self, chunk: list[np.ndarray], index: int) -> None:
+    def training_step(self, chunk: list[tuple[np.ndarray, ...]], index: int) -> None:
         if index == 0:
             # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps
             # processes apart.
@@ -186,45 +207,84 @@ class Training(pl.LightningModule):
                 int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0])
             )
         for rows in chunk:
-            self.optimise(on_device(self.train_split.collate(rows), self.device))
+            streams = zip(self.objective.streams, rows, strict=True)
+            self.optimise({s: on_device(self.splits[s].collate(r), self.device) for s, r in streams})
 
-    def optimise(self, batch: Batch) -> None:
-        """One step of the optimiser.
+    def optimise(self, batches: dict[str, Batch]) -> None:
+        """One step of the optimiser, or of each.
 
         Not by Lightning's ``manual_backward`` and optimiser: their hooks, of which none is used,
         take a tenth of a small model's step. None of our precisions scales gradients, the other
         thing that they are there for.
         """
-        chosen = self.optimizers(use_pl_optimizer=False)
-        chosen.zero_grad()
-        loss = self.objective(batch)
-        self.trainer.strategy.pre_backward(loss)  # DDP finds out there which parameters the loss reaches
-        loss.backward()
-        if self.settings["clip"]:
-            clip_gradients(self.trained, self.settings["clip"])
-        chosen.step()
-        self.lr_schedulers().step()
+        optimizers, schedules = _listed(self.optimizers(use_pl_optimizer=False)), _listed(self.lr_schedulers())
+        done = self.current_epoch * self.steps_per_epoch + self._steps
+        step = Step(batches, done / max(1, self.epochs * self.steps_per_epoch), self._state)
+        losses = self._minimised(optimizers, step)
+        for schedule in schedules:
+            schedule.step()
         self.model.head.constrain(self.model.encoder)
-        self._loss += loss.detach() * len(batch.rows)
+        self._state = None if step.state is None else _detached(step.state)
+        if self.average is not None:
+            self._follow()
+        batch = batches["labelled"]
+        for name, loss in losses.items():
+            self._sums[name] = self._sums.get(name, 0) + loss.detach() * len(batch.rows)
         self._examples += len(batch.rows)
+        self._steps += 1
         processes = self.trainer.world_size  # the others' batches are like this one
         self.clock.step(len(batch.rows) * processes, batch.units * processes)
+
+    def _minimised(self, optimizers: list[torch.optim.Optimizer], step: Step) -> dict[str, Tensor]:
+        """The losses of a step, after the optimisers have moved."""
+        for one in optimizers:
+            one.zero_grad()
+        losses = self.losses(step)
+        if len(optimizers) == 1:
+            self.trainer.strategy.pre_backward(losses["loss"])  # DDP finds out there which parameters the loss reaches
+        set_gradients(losses, self.trained)
+        if len(optimizers) > 1 and self.trainer.world_size > 1:  # DDP averages the gradients of one loss alone
+            for parameter in itertools.chain(*self.trained.values()):
+                parameter.grad = self.trainer.strategy.reduce(parameter.grad, reduce_op="mean")
+        for one, parameters in zip(optimizers, self.trained.values(), strict=True):
+            if self.settings.clip:
+                clip_gradients(parameters, self.settings.clip)
+            one.step()
+        return losses
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Move the average of the weights a little towards the weights."""
+        for name, parameter in self.model.named_parameters():
+            if name in self.average:
+                self.average[name].lerp_(parameter, 1 - self.settings.averaging)
+
+    @torch.no_grad()
+    def _exchange_average(self) -> None:
+        """Put the averaged weights in the place of the weights, and these in theirs."""
+        for name, parameter in self.model.named_parameters():
+            if self.average is not None and name in self.average:
+                kept = parameter.clone()
+                parameter.copy_(self.average[name])
+                self.average[name].copy_(kept)
 
     def on_train_epoch_end(self) -> None:
         # Of all processes: they must agree on whether the training diverged, or one would wait for
         # ever for the others.
-        loss, examples = self.trainer.strategy.reduce(
-            torch.stack([self._loss, self._loss.new_tensor(self._examples)]), reduce_op="sum"
+        names = sorted(self._sums)
+        *sums, examples = self.trainer.strategy.reduce(
+            torch.stack([*(self._sums[name] for name in names), self._sums["loss"].new_tensor(self._examples)]),
+            reduce_op="sum",
         ).tolist()
-        loss /= max(1, examples)
+        means = {name: total / max(1, examples) for name, total in zip(names, sums, strict=True)}
+        loss = means.pop("loss")
         trained = time.perf_counter()
         if not math.isfinite(loss):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
         if self.sharded:
             self.unshard()
-        predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings["batch_size"], self.device)
-        if self.sharded:
-            self.reshard()
+        self._exchange_average()
+        predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings.batch_size, self.device)
         scores = score(self.metrics, predictions, self.dev_split.rows)
         # The first process's, whose weights are kept: running means (batch norm) are its own, and
         # all must choose the same epoch and rate.
@@ -234,15 +294,26 @@ class Training(pl.LightningModule):
             weights = self.trainer.strategy.lightning_module_state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in weights.items()}
             self.best = {"epoch": self.current_epoch + 1, "selection": self.selection, "weights": weights}
+        self._exchange_average()
+        if self.sharded:
+            self.reshard()
+        self._slow_down()
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
         self.seconds["dev"] += ended - trained
         row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
+        row |= {f"train_{name}": value for name, value in means.items() if math.isfinite(value)}
         self.curve.append(row | scores | {"seconds": ended - self._began})
         rate = examples / max(1e-9, trained - self._began)
         if self.global_rank == 0:
             told = f"dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s"
             print(f"epoch {row['epoch']}: train loss {loss:.4f}, {told}")
+
+    def _slow_down(self) -> None:
+        """Lower the rate of schedule ``plateau`` after an epoch that was not the best so far."""
+        best = self.best is not None and self.best["epoch"] == self.current_epoch + 1
+        if self.settings.lr_schedule == "plateau" and not self.pilot and not best:
+            self.plateau *= self.settings.factor
 
     def _selection(self, metric: float, dev_loss: float) -> float:
         """What epochs and learning rates are compared by (higher is better); a dev loss that is not
@@ -251,13 +322,29 @@ class Training(pl.LightningModule):
         return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["curve"], checkpoint["seconds"], checkpoint["best"] = self.curve, self.seconds, self.best
+        for name in _RESUMED:
+            checkpoint[name] = getattr(self, name)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.curve, self.seconds, self.best = checkpoint["curve"], checkpoint["seconds"], checkpoint["best"]
+        for name in _RESUMED:
+            setattr(self, name, checkpoint[name])
 
 
-class StraightToFile(TorchCheckpointIO):
+_RESUMED = ("curve", "seconds", "best", "plateau", "average")
+"""Attributes of a fit that a checkpoint holds beside weights and optimisers."""
+
+
+def _listed(values: Any) -> list[Any]:
+    """What Lightning gives for one or several, as a list."""
+    return values if isinstance(values, list) else [values]
+
+
+def _detached(state: Any) -> Any:
+    """The same state without the graph that computed it."""
+    return tree_map(lambda value: value.detach() if isinstance(value, Tensor) else value, state)
+
+
+class StreamingCheckpointIO(TorchCheckpointIO):
     """Writes checkpoints into a file that then takes its place; Lightning's own builds them in
     memory first, where tables are large."""
 
@@ -266,7 +353,7 @@ class StraightToFile(TorchCheckpointIO):
             torch.save(checkpoint, part)
 
 
-class Newest(Checkpoint):
+class CheckpointNewestEpoch(Checkpoint):
     """Writes the newest epoch's checkpoint, from which a cut fit goes on, unless that would take
     more than a small share of the time."""
 
@@ -283,7 +370,7 @@ class Newest(Checkpoint):
 
 
 def fit(
-    training: Training, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
+    training: FitModule, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
 ) -> dict[str, Any]:
     """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with
     the weights of its best dev epoch.
@@ -291,12 +378,12 @@ def fit(
     A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of
     epochs, and how several processes shared the work; in all but the first of them, nothing.
     """
-    stop = EarlyStopping("selection", mode="max", patience=training.settings["patience"], check_on_train_epoch_end=True)
+    stop = EarlyStopping("selection", mode="max", patience=training.settings.patience, check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
     whole = (
         copy.deepcopy(training.model) if strategy == "fsdp" else training.model
     )  # for scoring, which one process does alone
-    training.pilot = pilot
+    training.pilot, training.epochs = pilot, max_epochs
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
         trainer = pl.Trainer(
@@ -305,10 +392,10 @@ def fit(
             strategy=_strategy(strategy, devices),
             # In a job of SLURM or torchrun, Lightning would leave it to them to start the
             # processes, who know nothing of this cell.
-            plugins=[LightningEnvironment(), StraightToFile()],
+            plugins=[LightningEnvironment(), StreamingCheckpointIO()],
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
-            callbacks=[] if pilot else [Newest(last), stop],
+            callbacks=[] if pilot else [CheckpointNewestEpoch(last), stop],
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             enable_checkpointing=not pilot,
@@ -328,7 +415,7 @@ def fit(
     training.model = whole
     training.load_state_dict(training.best["weights"])
     kept = {"best_epoch": training.best["epoch"], "epochs": len(training.curve)}
-    return kept | _sharing(training.settings["batch_size"], devices, strategy)
+    return kept | _sharing(training.settings.batch_size, devices, strategy)
 
 
 def _strategy(name: str, devices: int) -> str | Strategy:

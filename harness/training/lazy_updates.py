@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harness.settings import TrainingSettings
+
 STEP_ON_ROWS = ("sgd", "adagrad", "adam")
 """Optimisers that take sparse gradients. The first two do exactly what they do with whole
 gradients; for Adam see :class:`LazyAdam`."""
@@ -58,10 +60,11 @@ class LazyAdam(torch.optim.Adam):
         table[rows] -= lr / (1 - betas[0] ** step) * mean / spread
 
 
-def takes_rows(settings: dict[str, Any]) -> bool:
-    """Whether the optimiser of these training settings takes sparse gradients: weight decay and
-    momentum move every row at every step."""
-    return settings["optimizer"] in STEP_ON_ROWS and not settings["weight_decay"] and not settings["momentum"]
+def takes_rows(settings: TrainingSettings) -> bool:
+    """True if the optimiser of these settings takes sparse gradients: weight decay, momentum and a
+    moving average move every row at every step."""
+    moving = settings.weight_decay or settings.momentum or settings.averaging
+    return settings.optimizer in STEP_ON_ROWS and not moving
 
 
 def make_dense(model: nn.Module) -> None:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from harness.data.batches import length_buckets
-from harness.data.corpus import Batch, Split
-from harness.kinds import Encoder
-from harness.problems.heads import ADAPTERS, Head
-from harness.problems.targets import Target
+from harness.data.corpus import Split
+from harness.kinds import Encoder, Regime
+from harness.objectives import Objective, RegimeLoss, Supervised
+from harness.problems.base import Batch, Head, Problem, Target
+from harness.settings import TrainingSettings
 from harness.views.base import View
 
 
@@ -54,12 +55,12 @@ class Model(nn.Module):
         return self.head(self.encoder, self.read(inputs))
 
     def loss(self, batch: Batch) -> Tensor:
-        """Mean training loss of a batch, auxiliary terms included."""
+        """Mean supervised loss of a batch, the encoder's terms included."""
         return self.loss_of(self.read(batch.inputs), batch.target)
 
     def loss_of(self, inputs: dict[str, Any], target: Any) -> Tensor:
-        """Loss of inputs whose vectors are already looked up (a regime may have moved them)."""
-        return self.head.loss(self.encoder, self.head(self.encoder, inputs), target) + self.encoder.auxiliary_loss()
+        """As :meth:`loss`, of inputs whose vectors are already looked up."""
+        return Supervised().at(self, inputs, target)["loss"]
 
     def predict(self, batch: Batch, split: Split) -> list[Any]:
         """Predictions of the batch's rows."""
@@ -83,27 +84,39 @@ def on_device(batch: Any, device: torch.device | str) -> Any:
 
 def build(
     cls: type[Encoder],
-    kind: str,
-    task_type: str,
+    problem: Problem,
     settings: dict[str, Any],
     view: View,
     target: Target,
     dims: int,
-    vectors: Tensor | None,
+    vectors: Tensor | None = None,
 ) -> Model:
-    """The model of an architecture class for a type of task. ``settings`` are its hyperparameters,
-    ``dims`` the width of word vectors."""
+    """The model of an architecture class for a problem.
+
+    ``settings`` are its hyperparameters, ``dims`` is the width of word vectors, ``vectors``
+    (words, dims) where they start; None is at random.
+    """
     given = {"width": dims if view.embeds else view.width, "view": view}
     labels = getattr(target, "labels", None)
     if labels is not None:
         given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
     elif hasattr(target, "symbols"):
         given |= {"labels": len(target), "symbols": len(target)}
-    wanted = inspect.signature(cls).parameters
-    encoder = cls(**{name: value for name, value in given.items() if name in wanted}, **settings)
+    parameters = inspect.signature(cls).parameters
+    encoder = cls(**{name: value for name, value in given.items() if name in parameters}, **settings)
     table = WordTable(view.width, dims, encoder.vectors, vectors) if view.embeds else None
-    head, _ = ADAPTERS[kind, task_type]
-    return Model(encoder, head(encoder, target), table)
+    return Model(encoder, problem.head(encoder, target), table)
+
+
+def objective_of(model: Model, settings: TrainingSettings, regime: Regime | None = None) -> Objective:
+    """The objective with which a model is trained: the supervised loss, inside the encoder's own
+    objective where it has one, inside the regime's where there is one."""
+    objective: Objective = Supervised(model.encoder, model, settings)
+    if model.encoder.trained_by is not None:
+        objective = model.encoder.trained_by(model.encoder, model, objective)
+    if regime is not None:
+        objective = (regime.trained_by or RegimeLoss)(regime, model, objective)
+    return objective
 
 
 def predict(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> list[Any]:

@@ -73,6 +73,11 @@ def parse(brackets: str) -> Tree:
     return tree
 
 
+def without_labels(brackets: str) -> str:
+    """The same tree without the labels of its nodes."""
+    return re.sub(r"\([^() ]*", "(", brackets)
+
+
 class Level(NamedTuple):
     """Nodes of one height, ``parents`` (n,), and where their ``left`` and ``right`` children (n,)
     stand among the open nodes.

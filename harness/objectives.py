@@ -1,0 +1,145 @@
+"""Objectives: what a training minimises.
+
+An architecture is trained by the supervised loss of its head unless its class names another
+objective in ``trained_by``; a regime is an objective that wraps another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from harness.settings import TrainingSettings
+    from harness.training.model import Model
+
+STREAMS = ("labelled", "unlabelled")
+"""Streams of batches that the harness can feed to an objective."""
+
+_terms: ContextVar[dict[str, Tensor] | None] = ContextVar("terms", default=None)
+
+
+@contextmanager
+def collected_losses() -> Iterator[dict[str, Tensor]]:
+    """Terms that encoders add to the training loss while the block runs, by name."""
+    terms: dict[str, Tensor] = {}
+    token = _terms.set(terms)
+    try:
+        yield terms
+    finally:
+        _terms.reset(token)
+
+
+def add_loss(name: str, value: Tensor) -> None:
+    """Add a term to the innermost :func:`collected_losses`; nothing happens outside of one."""
+    terms = _terms.get()
+    if terms is not None:
+        terms[name] = terms[name] + value if name in terms else value
+
+
+@dataclass
+class Step:
+    """One step of a training, as an objective sees it.
+
+    ``batches`` has a batch for each of the objective's streams, ``progress`` is the share of the
+    training that is done (0 at the first step, below 1 at the last). ``state`` is what the step
+    before left there, detached from its graph: None at the start of an epoch. An objective that
+    carries state from batch to batch sets it anew.
+    """
+
+    batches: dict[str, Any]
+    progress: float
+    state: Any = None
+
+    @property
+    def batch(self) -> Any:
+        """The labelled batch."""
+        return self.batches["labelled"]
+
+
+class Objective(nn.Module):
+    """What a training minimises, with the modules that it needs for that.
+
+    Its own modules (a generator, a decoder, a frozen teacher) are trained and checkpointed with the
+    model and dropped when training ends: the model alone answers. ``owner`` is the encoder or regime
+    that asked for it and holds its hyperparameters; ``inner`` is the objective that it wraps, by
+    default the supervised loss. An objective keeps no reference to the model, which would be
+    checkpointed twice.
+    """
+
+    streams: ClassVar[tuple[str, ...]] = ("labelled",)
+    """The batches that it reads at each step, of :data:`STREAMS`."""
+    sequential: ClassVar[bool] = False
+    """Whether rows are read in their order, as parallel streams: row t of each stream in batch t.
+    Streams that end a step earlier are the last ones of a batch."""
+    strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
+    """Strategies of several devices under which it is right; others are refused before the run."""
+
+    def __init__(self, owner: Any, model: Model, inner: Objective | None = None):
+        super().__init__()
+        self.inner = inner
+
+    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        """Losses of a step by name.
+
+        ``loss`` is minimised, and so are those that :meth:`players` names; every other one is only
+        a column of the curve.
+        """
+        raise NotImplementedError
+
+    def players(self, model: Model) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Named parameters by the loss that each of them minimises: one optimiser for each loss.
+
+        By default all trained parameters minimise ``loss``. With several players each one's
+        gradient is that of its own loss alone; all are computed before any of them moves.
+        """
+        own = [(f"objective.{name}", parameter) for name, parameter in self.named_parameters()]
+        return {"loss": [*model.named_parameters(), *own]}
+
+
+class Supervised(Objective):
+    """The head's loss of the labelled batch, plus the terms that the encoder adds."""
+
+    def __init__(self, owner: Any = None, model: Model | None = None, settings: TrainingSettings | None = None):
+        super().__init__(owner, model)
+        self.reduction = "mean" if settings is None else settings.reduction
+
+    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        return self.at(model, model.read(step.batch.inputs), step.batch.target)
+
+    def at(self, model: Model, inputs: dict[str, Any], target: Any) -> dict[str, Tensor]:
+        """Losses of inputs whose vectors are already looked up (a regime may have moved them):
+        ``loss``, and where the encoder adds terms, ``task`` without them and each of them."""
+        with collected_losses() as terms:
+            outputs = model.head(model.encoder, inputs)
+            task = self.reduced(model, outputs, target)
+            older = model.encoder.auxiliary_loss()
+        if isinstance(older, Tensor) or older:
+            terms["auxiliary"] = torch.as_tensor(older, dtype=task.dtype, device=task.device)
+        if not terms:
+            return {"loss": task}
+        return {"loss": task + sum(terms.values()), "task": task} | terms
+
+    def reduced(self, model: Model, outputs: Any, target: Any) -> Tensor:
+        """The head's loss, summed over what the settings say."""
+        if self.reduction == "mean":
+            return model.head.loss(model.encoder, outputs, target)
+        losses = model.head.row_losses(model.encoder, outputs, target)
+        return losses.sum() if self.reduction == "batch" else losses.mean()
+
+
+class RegimeLoss(Objective):
+    """The loss of a regime that overrides :meth:`harness.kinds.Regime.loss`."""
+
+    def __init__(self, owner: Any, model: Model, inner: Objective | None = None):
+        super().__init__(owner, model, inner)
+        self.regime = owner
+
+    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        return {"loss": self.regime.loss(model, step.batch)}

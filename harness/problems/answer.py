@@ -1,0 +1,95 @@
+"""Story questions: one word that answers a question about a story."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from harness.problems.base import UNKNOWN_WORD, Fields, Inputs, Problem, numbers
+from harness.problems.classify import Classify, ClassTarget
+from harness.ragged import Columns
+from harness.registry import register_problem
+from harness.task import Row
+from harness.views.base import View, words_of
+
+
+class AnswerTarget(ClassTarget):
+    """One word per row, as its number among the training answers: int64 (B,). The last number is
+    every word that is none of them."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.labels = [*sorted({row["answer"] for row in rows}), ""]
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        known = numbers(self.labels)
+        return {"label": np.array([known.get(row["answer"], known[""]) for row in rows], dtype=np.int64)}
+
+
+class StoryHead(Classify):
+    """An architecture that reads facts and question."""
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        vector = encoder(inputs["facts"], inputs["question"])
+        return vector if self.output is None else self.output(vector)
+
+
+MAX_FACTS = 50
+"""Facts of a story that are read, the newest (Sukhbaatar et al. 2015)."""
+
+
+def story_as_text(row: Row) -> list[str]:
+    """Question and newest facts as one text, for architectures that have no memory."""
+    return [*words_of(row["question"]), "|", *(word for fact in row["facts"][-MAX_FACTS:] for word in words_of(fact))]
+
+
+@register_problem(
+    "answer",
+    name="Story questions",
+    columns=("facts", "question", "answer", "skill"),
+    inputs=("facts", "question"),
+    texts=("question",),
+    cluster="story",
+    metrics=("skill_accuracy", "skills_solved"),
+    survey="stories",
+)
+class AnswerProblem(Problem):
+    """One word answers a question about ``facts``, texts in the order they were told; ``skill`` says
+    which ability the question tests. A prediction is the word."""
+
+    heads: ClassVar = {"states": Classify, "vector": Classify, "class scores": Classify, "fact vector": StoryHead}
+
+    def fields(self, gives: str, view: View) -> Fields:
+        if gives == "fact vector":
+            return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
+        return {"text": story_as_text}
+
+    def target(self, gives: str) -> AnswerTarget:
+        return AnswerTarget()
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
+        """The commonest answer, answers drawn as often as training shows them, and the last word of
+        the newest fact."""
+        counts = Counter(row["answer"] for row in train)
+        drawn = np.random.default_rng(0).choice(
+            list(counts), size=len(rows), p=np.array(list(counts.values())) / counts.total()
+        )
+        newest = [[w for w in words_of(row["facts"][-1]) if w.isalnum()][-1:] for row in rows]
+        return {
+            "majority": [counts.most_common(1)[0][0]] * len(rows),
+            "random": drawn.tolist(),
+            "newest word": ["".join(words) for words in newest],
+        }
+
+    def shortened(self, row: Row) -> Row:
+        return super().shortened(row) | {"facts": [words_of(fact)[0] for fact in row["facts"][:1]]}
+
+    def with_unknown_words(self, row: Row) -> Row:
+        facts = [" ".join([UNKNOWN_WORD] * len(words_of(fact))) for fact in row["facts"]]
+        return super().with_unknown_words(row) | {"facts": facts}
+
+    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+        return {"skill": (lambda row: row["skill"], list(dict.fromkeys(row["skill"] for row in rows)))}

@@ -1,0 +1,204 @@
+"""The base of a problem, and the parts that it puts together: targets and heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from torch import Tensor, nn
+
+from harness.kinds import Prediction
+from harness.ragged import Columns
+from harness.registry import Entry
+from harness.task import Row
+from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+Inputs = dict[str, Any]
+Fields = dict[str, Callable[[Row], Any]]
+Slice = tuple[str, int, float | None]
+IGNORED = -100
+"""Label of a position that has none (padding, an answer beyond the cut): no loss there."""
+
+UNKNOWN_WORD = "Qzxv"
+"""A word that no training text has."""
+
+
+class Batch(NamedTuple):
+    """A batch as a model sees it: ``inputs`` by field, the ``target`` (None without labels), the row
+    numbers in the split, and the number of units (words, ...) that they hold."""
+
+    inputs: Inputs
+    target: Any
+    rows: np.ndarray
+    units: int
+
+
+class Target:
+    """Gold answers as flat arrays, fitted on the training rows, and as a batch's tensors."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        """Learn the label set from the training rows."""
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        """Flat arrays of the rows' answers."""
+        raise NotImplementedError
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> Any:
+        """Tensors for the given rows."""
+        raise NotImplementedError
+
+
+class NoTarget(Target):
+    """The target of rows without labels: None."""
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        return {}
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> None:
+        return None
+
+
+class Head(nn.Module):
+    """The layers between an encoder and an answer, with their loss.
+
+    ``target`` says what is predicted. A head calls the encoder on the inputs (a dict from field to
+    batch), gives a loss for the target, and decodes predictions.
+    """
+
+    target: Any
+    smooths: ClassVar[bool] = False
+    """Whether its loss is a cross-entropy that can smooth labels."""
+    label_smoothing: float = 0.0
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
+        """The outputs that :meth:`loss` and :meth:`decode` read."""
+        raise NotImplementedError
+
+    def loss(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
+        """Mean training loss of a batch."""
+        raise NotImplementedError
+
+    def row_losses(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
+        """Training loss of each row (B,), summed over its words or symbols."""
+        raise NotImplementedError(f"{type(self).__name__} has no loss of single rows")
+
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Any]:
+        """Predictions of the batch's rows, in the problem's format."""
+        raise NotImplementedError
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        """The numbers behind each row's prediction, without padding: they must not depend on the
+        other rows of the batch."""
+        return list(outputs)
+
+    def constrain(self, encoder: Any) -> None:
+        """Bring parameters back into their allowed set after a step."""
+
+    @property
+    def smoothing(self) -> float:
+        """Share of probability that the classes share: in training alone."""
+        return self.label_smoothing if self.training else 0.0
+
+
+class Problem:
+    """What a task of one type asks of an architecture.
+
+    The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what
+    a system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are
+    texts), ``unit_texts`` (the columns in whose words a unit's length is counted), ``cluster`` (the
+    column of what dependent rows share, such as a speaker), ``metrics`` that fit its predictions, and ``unit`` (what a score is a mean over).
+    """
+
+    heads: ClassVar[dict[str, type[Head]]] = {}
+    """The head for each output of an encoder (:data:`harness.kinds.OUTPUTS`)."""
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
+
+    # Reading.
+
+    def input_row(self, row: Row) -> Row:
+        """A row as a system may see it before it is scored: the id and the inputs, nothing else."""
+        visible = ("id", *self.entry.inputs)
+        return {name: value for name, value in row.items() if name in visible}
+
+    def input_rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows as a system may see them before it is scored."""
+        return [self.input_row(row) for row in rows]
+
+    def fields(self, gives: str, view: View) -> Fields:
+        """The input fields of a batch, each with its reader of a row, for an architecture that
+        ``gives`` that output from that view."""
+        return {"text": lambda row: row[view.column]}
+
+    # Answering.
+
+    def target(self, gives: str) -> Target:
+        """A fresh target for an architecture that gives that output."""
+        raise NotImplementedError
+
+    def head(self, encoder: Any, target: Target) -> Head:
+        """The head on top of an encoder."""
+        return self.heads[encoder.output()](encoder, target)
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Prediction]]:
+        """Predictions that need no learning, by name; the first is the one that a model must beat."""
+        raise NotImplementedError
+
+    # Rows that a contract check makes.
+
+    def shortened(self, row: Row) -> Row:
+        """The row with one word in each text, and an answer that fits it."""
+        return row | {name: _first_word(row[name]) for name in self.entry.texts if name in row}
+
+    def with_unknown_words(self, row: Row) -> Row:
+        """The row with every word of its texts replaced by one that no training text has."""
+        return row | {name: _unknown(row[name]) for name in self.entry.texts if name in row}
+
+    # Looking at results.
+
+    def words(self, row: Row) -> list[str] | None:
+        """Lower-case words of a unit's own texts; None for a row without text (a recording)."""
+        if not all(column in row for column in self.unit_texts):
+            return None
+        return [word.lower() for column in self.unit_texts for word in words_of(row[column])]
+
+    @property
+    def unit_texts(self) -> tuple[str, ...]:
+        """Columns in whose words the length of a unit is counted."""
+        return self.entry.texts if self.entry.unit_texts is None else self.entry.unit_texts
+
+    def cluster(self, row: Row) -> str:
+        """Name of the group of dependent rows that a row belongs to; its id where it has none."""
+        return str(row.get(self.entry.cluster) or row["id"]) if self.entry.cluster else row["id"]
+
+    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+        """Properties of a unit by which errors are counted beside length and unknown words: how each
+        is read from a row, and its values in the order to show."""
+        return {}
+
+    def slices(self, metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, list[Slice]]:
+        """Scores of parts that are smaller than a row."""
+        return {}
+
+    def confusion(self, predictions: Sequence[Any], rows: Sequence[Row]) -> tuple[list[str], list[list[int]]] | None:
+        """Class names, and counts by actual (rows) and predicted (columns) class; None without
+        classes."""
+        return None
+
+
+def _first_word(text: str | list[str]) -> str | list[str]:
+    return text[:1] if isinstance(text, list) else words_of(text)[0]
+
+
+def _unknown(text: str | list[str]) -> str | list[str]:
+    return [UNKNOWN_WORD] * len(text) if isinstance(text, list) else " ".join([UNKNOWN_WORD] * len(words_of(text)))
+
+
+def numbers(labels: Sequence[str]) -> dict[str, int]:
+    """Number of each label."""
+    return {label: number for number, label in enumerate(labels)}

@@ -1,0 +1,208 @@
+"""Classification: one label for a text or a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.errors import DataError
+from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, TreeEncoder
+from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Head, Inputs, Problem, Target, numbers
+from harness.ragged import Columns
+from harness.registry import register_problem
+from harness.task import Row
+from harness.views.base import View, words_of
+from harness.views.tree import without_labels
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+def number_of(known: dict[str, int], label: str, row: Row) -> int:
+    if label not in known:
+        raise DataError(
+            f"row {row['id']}: label {label!r} does not occur in the training split (known: {', '.join(known)})"
+        )
+    return known[label]
+
+
+class ClassTarget(Target):
+    """One class per row: int64 (B,)."""
+
+    labels: list[str]
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.labels = sorted({row["label"] for row in rows})
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        known = numbers(self.labels)
+        return {"label": np.array([number_of(known, row["label"], row) for row in rows], dtype=np.int64)}
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(columns["label"][rows])
+
+
+def text_vector(encoder: Encoder, text: Any) -> Tensor:
+    """The vector (B, size) of one text, whatever the encoder's kind."""
+    if isinstance(encoder, SequenceEncoder):
+        return encoder.pooled(encoder(text.vectors, text.mask), text.mask)
+    if isinstance(encoder, PretrainedEncoder):
+        return encoder.pooled(encoder(text))
+    return encoder(text)
+
+
+class Classify(Head):
+    """Vector of a text, one linear layer, softmax; an encoder that scores the classes itself gets
+    no layer."""
+
+    target: ClassTarget
+    smooths = True
+
+    def __init__(self, encoder: Any, target: ClassTarget):
+        super().__init__()
+        self.target = target
+        self.output = self.layer(encoder, len(target.labels)) if hasattr(encoder, "size") else None
+
+    def layer(self, encoder: Any, classes: int) -> nn.Module:
+        """The layer from the encoder's vector to the scores."""
+        return nn.Linear(encoder.size, classes, bias=encoder.head_bias)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        vector = text_vector(encoder, inputs["text"])
+        return vector if self.output is None else self.output(vector)
+
+    def loss(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+        if self.output is None and not self.smoothing:
+            return encoder.objective(outputs, target)
+        return F.cross_entropy(outputs, target, label_smoothing=self.smoothing)
+
+    def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+        if self.output is None:
+            return torch.stack([encoder.objective(*row) for row in zip(outputs[:, None], target[:, None], strict=True)])
+        return F.cross_entropy(outputs, target, label_smoothing=self.smoothing, reduction="none")
+
+    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[str]:
+        return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
+
+    def constrain(self, encoder: Any) -> None:
+        if self.output is not None and encoder.head_max_norm is not None:
+            with torch.no_grad():
+                weight = self.output.weight
+                rows = (
+                    weight.to_local() if hasattr(weight, "to_local") else weight
+                )  # those of this process, where FSDP shares them out
+                rows.copy_(torch.renorm(rows, p=2, dim=0, maxnorm=encoder.head_max_norm))
+
+
+class ClassifyTree(Classify):
+    """As :class:`Classify`, with the loss at every node whose label the task knows (Socher et al.
+    2013)."""
+
+    def forward(self, encoder: TreeEncoder, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+        trees = inputs["text"]
+        return self.output(encoder.nodes(trees)), trees.roots, trees.labels
+
+    def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:
+        scores, roots, labels = outputs
+        labels = self._gold(labels, roots, target)
+        return F.cross_entropy(scores, labels, ignore_index=IGNORED, label_smoothing=self.smoothing)
+
+    def row_losses(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:
+        scores, roots, labels = outputs
+        losses = F.cross_entropy(
+            scores,
+            self._gold(labels, roots, target),
+            ignore_index=IGNORED,
+            label_smoothing=self.smoothing,
+            reduction="none",
+        )
+        text = torch.bucketize(torch.arange(len(losses), device=losses.device), roots)  # roots are the last nodes
+        return torch.zeros_like(target, dtype=losses.dtype).index_add(0, text, losses)
+
+    def _gold(self, labels: Tensor, roots: Tensor, target: Tensor) -> Tensor:
+        """Class of every node (N,): its label's, and the text's own at the root."""
+        return node_classes(labels, len(self.target.labels), self.target.labels).index_copy(0, roots, target)
+
+    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
+        return super().decode(encoder, outputs[0][outputs[1]], batch, split)
+
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
+        return list(outputs[0][outputs[1]])
+
+
+SENTIMENTS = ("very negative", "negative", "neutral", "positive", "very positive")
+"""Names of the node labels 0 to 4 of sentiment trees."""
+
+
+def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
+    """Node labels 0-4 as the task's classes: by name for five classes; for two, each side of
+    neutral (neutral nodes have no class)."""
+    if classes == len(SENTIMENTS):
+        order = [names.index(name) for name in SENTIMENTS]
+    else:
+        negative, positive = names.index("negative"), names.index("positive")
+        order = [negative, negative, IGNORED, positive, positive]
+    table = torch.tensor([*order, IGNORED], device=labels.device)
+    return table[labels]
+
+
+@register_problem(
+    "classify",
+    name="Classification",
+    columns=("label",),
+    inputs=("text", "tree", "audio"),
+    texts=("text",),
+    metrics=("accuracy", "macro_f1"),
+)
+class ClassifyProblem(Problem):
+    """A text, a tree or a recording has one of a few labels; a prediction is the label."""
+
+    heads: ClassVar = {
+        "states": Classify,
+        "vector": Classify,
+        "class scores": Classify,
+        "node states": ClassifyTree,
+        "joined states": Classify,
+    }
+
+    def input_row(self, row: Row) -> Row:
+        """The row without its label, and its tree without those of the nodes."""
+        visible = super().input_row(row)
+        return visible | {"tree": without_labels(visible["tree"])} if "tree" in visible else visible
+
+    def target(self, gives: str) -> Target:
+        return ClassTarget()
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
+        """The commonest label, and labels drawn as often as training shows them."""
+        counts = Counter(row["label"] for row in train)
+        drawn = np.random.default_rng(0).choice(
+            list(counts), size=len(rows), p=np.array(list(counts.values())) / counts.total()
+        )
+        return {"majority": [counts.most_common(1)[0][0]] * len(rows), "random": drawn.tolist()}
+
+    def shortened(self, row: Row) -> Row:
+        short = super().shortened(row)
+        return short | {"tree": f"(2 {words_of(row['text'])[0]})"} if "tree" in row else short
+
+    def with_unknown_words(self, row: Row) -> Row:
+        strange = super().with_unknown_words(row)
+        return strange | {"tree": f"(2 (2 {UNKNOWN_WORD}) (2 {UNKNOWN_WORD}))"} if "tree" in row else strange
+
+    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+        return {"class": (lambda row: row["label"], sorted({row["label"] for row in rows}))}
+
+    def confusion(self, predictions: Sequence[str], rows: Sequence[Row]) -> tuple[list[str], list[list[int]]]:
+        actual = [row["label"] for row in rows]
+        labels = sorted({*actual, *predictions})
+        number = numbers(labels)
+        counts = np.zeros((len(labels), len(labels)), dtype=int)
+        for a, p in zip(actual, predictions, strict=True):
+            counts[number[a], number[p]] += 1
+        return labels, counts.tolist()

@@ -1,0 +1,215 @@
+"""Extraction: the span of a passage that answers a question, or that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.kinds import SpanScores
+from harness.layers.attention import AdditiveAttention
+from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Fields, Head, Inputs, Problem, Target
+from harness.problems.rank import QUESTION_WORDS, question_word
+from harness.problems.symbols import Generate, SymbolTarget
+from harness.ragged import Columns
+from harness.registry import register_problem
+from harness.task import Row
+from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+LONGEST_ANSWER = 30
+"""Units of the longest answer span that is looked for."""
+
+
+class SpanTarget(Target):
+    """First and last unit of the answer in the passage: int64 (B, 2); -1 without an answer, ignored
+    when it lies beyond the cut."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.unanswerable = any(not row["answers"]["text"] for row in rows)
+
+    def encode(self, rows: Sequence[Row], view: Any) -> Columns:
+        starts, ends = view.spans([row["passage"] for row in rows])
+        spans = [self._units(row, starts[i], ends[i]) for i, row in enumerate(rows)]
+        return {"span": np.array(spans, dtype=np.int64), "starts": starts, "ends": ends}
+
+    @staticmethod
+    def _units(row: Row, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+        if not row["answers"]["text"]:
+            return -1, -1
+        begin = row["answers"]["start"][0]
+        finish = begin + len(row["answers"]["text"][0].rstrip())
+        first, last = int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(starts, finish, "left")) - 1
+        return (first, last) if first <= last < len(ends) and ends[-1] >= finish else (IGNORED, IGNORED)
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(columns["span"][rows])
+
+
+class Extract(Head):
+    """Additive attention of the passage over the question, [h, h-hat], then a linear score for
+    start and end (source text 4, 16.2.2)."""
+
+    learns_no_answer: ClassVar[bool] = True
+    """Whether the score of having no answer is a number of its own, where the encoder gives none."""
+
+    def __init__(self, encoder: Any, target: SpanTarget):
+        super().__init__()
+        self.target = target
+        self.no_answer = nn.Parameter(torch.zeros(1)) if target.unanswerable and self.learns_no_answer else None
+        self.build(encoder)
+
+    def build(self, encoder: Any) -> None:
+        """Layers on top of the encoder."""
+        self.attention = AdditiveAttention(encoder.size, encoder.size, hidden=100)
+        self.output = nn.Linear(2 * encoder.size, 2)
+
+    def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
+        """Start and end scores of every passage position."""
+        passage, question = inputs["passage"], inputs["question"]
+        context, asked = encoder(passage.vectors, passage.mask), encoder(question.vectors, question.mask)
+        joined = torch.cat([context, self.attention(context, asked, question.mask)], dim=-1)
+        start, end = self.output(joined).masked_fill(~passage.mask[..., None], -torch.inf).unbind(-1)
+        return SpanScores(start, end)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> SpanScores:
+        scores = self.spans(encoder, inputs)
+        if self.no_answer is None:
+            return SpanScores(scores.start, scores.end)
+        if scores.no_answer is None:
+            return scores._replace(no_answer=self.no_answer.repeat(len(scores.start)))
+        return scores
+
+    def loss(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
+        """Cross-entropy of start and of end; a row without an answer has the no-answer score,
+        joined as position 0, as its gold.
+
+        An answer beyond the cut of the passage has no position: it adds nothing.
+        """
+        return self.row_losses(encoder, outputs, target).mean()
+
+    def row_losses(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
+        """Cross-entropy of start plus that of end (B,)."""
+        scores = torch.stack([outputs.start, outputs.end], dim=1)
+        if outputs.no_answer is not None:
+            scores = torch.cat([outputs.no_answer[:, None, None].expand(-1, 2, 1), scores], dim=2)
+            target = torch.where(target >= -1, target + 1, target)
+        within = (target >= 0) & (target < scores.shape[2])
+        reached = scores.gather(2, target.where(within, 0)[..., None]).squeeze(2) > -torch.inf
+        counted = (within & reached).all(1, keepdim=True)
+        gold = target.where(counted, IGNORED)
+        losses = F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="none")
+        return losses.view(-1, 2).sum(1)
+
+    def decode(self, encoder: Any, outputs: SpanScores, batch: Batch, split: Split) -> list[str]:
+        first, last, score = best_spans(outputs.start, outputs.end)
+        empty = torch.full_like(score, -torch.inf) if outputs.no_answer is None else 2 * outputs.no_answer
+        answers = []
+        starts, ends = split.targets["starts"], split.targets["ends"]
+        for row, b, e, none in zip(batch.rows, first.tolist(), last.tolist(), (empty > score).tolist(), strict=True):
+            answers.append("" if none else split.rows[int(row)]["passage"][starts[row][b] : ends[row][e]])
+        return answers
+
+    def evidence(self, encoder: Any, outputs: SpanScores) -> list[Tensor]:
+        return [
+            torch.cat([start[start.isfinite()], end[end.isfinite()]])
+            for start, end in zip(outputs.start, outputs.end, strict=True)
+        ]
+
+
+def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tuple[Tensor, Tensor, Tensor]:
+    """First and last position and score of the best span with first <= last < first + longest, per
+    row of (B, T) scores."""
+    longest = min(longest, start.shape[1])
+    padded = F.pad(end, (0, longest - 1), value=-torch.inf)
+    best_end = F.max_pool1d(padded[:, None], longest, stride=1).squeeze(1)
+    score, first = (start + best_end).max(1)
+    # Where the end is matters for one start alone: looking for it at each of them takes five times
+    # as long in all.
+    reachable = first[:, None] + torch.arange(longest, device=first.device)
+    return first, first + padded.gather(1, reachable).argmax(1), score
+
+
+class ExtractSpan(Extract):
+    """An architecture that scores start and end itself."""
+
+    def build(self, encoder: Any) -> None:
+        pass
+
+    def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
+        return encoder(inputs["passage"], inputs["question"])
+
+
+class ExtractJoined(Extract):
+    """Question and passage in one sequence: a start and an end vector over the passage's pieces
+    (Devlin et al. 2018)."""
+
+    learns_no_answer = False
+
+    def build(self, encoder: Any) -> None:
+        self.output = nn.Linear(encoder.size, 2)
+
+    def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
+        pieces = inputs["text"]
+        states = encoder(pieces)
+        start, end = self.output(states).unbind(-1)
+        positions, mask = pieces.firsts, pieces.word_mask
+        start, end = (scores.gather(1, positions).masked_fill(~mask, -torch.inf) for scores in (start, end))
+        empty = self.output(states[:, 0]).mean(-1)
+        return SpanScores(start, end, empty)
+
+
+@register_problem(
+    "extract",
+    name="Extraction",
+    columns=("passage", "question", "answers"),
+    inputs=("passage", "question"),
+    texts=("passage", "question"),
+    unit_texts=("question",),
+    cluster="article",
+    metrics=("exact_match", "f1", "f1_answerable", "no_answer_accuracy"),
+)
+class ExtractProblem(Problem):
+    """A span of the passage answers the question, or nothing does; a prediction is the answer as
+    text, empty for none. ``answers`` is {"text": [...], "start": [character offsets]}."""
+
+    heads: ClassVar = {
+        "states": Extract,
+        "spans": ExtractSpan,
+        "next symbols": Generate,
+        "joined states": ExtractJoined,
+    }
+
+    def fields(self, gives: str, view: View) -> Fields:
+        if gives == "next symbols":
+            return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
+        return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
+
+    def target(self, gives: str) -> Target:
+        return SymbolTarget(reserved=4, by_word=True) if gives == "next symbols" else SpanTarget()
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
+        """No answer; the passage as a whole; the shortest copy, its first word."""
+        passages = [row["passage"] for row in rows]
+        return {
+            "nothing": [""] * len(rows),
+            "whole passage": passages,
+            "shortest copy": [next(iter(words_of(passage)), "") for passage in passages],
+        }
+
+    def shortened(self, row: Row) -> Row:
+        short = super().shortened(row)
+        return short | {"answers": {"text": [short["passage"]], "start": [0]}}
+
+    def with_unknown_words(self, row: Row) -> Row:
+        return super().with_unknown_words(row) | {"answers": {"text": [UNKNOWN_WORD], "start": [0]}}
+
+    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+        return {"question word": (lambda row: question_word(self.words(row) or ()), (*QUESTION_WORDS, "other"))}

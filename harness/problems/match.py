@@ -1,0 +1,58 @@
+"""Matching: the relation between two texts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from harness.problems.base import Fields, Inputs
+from harness.problems.classify import Classify, ClassifyProblem, text_vector
+from harness.registry import register_problem
+from harness.views.base import View
+
+
+class Match(Classify):
+    """Twin encoders joined as [u, v, |u-v|, u*v], one hidden layer, softmax (Conneau et al.
+    2017)."""
+
+    def layer(self, encoder: Any, classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(4 * encoder.size, encoder.size), nn.ReLU(), nn.Linear(encoder.size, classes))
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        return self.output(twin(encoder, inputs))
+
+    def constrain(self, encoder: Any) -> None:
+        """The norm limit is stated for a softmax on the encoder's own vector; here layers stand
+        between."""
+
+
+def twin(encoder: Any, inputs: Inputs) -> Tensor:
+    """Both texts' vectors with their difference and product: (B, 4 * size)."""
+    u, v = text_vector(encoder, inputs["first"]), text_vector(encoder, inputs["second"])
+    return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+
+class MatchPair(Classify):
+    """An architecture that reads both texts itself: linear layer on its vector."""
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        return self.output(encoder(inputs["first"], inputs["second"]))
+
+
+@register_problem(
+    "match",
+    name="Matching",
+    columns=("first", "second", "label"),
+    inputs=("first", "second"),
+    texts=("first", "second"),
+    metrics=("accuracy", "macro_f1"),
+)
+class MatchProblem(ClassifyProblem):
+    """Two texts stand in one of a few relations; a prediction is its label."""
+
+    heads: ClassVar = {"states": Match, "vector": Match, "pair vector": MatchPair, "joined states": Classify}
+
+    def fields(self, gives: str, view: View) -> Fields:
+        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}

@@ -1,0 +1,142 @@
+"""Ranking: a score for each candidate answer of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.kinds import PairEncoder
+from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target
+from harness.problems.classify import number_of, text_vector
+from harness.problems.match import twin
+from harness.ragged import Columns
+from harness.registry import register_problem
+from harness.task import Row
+from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+class RankTarget(Target):
+    """Right (1) or wrong (0) per pair, and the number of its question: two int64 (B,)."""
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        groups = {group: number for number, group in enumerate(dict.fromkeys(row["group"] for row in rows))}
+        return {
+            "label": np.array([number_of({"0": 0, "1": 1}, row["label"], row) for row in rows], dtype=np.int64),
+            "group": np.array([groups[row["group"]] for row in rows], dtype=np.int64),
+        }
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(columns["label"][rows]), torch.from_numpy(columns["group"][rows])
+
+
+class Rank(Head):
+    """A score per pair from twin encoders; the loss is the encoder's own (pointwise unless it says
+    otherwise)."""
+
+    def __init__(self, encoder: Any, target: RankTarget):
+        super().__init__()
+        self.target = target
+        self.output = self.layer(encoder)
+
+    def layer(self, encoder: Any) -> nn.Module | None:
+        """The layer from the joined vectors to one score."""
+        return nn.Sequential(nn.Linear(4 * encoder.size, encoder.size), nn.ReLU(), nn.Linear(encoder.size, 1))
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        return self.output(twin(encoder, inputs)).squeeze(1)
+
+    def loss(self, encoder: Any, outputs: Tensor, target: tuple[Tensor, Tensor]) -> Tensor:
+        labels, groups = target
+        if hasattr(encoder, "rank_loss"):
+            return encoder.rank_loss(outputs, labels, groups)
+        return F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype))
+
+    def row_losses(self, encoder: Any, outputs: Tensor, target: tuple[Tensor, Tensor]) -> Tensor:
+        """The pointwise loss; one that compares candidates has none of single rows."""
+        if hasattr(encoder, "rank_loss") and type(encoder).rank_loss is not PairEncoder.rank_loss:
+            raise NotImplementedError(f"{type(encoder).__name__} ranks by a loss of several candidates")
+        labels, _ = target
+        return F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction="none")
+
+    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[float]:
+        return outputs.float().tolist()
+
+
+class RankPair(Rank):
+    """An architecture that reads both texts itself: its score, or a linear layer on its vector."""
+
+    def layer(self, encoder: Any) -> nn.Module | None:
+        return None if encoder.scores else nn.Linear(encoder.size, 1)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        joined = encoder(inputs["first"], inputs["second"])
+        return joined if self.output is None else self.output(joined).squeeze(1)
+
+
+class RankJoined(Rank):
+    """Both texts in one sequence (pre-trained encoders)."""
+
+    def layer(self, encoder: Any) -> nn.Module:
+        return nn.Linear(encoder.size, 1)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+        return self.output(text_vector(encoder, inputs["text"])).squeeze(1)
+
+
+QUESTION_WORDS = ("what", "who", "when", "where", "which", "why", "how")
+
+
+def question_word(words: Sequence[str]) -> str:
+    """The first question word among the words of a question, or ``other``."""
+    return next((word for word in words if word in QUESTION_WORDS), "other")
+
+
+@register_problem(
+    "rank",
+    name="Ranking",
+    columns=("first", "second", "label", "group"),
+    inputs=("first", "second", "group"),
+    texts=("first", "second"),
+    unit_texts=("first",),
+    cluster="group",
+    unit="question",
+    metrics=("map", "mrr"),
+)
+class RankProblem(Problem):
+    """Candidates of one question are ordered; a prediction is the candidate's score, higher being
+    better. The question alone is a unit's text, since all its candidates share it."""
+
+    heads: ClassVar = {
+        "states": Rank,
+        "vector": Rank,
+        "pair vector": RankPair,
+        "pair score": RankPair,
+        "joined states": RankJoined,
+    }
+
+    def fields(self, gives: str, view: View) -> Fields:
+        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+
+    def target(self, gives: str) -> Target:
+        return RankTarget()
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[float]]:
+        """Equal scores, random ones, and the number of words that question and candidate share."""
+
+        def shared(row: Row) -> float:
+            first, second = ({w.lower() for w in words_of(row[side])} for side in ("first", "second"))
+            return float(len(first & second))
+
+        drawn = np.random.default_rng(0).random(len(rows)).tolist()
+        return {"equal": [0.0] * len(rows), "random": drawn, "shared words": [shared(row) for row in rows]}
+
+    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+        return {"question word": (lambda row: question_word(self.words(row) or ()), (*QUESTION_WORDS, "other"))}

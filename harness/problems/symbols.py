@@ -1,0 +1,111 @@
+"""Answers written symbol by symbol: characters of a transcript, or words of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from harness.layers.beam import beam_search
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Target
+from harness.ragged import Columns, Ragged
+from harness.task import Row
+from harness.views.base import View, words_of
+from harness.views.words import Vocabulary
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+class SymbolTarget(Target):
+    """A string as symbols: characters of a transcript, or words of an answer. Int64 (B, U), 0
+    behind the end.
+
+    ``reserved`` numbers come before the symbols: 1 for CTC's blank; 4 for generation (padding,
+    start, end, unknown).
+    """
+
+    def __init__(self, reserved: int, by_word: bool):
+        self.reserved, self.by_word = reserved, by_word
+
+    def split(self, text: str) -> list[str]:
+        """The symbols of a text."""
+        return [word.lower() for word in words_of(text)] if self.by_word else list(text)
+
+    def join(self, symbols: Sequence[int]) -> str:
+        """The text of symbol numbers; reserved numbers are left out."""
+        found = [self.symbols[s - self.reserved] for s in symbols if s >= self.reserved]
+        return (" " if self.by_word else "").join(found).strip()
+
+    @staticmethod
+    def text(row: Row) -> str:
+        """What a row asks for: its transcript, or its first answer (empty when it has none)."""
+        return row["transcript"] if "transcript" in row else next(iter(row["answers"]["text"]), "")
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.symbols = Vocabulary.of(
+            (s for row in rows for s in self.split(self.text(row))), min_count=2 if self.by_word else 1
+        ).words
+
+    def __len__(self) -> int:
+        return self.reserved + len(self.symbols)
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        known = {symbol: number for number, symbol in enumerate(self.symbols, start=self.reserved)}
+        unknown = 3 if self.reserved > 3 else None
+        coded = [[known.get(s, unknown) for s in self.split(self.text(row))] for row in rows]
+        return {"symbols": Ragged.of([s for s in row if s is not None] for row in coded)}
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        padded, lengths = columns["symbols"].pad(rows, 0)
+        return torch.from_numpy(padded).long(), torch.from_numpy(lengths)
+
+
+class Generate(Head):
+    """An answer symbol by symbol: teacher forcing in training, beam search after it."""
+
+    START, END, LONGEST = 1, 2, 60
+    smooths = True
+
+    def __init__(self, encoder: Any, target: SymbolTarget):
+        super().__init__()
+        self.target = target
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
+        return inputs["text"]
+
+    def loss(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
+        scores, gold = self._scored(encoder, outputs, target)
+        return F.cross_entropy(
+            scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, label_smoothing=self.smoothing
+        )
+
+    def row_losses(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
+        scores, gold = self._scored(encoder, outputs, target)
+        losses = F.cross_entropy(
+            scores.transpose(1, 2), gold, ignore_index=IGNORED, label_smoothing=self.smoothing, reduction="none"
+        )
+        return losses.sum(1)
+
+    def _scored(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Next-symbol scores (B, U, symbols) under teacher forcing, and the symbols that come next
+        (B, U)."""
+        symbols, lengths = target
+        start = torch.full_like(symbols[:, :1], self.START)
+        gold = F.pad(symbols, (0, 1)).scatter(1, lengths[:, None], self.END)
+        scores = encoder(outputs.vectors, outputs.mask, torch.cat([start, symbols], dim=1))
+        gold = gold.masked_fill(torch.arange(gold.shape[1], device=gold.device) > lengths[:, None], IGNORED)
+        return scores, gold
+
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+        state = encoder.start(outputs.vectors, outputs.mask)
+        found = beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
+        return [self.target.join(symbols) for symbols in found]
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        start = torch.full_like(outputs.lengths, self.START)
+        return list(encoder.step(start, encoder.start(outputs.vectors, outputs.mask))[0])

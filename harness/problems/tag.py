@@ -1,0 +1,145 @@
+"""Tagging: a label for each word."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.kinds import Tagger
+from harness.layers.crf import LinearChainCRF, transition_constraints
+from harness.metrics.tagging import spans
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers
+from harness.ragged import Columns, Ragged
+from harness.registry import register_problem
+from harness.task import Row
+from harness.views.base import View
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+class TagTarget(Target):
+    """One label per word: int64 (B, T), ignored at padding. A label that training never showed is
+    ignored too; scoring still counts it."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        self.labels = sorted({tag for row in rows for tag in row["tags"]})
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        known = numbers(self.labels)
+        cut = getattr(view, "max_length", None)
+        return {"tags": Ragged.of([known.get(tag, IGNORED) for tag in row["tags"][:cut]] for row in rows)}
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(columns["tags"].pad(rows, IGNORED)[0]).long()
+
+
+class Tag(Head):
+    """A label per word by softmax, or by a CRF over the sentence where a tagger asks for one."""
+
+    def __init__(self, encoder: Any, target: TagTarget):
+        super().__init__()
+        self.target = target
+        self.output = None if isinstance(encoder, Tagger) else nn.Linear(encoder.size, len(target.labels))
+        self.crf = self.chain(encoder) if getattr(encoder, "decoder", "softmax") == "crf" else None
+
+    def chain(self, tagger: Tagger) -> LinearChainCRF:
+        """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names
+        one."""
+        labels = self.target.labels
+        return LinearChainCRF(len(labels), transition_constraints(labels, tagger.scheme) if tagger.scheme else None)
+
+    def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:
+        """Scores (B, T, labels) and the mask of the words (B, T)."""
+        if self.output is None:
+            return encoder(words), words.mask
+        return self.output(encoder(words.vectors, words.mask)), words.mask
+
+    def forward(self, encoder: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        return self.emissions(encoder, inputs["text"])
+
+    def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
+        emissions, mask = outputs
+        if self.crf is None:
+            return F.cross_entropy(
+                emissions.flatten(0, 1), target[:, : emissions.shape[1]].flatten(), ignore_index=IGNORED
+            )
+        return self.crf.loss(emissions, target.clamp(min=0), mask)
+
+    def row_losses(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
+        emissions, mask = outputs
+        target = target[:, : emissions.shape[1]]
+        if self.crf is None:
+            losses = F.cross_entropy(emissions.transpose(1, 2), target, ignore_index=IGNORED, reduction="none")
+            return losses.sum(1)
+        return self.crf.log_partition(emissions, mask) - self.crf.score(emissions, target.clamp(min=0), mask)
+
+    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[list[str]]:
+        emissions, mask = outputs
+        numbers = emissions.argmax(-1) if self.crf is None else self.crf.viterbi(emissions, mask)
+        names = np.array(self.target.labels, dtype=object)
+        return [
+            list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)
+        ]
+
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
+        return [scores[real] for scores, real in zip(*outputs, strict=True)]
+
+
+class TagJoined(Tag):
+    """Sub-word states: the first piece stands for its word."""
+
+    def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:
+        states = encoder(words)
+        firsts = states.gather(1, words.firsts[..., None].expand(-1, -1, states.shape[-1]))
+        return self.output(firsts), words.word_mask
+
+
+@register_problem(
+    "tag",
+    name="Tagging",
+    columns=("text", "tags"),
+    inputs=("text",),
+    texts=("text",),
+    metrics=("span_f1", "accuracy", "token_accuracy"),
+    survey="tagging",
+)
+class TagProblem(Problem):
+    """Every word has a tag; a prediction is the list of a sentence's tags."""
+
+    heads: ClassVar = {"states": Tag, "emissions": Tag, "joined states": TagJoined}
+
+    def target(self, gives: str) -> Target:
+        return TagTarget()
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[list[str]]]:
+        """The commonest tag of each word (for a new word that of all words), and that of all words."""
+        seen: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in train:
+            for word, tag in zip(row["text"], row["tags"], strict=True):
+                seen[word][tag] += 1
+                seen[""][tag] += 1
+        commonest = seen[""].most_common(1)[0][0]
+        by_word = [[(seen.get(word) or seen[""]).most_common(1)[0][0] for word in row["text"]] for row in rows]
+        return {"commonest tag of each word": by_word, "majority": [[commonest] * len(row["text"]) for row in rows]}
+
+    def shortened(self, row: Row) -> Row:
+        return super().shortened(row) | {"tags": row["tags"][:1]}
+
+    def slices(self, metric: str, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> dict[str, list[Slice]]:
+        """F1 of each type of span, with the number of actual spans of it."""
+        if metric != "span_f1":
+            return {}
+        right, predicted, actual = Counter[str](), Counter[str](), Counter[str]()
+        for tags, row in zip(predictions, rows, strict=True):
+            ours, theirs = spans(tags), spans(row["tags"])
+            for counts, part in ((right, ours & theirs), (predicted, ours), (actual, theirs)):
+                counts.update(type for *_, type in part)
+        scores = {type: 2 * right[type] / (predicted[type] + actual[type]) for type in {*predicted, *actual}}
+        return {"entity type": [(type, actual[type], scores[type]) for type in sorted(scores)]}

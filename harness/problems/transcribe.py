@@ -1,0 +1,98 @@
+"""Transcription: the words of a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.layers.ctc import best_path, prefix_beam_search
+from harness.problems.base import Batch, Head, Inputs, Problem
+from harness.problems.symbols import Generate, SymbolTarget
+from harness.registry import register_problem
+from harness.task import Row
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
+
+
+class Transcribe(Head):
+    """A linear layer on every frame and CTC (Graves et al. 2006); symbols are characters, 0 the
+    blank."""
+
+    def __init__(self, encoder: Any, target: SymbolTarget):
+        super().__init__()
+        self.target = target
+        self.build(encoder)
+
+    def build(self, encoder: Any) -> None:
+        """Layers on top of the encoder."""
+        self.output = nn.Linear(encoder.size, len(self.target))
+
+    def scores(self, encoder: Any, frames: Any) -> tuple[Tensor, Tensor]:
+        """Label scores (B, T, labels) and their lengths (B,)."""
+        return self.output(encoder(frames.vectors, frames.mask)), frames.lengths
+
+    def forward(self, encoder: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        scores, lengths = self.scores(encoder, inputs["text"])
+        return scores.log_softmax(-1), lengths
+
+    def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> Tensor:
+        log_probabilities, lengths = outputs
+        symbols, counts = target
+        return F.ctc_loss(log_probabilities.transpose(0, 1), symbols, lengths, counts, blank=0, zero_infinity=True)
+
+    def row_losses(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> Tensor:
+        log_probabilities, lengths = outputs
+        symbols, counts = target
+        return F.ctc_loss(
+            log_probabilities.transpose(0, 1), symbols, lengths, counts, reduction="none", zero_infinity=True
+        )
+
+    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
+        beam = getattr(encoder, "beam", 1)
+        found = best_path(*outputs) if beam == 1 else prefix_beam_search(*outputs, beam=beam)
+        return [self.target.join(symbols) for symbols in found]
+
+    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
+        return [scores[:length] for scores, length in zip(*outputs, strict=True)]
+
+
+class TranscribeFrames(Transcribe):
+    """An architecture that scores the labels of every frame itself."""
+
+    def build(self, encoder: Any) -> None:
+        pass
+
+    def scores(self, encoder: Any, frames: Any) -> tuple[Tensor, Tensor]:
+        return encoder(frames)
+
+
+@register_problem(
+    "transcribe",
+    name="Transcription",
+    columns=("audio", "transcript"),
+    inputs=("audio",),
+    texts=(),
+    unit_texts=("transcript",),
+    cluster="speaker",
+    metrics=("wer", "cer"),
+    survey="speech",
+)
+class TranscribeProblem(Problem):
+    """A recording is written down; a prediction is the transcript. ``audio`` is {"bytes": a WAV file,
+    "path": its name}. Length and unknown words are those of the transcript."""
+
+    heads: ClassVar = {"states": Transcribe, "frame labels": TranscribeFrames, "next symbols": Generate}
+
+    def target(self, gives: str) -> SymbolTarget:
+        """Characters: behind the blank for CTC, behind padding, start, end and unknown otherwise."""
+        return SymbolTarget(reserved=4 if gives == "next symbols" else 1, by_word=False)
+
+    def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
+        """Nothing, and the commonest transcript."""
+        commonest = Counter(row["transcript"] for row in train).most_common(1)[0][0]
+        return {"nothing": [""] * len(rows), "majority": [commonest] * len(rows)}

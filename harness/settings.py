@@ -1,0 +1,174 @@
+"""Settings of a training: one typed, frozen object for recipes, protocols and fits."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import did_you_mean
+
+OPTIMIZERS = ("adam", "adamw", "adamax", "adagrad", "adadelta", "rmsprop", "sgd")
+SCHEDULES = (
+    "constant",
+    "linear",
+    "warmup_inverse_sqrt",
+    "inverse_epoch",
+    "step",
+    "plateau",
+    "slanted_triangle",
+    "cosine",
+)
+REDUCTIONS = ("mean", "sentence", "batch")
+EXEMPT = ("biases", "norms", "vectors")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a model is trained. In a plugin's decorator it is written ``Recipe(...)``.
+
+    ``lr`` is the learning rate, or several that are compared on dev. ``clip`` is the largest norm of
+    the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a better
+    dev score after which training stops.
+
+    Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
+    Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
+    default. ``decay_exempt`` names what ``weight_decay`` leaves out: ``biases``, ``norms`` (layer
+    and batch normalisation) and ``vectors`` (embedding tables).
+
+    Schedules (``lr_schedule``), as a factor on the rate at step s of S:
+
+    - ``constant``: 1; ``linear``: 1 - s / S; ``cosine``: half a cosine from 1 to ``lowest``;
+    - ``warmup_inverse_sqrt``: rises over the warm-up W, then sqrt(W / s);
+    - ``inverse_epoch``: 1 / (1 + ``decay`` * k) after k epochs;
+    - ``step``: times ``factor`` after every ``step_epochs`` epochs, from epoch ``step_start`` on;
+    - ``plateau``: times ``factor`` after every epoch whose dev score is not the best so far;
+    - ``slanted_triangle``: from ``lowest`` up to 1 over the warm-up and down to ``lowest`` again.
+
+    Warm-up is ``warmup_steps``, or ``warmup_share`` of all steps; it rises linearly to the full rate
+    in front of every schedule.
+
+    ``reduction`` says what the loss is summed over: ``mean`` is the mean that the problem's head
+    takes; ``sentence`` sums over the words or symbols of a row and takes the mean of the rows;
+    ``batch`` sums over both. ``label_smoothing`` is the share of probability that the classes share.
+    ``averaging`` is the decay of a moving average of the weights, which answers in their place; 0 is
+    none. ``groups`` gives parameters whose name matches a shell pattern a rate of their own: pairs
+    (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay`` multiplies the rate
+    for each layer further from the output.
+    """
+
+    optimizer: str = "adam"
+    lr: float | tuple[float, ...] = 0.001
+    batch_size: int = 64
+    epochs: int = 20
+    patience: int = 5
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    clip: float | None = None
+    lr_schedule: str = "constant"
+    decay: float = 0.0
+    warmup_steps: int = 0
+    vector_dims: int = 300
+    betas: tuple[float, float] | None = None
+    rho: float | None = None
+    alpha: float | None = None
+    eps: float | None = None
+    warmup_share: float = 0.0
+    step_start: float = 0.0
+    step_epochs: float = 1.0
+    factor: float = 0.5
+    lowest: float = 0.0
+    decay_exempt: tuple[str, ...] = ()
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
+    averaging: float = 0.0
+    groups: tuple[tuple[str, float], ...] = ()
+    layer_decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for a name or a number that no training can have."""
+        _one_of("optimizer", self.optimizer, OPTIMIZERS)
+        _one_of("lr_schedule", self.lr_schedule, SCHEDULES)
+        _one_of("reduction", self.reduction, REDUCTIONS)
+        for name in self.decay_exempt:
+            _one_of("decay_exempt", name, EXEMPT)
+        if not self.learning_rates or not all(rate > 0 for rate in self.learning_rates):
+            raise ValueError(f"training.lr: {self.lr!r} is not a positive number, or several")
+        for name in ("warmup_share", "label_smoothing", "averaging"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"training.{name}: {getattr(self, name)!r} is not a share from 0 to below 1")
+        for name in ("batch_size", "epochs", "step_epochs"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"training.{name}: {getattr(self, name)!r} is not positive")
+
+    @property
+    def learning_rates(self) -> tuple[float, ...]:
+        """The rates that are compared on dev; one is taken as it is."""
+        return tuple(self.lr) if isinstance(self.lr, tuple | list) else (self.lr,)
+
+    def warmup(self, steps: int) -> int:
+        """Steps of the warm-up of a training of ``steps`` steps."""
+        return self.warmup_steps or round(self.warmup_share * steps)
+
+    def to_dict(self, complete: bool = False) -> dict[str, Any]:
+        """The settings as a record holds them: JSON values, the rates as ``learning_rates``.
+
+        Settings that came after records of schema 1 are left out at their default, so that the cells
+        of those records keep their keys; ``complete`` lists them all.
+        """
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        values = {"learning_rates": list(self.learning_rates)} | {n: v for n, v in values.items() if n != "lr"}
+        if not complete:
+            values = {n: v for n, v in values.items() if n in _ALWAYS or v != _DEFAULTS[n]}
+        return {name: _plain(value) for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainingSettings:
+        """Settings from :meth:`to_dict`; ``ValueError`` names a key that is none of them."""
+        known = {field.name for field in dataclasses.fields(cls)} | {"learning_rates"}
+        for name in values:
+            if name not in known:
+                raise ValueError(f"training.{name}: no such setting; {did_you_mean(name, known, 'see Recipe')}")
+        values = {name: _frozen(value) for name, value in values.items()}
+        if "learning_rates" in values:
+            values["lr"] = values.pop("learning_rates")
+        return cls(**values)
+
+
+Recipe = TrainingSettings
+"""The settings of a paper's training, as an architecture's decorator gives them."""
+
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(TrainingSettings)}
+_ALWAYS = ("learning_rates", *list(_DEFAULTS)[: list(_DEFAULTS).index("betas")])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Caps of a cell: ``max_train`` training examples and ``max_epochs`` passes; None is no cap."""
+
+    max_train: int | None = None
+    max_epochs: int | None = None
+
+    @classmethod
+    def of(cls, hyperparameters: Mapping[str, Any]) -> Limits:
+        """The caps in a cell's hyperparameters; none where a foreign record lacks them."""
+        limits = hyperparameters.get("limits") or {}
+        return cls(limits.get("max_train"), limits.get("max_epochs"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The caps as a record holds them."""
+        return dataclasses.asdict(self)
+
+
+def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise ValueError(f"training.{name}: {value!r} is none of {', '.join(names)}")
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
