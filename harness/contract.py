@@ -173,7 +173,7 @@ class _Case:
         if self.regime is not None:
             settings = grid.hyperparameters(wrapped) | wrapped.tiny
         self.cls, self.settings = registry.load(wrapped), settings
-        self.corpus = _corpus(self.task, self.cls.view_for(task, settings), self.cls.output())
+        self.corpus = _corpus(self.task, self.cls.view_for(task, settings), self.cls.output_form())
         self.problem = self.corpus.problem
         self.audio = "audio" in self.corpus.train.rows.column_names
 

@@ -49,7 +49,7 @@ OUTPUTS = {
     "joined states": "a state per piece of the joined texts",
     "predictions": "answers without gradient training",
 }
-"""Outputs of an architecture (:meth:`Architecture.output`), in words."""
+"""Outputs of an architecture (:meth:`Architecture.output_form`), in words."""
 
 
 class Architecture:
@@ -60,7 +60,7 @@ class Architecture:
     """Its output, one of :data:`OUTPUTS`, by which a problem chooses the head."""
 
     @classmethod
-    def output(cls) -> str:
+    def output_form(cls) -> str:
         """The output of this class."""
         return cls.gives
 
@@ -88,16 +88,16 @@ class Architecture:
     def reason_to_skip(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""
-        if not cls.answers(task.type):
-            types = [type for type in registry.entries("problems") if cls.answers(type)]
-            given = OUTPUTS.get(cls.output(), cls.output())
+        if not cls.can_answer(task.type):
+            types = [type for type in registry.entries("problems") if cls.can_answer(type)]
+            given = OUTPUTS.get(cls.output_form(), cls.output_form())
             return f"gives {given}: runs on {', '.join(types) or 'nothing'}; {task.id} is of type {task.type}"
         return cls.unfit(task, hyperparameters)
 
     @classmethod
-    def answers(cls, type: str) -> bool:
+    def can_answer(cls, type: str) -> bool:
         """Whether tasks of a type can be answered from what this architecture gives."""
-        return cls.output() in registry.load(registry.entry("problems", type)).heads
+        return cls.output_form() in registry.load(registry.entry("problems", type)).heads
 
     @classmethod
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
@@ -182,7 +182,7 @@ class TextEncoder(Encoder):
     size: int
 
     @classmethod
-    def output(cls) -> str:
+    def output_form(cls) -> str:
         return "class scores" if "classes" in inspect.signature(cls).parameters else cls.gives
 
 
@@ -211,7 +211,7 @@ class PairEncoder(Encoder):
     """True when the ranking loss needs a question's candidates in one batch."""
 
     @classmethod
-    def output(cls) -> str:
+    def output_form(cls) -> str:
         return "pair score" if cls.scores else cls.gives
 
     def rank_loss(self, scores: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
@@ -321,7 +321,7 @@ class Estimator(Architecture):
     once it is fitted."""
 
     @classmethod
-    def answers(cls, type: str) -> bool:
+    def can_answer(cls, type: str) -> bool:
         return type in cls.task_types
 
     def __init__(self, seed: int = 0):

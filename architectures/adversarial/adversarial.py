@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from harness import registry
-from harness.data.corpus import Batch
 from harness.kinds import Regime
+from harness.objectives import Objective, Step, Supervised
 from harness.registry import Entry, Recipe, register
 from harness.training.model import Model, WordTable
 from harness.views.tree import TreeBatch
@@ -62,6 +62,30 @@ def direction(text: Any, gradient: Tensor) -> Tensor:
     return gradient / norms.view(-1, *[1] * (gradient.dim() - 1))
 
 
+class AdversarialLoss(Objective):
+    """The loss of each batch, plus ``weight`` times that of the batch with all word vectors moved to
+    where the loss of its labels grows fastest. Penalties of the wrapped encoder neither direct the
+    move nor count twice."""
+
+    def __init__(self, owner: AdversarialTraining, model: Model, inner: Supervised):
+        super().__init__(owner, model, inner)
+        self.epsilon, self.weight = owner.epsilon, owner.weight
+
+    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        inputs, target = model.read(step.batch.inputs), step.batch.target
+        vectors = [text.vectors.requires_grad_() for text in inputs.values()]
+        losses = self.inner.at(model, inputs, target)
+        clean = losses.get("task", losses["loss"])
+        gradients = torch.autograd.grad(clean, vectors, retain_graph=True)
+        moved = {
+            field: text._replace(vectors=text.vectors + self.epsilon * direction(text, gradient))
+            for (field, text), gradient in zip(inputs.items(), gradients, strict=True)
+        }
+        again = self.inner.at(model, moved, target)
+        adversarial = again.get("task", again["loss"])
+        return losses | {"loss": losses["loss"] + self.weight * adversarial, "adversarial": adversarial}
+
+
 @register(
     "adversarial",
     name="Adversarial training on embeddings",
@@ -85,6 +109,8 @@ class AdversarialTraining(Regime):
     vectors are normalised (:class:`NormalizedTable`). ``wraps`` is any encoder of words.
     """
 
+    trained_by = AdversarialLoss
+
     def __init__(self, wraps: str = "lstm", epsilon: float = 5.0, weight: float = 1.0):
         self.wraps, self.epsilon, self.weight = wraps, epsilon, weight
 
@@ -92,20 +118,11 @@ class AdversarialTraining(Regime):
     def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
         wrapped = registry.entry("architectures", hyperparameters["wraps"])
         view = registry.load(wrapped).view_for(task, wrapped.hyperparameters)
+        if registry.load(wrapped).trained_by is not None:
+            return f"needs a supervised loss, and {wrapped.id} has an objective of its own"
         if view is None or not view.embeds:
             return f"moves word vectors, and {wrapped.id} reads none on {task.id}"
         return None
 
     def prepare(self, model: Model, counts: Tensor | None) -> None:
         model.table = NormalizedTable(model.table, counts)
-
-    def loss(self, model: Model, batch: Batch) -> Tensor:
-        inputs = model.read(batch.inputs)
-        vectors = [text.vectors.requires_grad_() for text in inputs.values()]
-        clean = model.loss_of(inputs, batch.target)
-        gradients = torch.autograd.grad(clean, vectors, retain_graph=True)
-        moved = {
-            field: text._replace(vectors=text.vectors + self.epsilon * direction(text, gradient))
-            for (field, text), gradient in zip(inputs.items(), gradients, strict=True)
-        }
-        return clean + self.weight * model.loss_of(moved, batch.target)

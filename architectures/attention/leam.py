@@ -68,10 +68,10 @@ class LabelEmbeddingAttention(TextEncoder):
         return masked_softmax(torch.relu(phrases + self.bias).amax(1), words.mask)
 
     def forward(self, words: WordBatch) -> Tensor:
+        self.add_loss("regulariser", self.regulariser * self.label_loss())
         return self.classifier((self.weights(words)[:, None] @ words.vectors).squeeze(1))
 
-    def auxiliary_loss(self) -> Tensor:
-        """``regulariser`` times the mean cross-entropy of the labels' vectors and their own
-        classes."""
+    def label_loss(self) -> Tensor:
+        """Mean cross-entropy of the labels' vectors and their own classes."""
         own = torch.arange(len(self.labels), device=self.labels.device)
-        return self.regulariser * F.cross_entropy(self.classifier(self.labels), own)
+        return F.cross_entropy(self.classifier(self.labels), own)

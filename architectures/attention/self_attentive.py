@@ -55,7 +55,6 @@ class SelfAttentive(TextEncoder):
         self.output = nn.Linear(rows * self.recurrence.size, output)
         self.dropout = nn.Dropout(dropout)
         self.size = output
-        self._penalties: list[Tensor] = []
 
     def weights(self, states: Tensor, mask: Tensor) -> Tensor:
         """A (B, rows, T), each row summing to one over the words."""
@@ -71,13 +70,6 @@ class SelfAttentive(TextEncoder):
     def forward(self, words: WordBatch) -> Tensor:
         states = self.recurrence(words.vectors, words.mask)
         weights = self.weights(states, words.mask)
-        if self.training:
-            self._penalties.append(self.penalty(weights))
+        self.add_loss("penalty", self.coefficient * self.penalty(weights))
         matrix = (weights @ states).flatten(1)
         return self.dropout(torch.relu(self.output(self.dropout(matrix))))
-
-    def auxiliary_loss(self) -> Tensor | float:
-        """``coefficient`` times the penalties of the passes since it was last asked for: one for a
-        text, two for a pair."""
-        penalties, self._penalties = self._penalties, []
-        return self.coefficient * sum(penalties)

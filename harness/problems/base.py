@@ -107,10 +107,11 @@ class Head(nn.Module):
 class Problem:
     """What a task of one type asks of an architecture.
 
-    The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what
-    a system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are
+    The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what a
+    system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are
     texts), ``unit_texts`` (the columns in whose words a unit's length is counted), ``cluster`` (the
-    column of what dependent rows share, such as a speaker), ``metrics`` that fit its predictions, and ``unit`` (what a score is a mean over).
+    column that dependent rows share, such as a speaker), ``metrics`` that fit its predictions, and
+    ``unit`` (what a score is a mean over).
     """
 
     heads: ClassVar[dict[str, type[Head]]] = {}
@@ -143,7 +144,7 @@ class Problem:
 
     def head(self, encoder: Any, target: Target) -> Head:
         """The head on top of an encoder."""
-        return self.heads[encoder.output()](encoder, target)
+        return self.heads[encoder.output_form()](encoder, target)
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Prediction]]:
         """Predictions that need no learning, by name; the first is the one that a model must beat."""

@@ -81,7 +81,7 @@ class Extract(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> SpanScores:
         scores = self.spans(encoder, inputs)
-        if self.no_answer is None:
+        if not self.target.unanswerable:
             return SpanScores(scores.start, scores.end)
         if scores.no_answer is None:
             return scores._replace(no_answer=self.no_answer.repeat(len(scores.start)))

@@ -180,7 +180,7 @@ class Assembly:
         view = self.encoder_class.view_for(self.task.entry, self.settings)
         most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
         self.corpus = Corpus(
-            self.task, cell.tier, settings.data_dir, view, self.encoder_class.output(), max_train=most, cache=cache
+            self.task, cell.tier, settings.data_dir, view, self.encoder_class.output_form(), max_train=most, cache=cache
         )
         self.vectors_file = settings.vectors
 

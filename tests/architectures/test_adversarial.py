@@ -12,10 +12,13 @@ from torch import Tensor
 
 from architectures.adversarial.adversarial import AdversarialTraining, NormalizedTable, direction
 from harness import registry
-from harness.data.corpus import Batch
 from harness.kinds import TextEncoder
-from harness.problems.targets import ClassTarget
-from harness.training.model import Model, WordTable, build
+from harness.objectives import Step
+from harness.problems import problem
+from harness.problems.base import Batch
+from harness.problems.classify import ClassTarget
+from harness.registry import Recipe
+from harness.training.model import Model, WordTable, build, objective_of
 from harness.views.sentences import Sentences
 from harness.views.tree import TreeBatch, Trees
 from harness.views.words import PAD, Words
@@ -48,7 +51,7 @@ def prepared(regime: AdversarialTraining, task_type: str = "classify") -> tuple[
     torch.manual_seed(0)
     view, target = view_of(TEXTS), ClassTarget()
     target.fit([{"label": "x"}, {"label": "y"}])
-    model = build(Summed, "text", task_type, {}, view, target, DIMS, None)
+    model = build(Summed, problem(task_type), {}, view, target, DIMS)
     regime.prepare(model, torch.tensor([0.0, 0.0, *view.vocabulary.counts]))
     fields = {"text": TEXTS} if task_type == "classify" else {"first": TEXTS, "second": ["b", "a c d d", "b b"]}
     inputs = {field: view.collate(view.encode(texts), np.arange(3)) for field, texts in fields.items()}
@@ -59,9 +62,16 @@ def losses_and_inputs(
     regime: AdversarialTraining, model: Model, batch: Batch, monkeypatch: Any
 ) -> tuple[Tensor, list[dict], list[Tensor]]:
     """The regime's loss, and the inputs and values of the model's losses that it is made of."""
-    inputs, values, compute = [], [], model.loss_of
-    monkeypatch.setattr(model, "loss_of", lambda i, t: inputs.append(i) or values.append(compute(i, t)) or values[-1])
-    return regime.loss(model, batch), inputs, values
+    inputs, values, compute = [], [], model.head.loss
+    monkeypatch.setattr(model.head, "loss", lambda *a: values.append(compute(*a)) or values[-1])
+    forward = model.head.forward
+    monkeypatch.setattr(model.head, "forward", lambda encoder, i: inputs.append(i) or forward(encoder, i))
+    return loss_of(regime, model, batch), inputs, values
+
+
+def loss_of(regime: AdversarialTraining, model: Model, batch: Batch) -> Tensor:
+    """The loss that training under the regime minimises."""
+    return objective_of(model, Recipe(), regime).losses(model, Step({"labelled": batch}, 0.0))["loss"]
 
 
 @pytest.mark.parametrize("task_type", ["classify", "match"])
@@ -112,7 +122,7 @@ def test_no_gradient_flows_through_the_move(monkeypatch):
 def test_without_a_move_the_loss_is_doubled():
     regime = AdversarialTraining(epsilon=0.0)
     model, batch = prepared(regime)
-    torch.testing.assert_close(regime.loss(model, batch), 2 * model.loss(batch))
+    torch.testing.assert_close(loss_of(regime, model, batch), 2 * model.loss(batch))
 
 
 def test_vectors_have_mean_0_and_variance_1_over_the_training_text():
@@ -134,10 +144,10 @@ def test_growing_the_word_vectors_does_not_make_a_move_smaller():
     """This is what the normalisation is for."""
     regime = AdversarialTraining(epsilon=1.0)
     model, batch = prepared(regime)
-    before = regime.loss(model, batch)
+    before = loss_of(regime, model, batch)
     with torch.no_grad():
         model.table.table.tuned.weight.mul_(100)
-    torch.testing.assert_close(regime.loss(model, batch), before, rtol=1e-3, atol=0)
+    torch.testing.assert_close(loss_of(regime, model, batch), before, rtol=1e-3, atol=0)
 
 
 def test_a_text_that_no_word_can_change_stays_where_it_is():
@@ -166,7 +176,7 @@ def test_fixed_vectors_are_normalised_too_and_moved_without_being_trained(channe
     regime, view, target = AdversarialTraining(), view_of(TEXTS), ClassTarget()
     target.fit([{"label": "x"}, {"label": "y"}])
     cnn = registry.load(registry.entry("architectures", "kim_cnn_static"))
-    model = build(cnn, "text", "classify", {"maps": 3, "channels": channels}, view, target, DIMS, None)
+    model = build(cnn, problem("classify"), {"maps": 3, "channels": channels}, view, target, DIMS)
     regime.prepare(model, torch.tensor([0.0, 0.0, *view.vocabulary.counts]))
     batch = Batch({"text": view.collate(view.encode(TEXTS), np.arange(3))}, torch.tensor([0, 1, 1]), np.arange(3), 10)
     loss, (clean, moved), _ = losses_and_inputs(regime, model, batch, monkeypatch)

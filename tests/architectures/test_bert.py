@@ -12,8 +12,12 @@ import torch
 
 from architectures.pretrained.bert import BERT
 from harness import registry
-from harness.problems.heads import ADAPTERS
-from harness.problems.targets import ClassTarget, RankTarget, SpanTarget, TagTarget, Target
+from harness.problems import problem
+from harness.problems.base import Target
+from harness.problems.classify import ClassTarget
+from harness.problems.extract import SpanTarget
+from harness.problems.rank import RankTarget
+from harness.problems.tag import TagTarget
 from harness.running import grid
 from harness.training.model import Model, build
 from harness.views.subwords import SubwordBatch, Subwords
@@ -67,7 +71,7 @@ def model_for(folder: Path, task_type: str, target: Target) -> tuple[Model, Subw
     _, view = loaded(folder)
     settings = {"pretrained": str(folder), "max_length": 32}
     torch.manual_seed(1)
-    return build(BERT, "plm", task_type, settings, view, target, 100, None).eval(), view
+    return build(BERT, problem(task_type), settings, view, target, 100).eval(), view
 
 
 def labelled(target: Target, *labels: str) -> Target:
@@ -187,7 +191,8 @@ def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
 
 
 def test_every_task_of_texts_has_a_head():
-    assert {task for kind, task in ADAPTERS if kind == "plm"} == {"classify", "match", "rank", "tag", "extract"}
+    types = {type for type in registry.entries("problems") if BERT.can_answer(type)}
+    assert types == {"classify", "match", "rank", "tag", "extract"}
 
 
 # --- loading ---

@@ -10,7 +10,6 @@ from torch import Tensor
 from architectures.reading.bidaf import BiDAF, Similarity
 from harness import registry
 from harness.data.corpus import Corpus
-from harness.problems.heads import ADAPTERS
 from harness.training.model import Model, build
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.batches import mask_of
@@ -117,18 +116,9 @@ def squad2(architecture: str) -> tuple[Model, Corpus]:
     entry, task = registry.entry("architectures", architecture), registry.entry("tasks", "squad2")
     cls, settings = registry.load(entry), entry.hyperparameters | entry.tiny
     view = cls.view_for(task, settings)
-    corpus = Corpus(
-        registry.load(task)(task),
-        "mini",
-        None,
-        view,
-        ADAPTERS["span", "extract"][1](),
-        "span",
-        max_train=64,
-        cache=None,
-    )
+    corpus = Corpus(registry.load(task)(task), "mini", None, view, cls.output_form(), max_train=64)
     torch.manual_seed(0)
-    return build(cls, "span", "extract", settings, view, corpus.target, 8, None), corpus
+    return build(cls, corpus.problem, settings, view, corpus.target, 8), corpus
 
 
 @pytest.mark.parametrize("architecture", ["bidaf", "bidaf_self_attention"])

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from architectures.speech.bilstm_ctc import BiLSTMCTC
-from harness.problems.heads import TranscribeFrames
-from harness.problems.targets import SymbolTarget
+from harness.problems.symbols import SymbolTarget
+from harness.problems.transcribe import TranscribeFrames
 from harness.views.frames import FrameBatch
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small

@@ -7,8 +7,7 @@ from functools import partial
 import torch
 
 from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
-from harness.problems.heads import Tag
-from harness.problems.targets import TagTarget
+from harness.problems.tag import Tag, TagTarget
 from harness.views.words import WordBatch
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small

@@ -9,7 +9,8 @@ import torch
 from architectures.feedforward.avg_vectors import AveragedVectors
 from architectures.feedforward.dan import DeepAveragingNetwork
 from architectures.feedforward.fasttext import FastText
-from harness.problems.targets import ClassTarget
+from harness.problems import problem
+from harness.problems.classify import ClassTarget
 from harness.training.model import Model, build
 from harness.views.bag import Bag
 from harness.views.words import WordBatch
@@ -115,7 +116,7 @@ def fasttext(settings: dict = SETTINGS) -> tuple[Model, Bag]:
     view.fit(TEXTS)
     target = ClassTarget()
     target.fit([{"label": label} for label in "abc"])
-    return build(FastText, "text", "classify", settings, view, target, 100, None), view
+    return build(FastText, problem("classify"), settings, view, target, 100), view
 
 
 def bags(view: Bag, texts: list[str] = TEXTS):

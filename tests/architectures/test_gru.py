@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from architectures.recurrent.gru import GRU
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
 
 RESET, KEEP, CANDIDATE = range(3)

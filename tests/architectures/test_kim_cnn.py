@@ -9,7 +9,8 @@ import torch
 
 from architectures.convolutional.kim_cnn import KimCNN
 from harness import registry
-from harness.problems.targets import ClassTarget
+from harness.problems import problem
+from harness.problems.classify import ClassTarget
 from harness.training.model import Model, build
 from harness.views.words import WordBatch, Words
 
@@ -83,7 +84,7 @@ def whole_model(id: str) -> tuple[Model, WordBatch]:
     entry, view, target = registry.entry("architectures", id), Words(min_count=1), ClassTarget()
     view.fit(texts)
     target.fit([{"label": "x"}, {"label": "y"}])
-    model = build(registry.load(entry), "text", "classify", entry.hyperparameters | {"maps": 4}, view, target, 6, None)
+    model = build(registry.load(entry), problem("classify"), entry.hyperparameters | {"maps": 4}, view, target, 6)
     return model, view.collate(view.encode(texts), np.arange(2))
 
 

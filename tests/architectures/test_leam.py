@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from architectures.attention.leam import LabelEmbeddingAttention
+from harness.objectives import collected_losses
 from tests.support.batches import random_texts
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
@@ -71,10 +72,12 @@ def test_only_the_direction_of_words_and_labels_decides_who_is_attended_to():
 
 
 def test_each_labels_vector_must_be_given_its_own_class_by_the_layers_that_score_texts():
-    model = model_of(regulariser=2.0)
+    model, words = model_of(regulariser=2.0), texts()
+    with collected_losses() as terms:
+        model(words)
     losses = [-model.classifier(label).log_softmax(0)[number] for number, label in enumerate(model.labels)]
-    torch.testing.assert_close(model.auxiliary_loss(), 2.0 * sum(losses) / CLASSES)
-    model.auxiliary_loss().backward()
+    torch.testing.assert_close(terms["regulariser"], 2.0 * sum(losses) / CLASSES)
+    terms["regulariser"].backward()
     assert model.labels.grad.any() and all(parameter.grad.any() for parameter in model.classifier.parameters())
     assert model.filter.weight.grad is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from architectures.recurrent.lstm import LSTM
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
 
 INPUT, FORGET, CANDIDATE, OUTPUT = range(4)

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.tagging.lstm_cnns_crf import BiLSTMCNNsCRF
-from harness.problems.heads import Tag
-from harness.problems.targets import TagTarget
+from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 
 SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]

@@ -10,7 +10,7 @@ import torch
 
 from architectures.recurrent.rnn import ElmanRNN
 from harness import registry
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
 
 

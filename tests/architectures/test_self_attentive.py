@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from architectures.attention.self_attentive import SelfAttentive
+from harness.objectives import collected_losses
 from harness.views.words import WordBatch
 from tests.support.batches import random_texts
 
@@ -73,27 +74,28 @@ def test_the_penalty_is_zero_for_rows_on_words_of_their_own_and_large_for_equal_
 
 def test_the_penalty_of_a_training_pass_joins_the_loss_times_its_coefficient():
     model, words = model_of(coefficient=0.5, dropout=0.0).train(), texts(LENGTHS, 1)
-    model(words)
-    assert model.auxiliary_loss().item() == pytest.approx(0.5 * penalty_of(model, words), rel=1e-4)
+    with collected_losses() as terms:
+        model(words)
+    assert terms["penalty"].item() == pytest.approx(0.5 * penalty_of(model, words), rel=1e-4)
 
 
 def test_both_texts_of_a_pair_are_penalised():
     """The harness encodes a pair in two passes; a penalty of the last one alone would leave the
     first texts free."""
     model, first, second = model_of(dropout=0.0).train(), texts(LENGTHS, 1), texts((2, 4, 1), 2)
-    model(first), model(second)
-    assert model.auxiliary_loss().item() == pytest.approx(
-        penalty_of(model, first) + penalty_of(model, second), rel=1e-4
-    )
+    with collected_losses() as terms:
+        model(first), model(second)
+    assert terms["penalty"].item() == pytest.approx(penalty_of(model, first) + penalty_of(model, second), rel=1e-4)
 
 
 def test_a_penalty_counts_once_and_evaluation_leaves_none():
     """Passes on the dev split must not reach the next training step, nor hold its graph."""
     model, words = model_of().train(), texts(LENGTHS, 1)
-    model(words)
-    model.auxiliary_loss()
     model.eval()(words)
-    assert model.train().auxiliary_loss() == 0
+    for _ in range(2):
+        with collected_losses() as terms:
+            model.train()(words)
+        assert terms["penalty"].item() == pytest.approx(model.coefficient * penalty_of(model, words), rel=1e-4)
 
 
 def test_the_penalty_drives_rows_apart():
@@ -103,8 +105,9 @@ def test_the_penalty_drives_rows_apart():
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     found = []
     for _ in range(60):
-        model(words)
-        loss = model.auxiliary_loss()
+        with collected_losses() as terms:
+            model(words)
+        loss = terms["penalty"]
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from architectures.blocks.recurrent import Recurrent
 from architectures.reading.span_search import StartEndSearcher
-from harness.problems.heads import ExtractSpan
-from harness.problems.targets import SpanTarget
+from harness.problems.extract import ExtractSpan, SpanTarget
 from harness.views.words import WordBatch
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention
 from architectures.transformer.transformer import TransformerEncoder
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
 
 SIZE, HEADS, INNER = 8, 2, 12

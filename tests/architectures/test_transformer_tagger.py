@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from architectures.blocks.transformer import TransformerLayer
 from architectures.tagging.transformer_tagger import TimeFirstAttention, TransformerTagger
-from harness.problems.heads import Tag
-from harness.problems.targets import TagTarget
+from harness.problems.tag import Tag, TagTarget
 from harness.views.words import WordBatch, Words
 from tests.support.batches import random_texts
 

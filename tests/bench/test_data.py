@@ -12,7 +12,6 @@ import pytest
 from harness import registry
 from harness.data.batches import Batches
 from harness.data.corpus import Corpus
-from harness.problems.heads import ADAPTERS
 from harness.running import grid
 from harness.views.words import Words
 from tools.speed.goals import Row
@@ -25,10 +24,8 @@ def corpus(task: str, folder: Path, cache: Path | None = None) -> Corpus:
     """A task's real data as a BiLSTM reads it."""
     architecture, entry = registry.entry("architectures", "bilstm"), registry.entry("tasks", task)
     view = registry.load(architecture).view_for(entry, grid.hyperparameters(architecture))
-    target = ADAPTERS[architecture.kind, entry.type][1]()
-    return Corpus(
-        registry.load(entry)(entry), "local", folder, view, target, architecture.kind, max_train=None, cache=cache
-    )
+    gives = registry.load(architecture).output_form()
+    return Corpus(registry.load(entry)(entry), "local", folder, view, gives, cache=cache)
 
 
 @pytest.mark.parametrize("task", ["sst2", "snli", "squad1", "conll2003_ner"])

@@ -25,7 +25,7 @@ from harness.metrics import score
 from harness.records import Store
 from harness.running import grid
 from harness.running.worker import Assembly
-from harness.training.fit import Training, fit
+from harness.training.fit import FitModule, fit
 from harness.training.model import predict
 from tools.speed.cells import RUN
 from tools.speed.cells import assembly as assembled
@@ -69,7 +69,7 @@ def test_training(benchmark, enter, program: str, assembly: Assembly, tmp_path: 
     command = [program, "supervised", "-input", tmp_path / "train", "-output", tmp_path / "model"]
     theirs: list[float] = []
     ours: list[float] = []
-    fits: list[Training] = []
+    fits: list[FitModule] = []
     torch.set_num_threads(1)
 
     def setup() -> tuple[tuple, dict]:

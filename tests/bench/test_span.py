@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.problems.heads import LONGEST_ANSWER, best_spans
+from harness.problems.extract import LONGEST_ANSWER, best_spans
 
 Span = tuple[int, int]
 

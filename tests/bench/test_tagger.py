@@ -23,13 +23,13 @@ from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
 from harness.data.batches import Batches
 from harness.data.corpus import Corpus
-from harness.problems.targets import TagTarget
+from harness.problems.tag import TagTarget
 from harness.training.fit import optimizer
 from harness.training.model import Model, build
 from harness.training.protocols import EQUAL
 
 SENTENCES = 320
-WIDTH, HIDDEN = EQUAL["vector_dims"], 300
+WIDTH, HIDDEN = EQUAL.vector_dims, 300
 
 Sentence = tuple[Tensor, Tensor]
 
@@ -130,11 +130,11 @@ def test_training(beside, benchmark, corpus: Corpus, corpora_if_any: Path | None
     def step(model: nn.Module, chosen: torch.optim.Optimizer, loss: Tensor) -> None:
         chosen.zero_grad()
         loss.backward()
-        clip_grad_norm_(model.parameters(), EQUAL["clip"])
+        clip_grad_norm_(model.parameters(), EQUAL.clip)
         chosen.step()
 
     model = our_model(corpus)
-    usual, lr = their_model(corpus, model), EQUAL["learning_rates"][0]
+    usual, lr = their_model(corpus, model), EQUAL.learning_rates[0]
     our_adam, their_adam = optimizer(list(model.parameters()), EQUAL, lr), torch.optim.Adam(usual.parameters(), lr=lr)
 
     def ours() -> None:

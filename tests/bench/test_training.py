@@ -15,8 +15,8 @@ import torch
 
 from harness.data.batches import Batches
 from harness.running.worker import Assembly
-from harness.training.fit import Training, fit, optimizer
 from tools.speed.cells import assembly as assembled
+from harness.training.fit import FitModule, fit, optimizer
 
 CELLS = {
     "dan": ("sst2", None, 10),
@@ -38,7 +38,7 @@ def assembly(request: pytest.FixtureRequest, corpora_if_any: Path | None, tmp_pa
     return assembled(request.param, task, corpora_if_any, tmp_path, rows=rows, **changed)
 
 
-def bare(one: Training) -> None:
+def bare(one: FitModule) -> None:
     """The loop one would write by hand: same batches, optimiser and clipping; no callbacks, no dev
     evaluation, no checkpoints."""
     model, split = one.model, one.train_split
@@ -61,12 +61,12 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(fit, "score", lambda *_: dict.fromkeys(task.metrics, 0.5))
     numbers = itertools.count()
 
-    def prepare() -> tuple[Training]:
+    def prepare() -> tuple[FitModule]:
         one = assembly.training_of(assembly.model(0), 0.001)
         one.dev_split = one.dev_split.first(1)
         return (one,)
 
-    def harness(one: Training) -> None:
+    def harness(one: FitModule) -> None:
         fit(one, tmp_path / str(next(numbers)), 1, "auto", "32", one.settings["epochs"])
 
     beside(

@@ -15,22 +15,14 @@ from harness import registry
 from harness.data import corpus
 from harness.data.corpus import limit
 from harness.errors import DataError
+from harness.objectives import Supervised
 from harness.ragged import Ragged
-from harness.training.fit import Training, fit
+from harness.settings import TrainingSettings
+from harness.training.fit import FitModule, fit
 from harness.views.words import UNKNOWN, Words
 from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 
-SETTINGS = dict(
-    optimizer="adam",
-    batch_size=8,
-    epochs=2,
-    patience=3,
-    weight_decay=0.0,
-    momentum=0.0,
-    clip=5.0,
-    lr_schedule="constant",
-    decay=0.0,
-) | dict(warmup_steps=0)
+SETTINGS = TrainingSettings(batch_size=8, epochs=2, patience=3)
 
 
 def arrays(columns) -> dict[str, list]:
@@ -59,8 +51,8 @@ def test_training_and_selection_never_load_test(tmp_path):
     task = toy_task(test=DataError("test was read"))
     corpus = toy_corpus(task)
     model = toy_model(corpus)
-    training = Training(
-        model, model.loss, corpus.train, corpus.dev, SETTINGS, 0.01, 0, ("accuracy",), "accuracy", False
+    training = FitModule(
+        model, Supervised(), corpus.train, corpus.dev, SETTINGS, 0.01, 0, ("accuracy",), "accuracy", False
     )
     assert fit(training, tmp_path, 1, "auto", "32", 2)["epochs"] == 2
     assert "test" not in task.asked and "test" not in corpus.fingerprints
@@ -279,7 +271,7 @@ def test_the_first_rows_of_a_split_are_those_rows():
 def test_a_generators_source_is_question_and_passage_in_one_text():
     rows = [{"id": "1", "passage": "Anna lives here.", "question": "Who?", "answers": {"text": ["Anna"], "start": [0]}}]
     task = ToyTask({"train": rows, "dev": rows, "test": rows}, "extract", "f1")
-    corpus = toy_corpus(task, kind="generate")
+    corpus = toy_corpus(task, gives="next symbols")
     assert corpus.view.vocabulary.words
     assert list(corpus.fields) == ["text"]
     assert corpus.fields["text"](rows[0]) == ["Who", "?", "|", "Anna", "lives", "here", "."]

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
-from harness.data.corpus import Batch
 from harness.kinds import (
     Encoder,
     Generator,
@@ -28,25 +27,13 @@ from harness.kinds import (
     TextEncoder,
     pool,
 )
-from harness.problems.heads import (
-    SENTIMENTS,
-    Classify,
-    ClassifyTree,
-    Extract,
-    ExtractJoined,
-    ExtractSpan,
-    Generate,
-    Match,
-    MatchPair,
-    Rank,
-    RankPair,
-    Tag,
-    TagJoined,
-    best_spans,
-    node_classes,
-    text_vector,
-)
-from harness.problems.targets import IGNORED, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.problems.base import IGNORED, Batch
+from harness.problems.classify import SENTIMENTS, Classify, ClassifyTree, ClassTarget, node_classes, text_vector
+from harness.problems.extract import Extract, ExtractJoined, ExtractSpan, SpanTarget, best_spans
+from harness.problems.match import Match, MatchPair
+from harness.problems.rank import Rank, RankPair, RankTarget
+from harness.problems.symbols import Generate, SymbolTarget
+from harness.problems.tag import Tag, TagJoined, TagTarget
 from harness.ragged import Ragged
 from harness.views.subwords import SubwordBatch
 from harness.views.words import WordBatch
@@ -518,8 +505,9 @@ def test_generation_searches_with_the_beam_that_the_architecture_asks_for():
 def test_an_answer_whose_end_is_cut_adds_nothing():
     """A start without its end would teach the reader to begin answers that it cannot finish."""
     outputs = SpanScores(torch.randn(2, 3), torch.randn(2, 3))
-    both = ExtractSpan.loss(None, None, outputs, torch.tensor([[0, 1], [2, 5]]))
-    one = ExtractSpan.loss(None, None, SpanScores(outputs.start[:1], outputs.end[:1]), torch.tensor([[0, 1]]))
+    head = ExtractSpan(None, SimpleNamespace(unanswerable=False))
+    both = head.loss(None, outputs, torch.tensor([[0, 1], [2, 5]]))
+    one = head.loss(None, SpanScores(outputs.start[:1], outputs.end[:1]), torch.tensor([[0, 1]]))
     assert torch.allclose(both, one / 2)
 
 
@@ -545,5 +533,5 @@ class OwnScores(TextEncoder):
 @pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("babi", True), ("snli", False), ("wikiqa", False)])
 def test_an_encoder_that_scores_the_classes_itself_is_not_asked_to_compare_texts(task, fits):
     """It has no vector for the layers that join two texts: the cell would crash."""
-    reason = OwnScores.unfit(registry.entry("tasks", task), {})
-    assert reason is None if fits else "no vector" in reason
+    reason = OwnScores.reason_to_skip(registry.entry("tasks", task), {})
+    assert reason is None if fits else "gives scores of the classes of one text" in reason

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import DataError
-from harness.problems.targets import IGNORED, AnswerTarget, ClassTarget, RankTarget, SpanTarget, SymbolTarget, TagTarget
+from harness.problems.answer import AnswerTarget
+from harness.problems.base import IGNORED
+from harness.problems.classify import ClassTarget
+from harness.problems.extract import SpanTarget
+from harness.problems.rank import RankTarget
+from harness.problems.symbols import SymbolTarget
+from harness.problems.tag import TagTarget
 from harness.ragged import Ragged
 from harness.views.base import WORD
 from harness.views.words import Words

@@ -404,9 +404,9 @@ def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make
         patch.setattr(worker, "predict", lambda *_: 1 / 0)
         assert run_cell(cell, settings).status == "failed"
     fitted: list[int] = []
-    original = worker.Training.on_train_epoch_start
+    original = worker.FitModule.on_train_epoch_start
     monkeypatch.setattr(
-        worker.Training, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self)
+        worker.FitModule, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self)
     )
     assert run_cell(cell, settings).status == "ok"
     assert fitted == [0]
@@ -417,7 +417,7 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
     cell = plan("bilstm", "sst2", SMALL, "bilstm.training.epochs=3", "bilstm.training.patience=3")
     whole = run_cell(cell, make_settings())
     settings = dataclasses.replace(make_settings(), results=tmp_path / "cut", work=tmp_path / "cut" / "work")
-    original = worker.Training.on_train_epoch_start
+    original = worker.FitModule.on_train_epoch_start
 
     def cut(self: Any) -> None:
         if self.current_epoch == 2:
@@ -425,7 +425,7 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
         original(self)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises((KeyboardInterrupt, SystemExit)):
-        patch.setattr(worker.Training, "on_train_epoch_start", cut)
+        patch.setattr(worker.FitModule, "on_train_epoch_start", cut)
         run_cell(cell, settings)
     resumed = run_cell(cell, settings)
     losses = [[row["train_loss"] for row in record.training["curve"]] for record in (whole, resumed)]

@@ -12,7 +12,6 @@ import torch
 
 from harness import registry
 from harness.data.corpus import Corpus
-from harness.problems.heads import ADAPTERS
 from harness.registry import Entry
 from harness.task import Row, Split, Task
 from harness.training.model import Model, build
@@ -57,22 +56,16 @@ def toy_task(**splits: Any) -> ToyTask:
     return ToyTask({"train": sentences(48), "dev": sentences(16, 1000), "test": sentences(16, 2000)} | splits)
 
 
-def toy_corpus(task: Task | None = None, view: View | None = None, kind: str = "text", **settings: Any) -> Corpus:
-    """The corpus of a task (the toy one by default); ``settings`` are ``max_train`` and
-    ``cache``."""
-    task = task or toy_task()
-    known: dict[str, Any] = {"max_train": None, "cache": None}
-    return Corpus(
-        task, "mini", None, view or Words(min_count=1), ADAPTERS[kind, task.entry.type][1](), kind, **known | settings
-    )
+def toy_corpus(task: Task | None = None, view: View | None = None, gives: str = "vector", **settings: Any) -> Corpus:
+    """The corpus of a task (the toy one by default) for an architecture that ``gives`` that output;
+    ``settings`` are ``max_train`` and ``cache``."""
+    return Corpus(task or toy_task(), "mini", None, view or Words(min_count=1), gives, **settings)
 
 
 def toy_model(
     corpus: Corpus, architecture: str = "avg_vectors", seed: int = 0, dims: int = 8, **settings: Any
 ) -> Model:
     """A model of an architecture for a corpus, the same for the same seed."""
-    entry = registry.entry("architectures", architecture)
+    cls = registry.load(registry.entry("architectures", architecture))
     torch.manual_seed(seed)
-    return build(
-        registry.load(entry), entry.kind, corpus.task.entry.type, settings, corpus.view, corpus.target, dims, None
-    )
+    return build(cls, corpus.problem, settings, corpus.view, corpus.target, dims)

@@ -7,6 +7,7 @@ docstrings were measured so.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from harness import registry
 from harness.contract import floor
 from harness.data.corpus import Corpus
 from harness.metrics import score
-from harness.problems.heads import ADAPTERS
+from harness.objectives import Supervised
 from harness.running import grid
 from harness.task import Row, Task
-from harness.training.fit import Training, fit
+from harness.training.fit import FitModule, fit
 from harness.training.model import build, predict
 from harness.training.protocols import EQUAL
 from harness.views.base import words_of
@@ -56,13 +57,13 @@ def trained(tmp_path: Path):
         task, entry = task_of(id), registry.entry("architectures", architecture)
         cls, settings = registry.load(entry), grid.hyperparameters(entry) | sizes
         view = cls.view_for(task.entry, settings)
-        corpus = Corpus(task, "mini", None, view, ADAPTERS[entry.kind, task.entry.type][1](), entry.kind, None, None)
+        corpus = Corpus(task, "mini", None, view, cls.output_form())
         torch.manual_seed(0)
-        model = build(cls, entry.kind, task.entry.type, settings, view, corpus.target, dims, None)
-        rules = EQUAL | {"epochs": epochs, "patience": epochs, "batch_size": 16}
+        model = build(cls, corpus.problem, settings, view, corpus.target, dims)
+        rules = dataclasses.replace(EQUAL, epochs=epochs, patience=epochs, batch_size=16)
         metrics = task.entry.metrics, task.entry.main_metric
         fit(
-            Training(model, model.loss, corpus.train, corpus.dev, rules, lr, 0, *metrics, whole_groups=False),
+            FitModule(model, Supervised(), corpus.train, corpus.dev, rules, lr, 0, *metrics, whole_groups=False),
             tmp_path / f"{id}-{architecture}",
             devices=1,
             strategy="auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from types import SimpleNamespace
 
@@ -12,12 +13,13 @@ import torch
 from torch import nn
 
 from harness import contract, registry
-from harness.data.corpus import Batch
+from harness.objectives import Supervised
+from harness.problems.base import Batch
 from harness.running import grid
 from harness.running.neighbours import watched
 from harness.training import cost
 from harness.training.cost import WARM_UP_STEPS, StepClock
-from harness.training.fit import Training, fit
+from harness.training.fit import FitModule, fit
 from harness.training.protocols import SMOKE
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
@@ -165,6 +167,8 @@ class Sleeps(nn.Module):
         self.encoder, self.seconds, self.slept, self.size = encoder, seconds, [], encoder.size
         self.head_max_norm = None
 
+    trained_by = None
+
     def auxiliary_loss(self) -> float:
         return 0.0
 
@@ -182,9 +186,9 @@ def test_a_fit_of_known_speed_is_measured_to_five_percent(tmp_path):
     for _ in range(3):
         model = toy_model(corpus)
         model.encoder = sleeping = Sleeps(model.encoder, 0.12)
-        settings = SMOKE | {"optimizer": "sgd", "batch_size": 8, "epochs": 1}
-        training = Training(
-            model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ["accuracy"], "accuracy", False
+        settings = dataclasses.replace(SMOKE, optimizer="sgd", batch_size=8, epochs=1)
+        training = FitModule(
+            model, Supervised(), corpus.train, corpus.dev, settings, 0.1, 0, ["accuracy"], "accuracy", False
         )
         fit(training, tmp_path, 1, "auto", "32", 1, pilot=True)
         rates, known = training.clock.rates(), 10 * 8 / sum(sleeping.slept[WARM_UP_STEPS:15])
@@ -284,7 +288,7 @@ def test_operations_of_an_lstm_are_counted():
 
 
 def test_operations_of_a_whole_model_are_counted():
-    corpus = toy_corpus(kind="seq")
+    corpus = toy_corpus(gives="states")
     model = toy_model(corpus, "bilstm", hidden=6)
     short, long = (
         cost.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n))) for n in (4, 5)

@@ -65,16 +65,17 @@ def test_fewer_examples_than_devices_are_refused():
 
 
 RANK = """
-import json, os, sys
+import dataclasses, json, os, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np, torch
 from pathlib import Path
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 from harness.data.batches import Batches
+from harness.objectives import Supervised
 from harness.training.protocols import SMOKE
-from harness.training.fit import Training, fit
+from harness.training.fit import FitModule, fit
 
-class Watched(Training):
+class Watched(FitModule):
     def on_train_start(self):
         self.held = sum((p.to_local() if hasattr(p, "to_local") else p).numel() for p in self.parameters())
 
@@ -86,9 +87,9 @@ corpus = toy_corpus(toy_task(train=sentences(30)))
 model = toy_model(corpus)
 model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps
 name, lr = ("sgd", 0.5) if strategy == "ddp" else ("adam", 0.01)
-settings = SMOKE | {"optimizer": name, "learning_rates": [lr], "batch_size": 8 // devices}
-settings |= {"epochs": 2, "patience": 9, "clip": 5.0}
-training = Watched(model, model.loss, corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
+batch_size = 8 // devices
+settings = dataclasses.replace(SMOKE, optimizer=name, lr=lr, batch_size=batch_size, epochs=2, patience=9, clip=5.0)
+training = Watched(model, Supervised(), corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
 kept = fit(training, Path(sys.argv[2]), devices, strategy, "32", epochs)
 if training.global_rank == 0:
     parameters = {name: value.tolist() for name, value in training.state_dict().items()}

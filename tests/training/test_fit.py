@@ -4,6 +4,7 @@ as if nothing had happened."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,22 @@ import torch
 
 from harness.cli.options import PRECISIONS
 from harness.data.corpus import Corpus
+from harness.objectives import Supervised
+from harness.settings import TrainingSettings
 from harness.training import fit as fitting
-from harness.training.fit import Diverged, Training, fit, learning_rate_factor, optimizer
 from tests.support.toy_corpus import toy_corpus, toy_model
+from harness.training.fit import Diverged, FitModule, fit
+from harness.training.optimizers import learning_rate_factor, optimizer
 
-SETTINGS: dict[str, Any] = {
-    "optimizer": "adam",
-    "batch_size": 8,
-    "epochs": 4,
-    "patience": 10,
-    "weight_decay": 0.0,
-    "momentum": 0.0,
-    "clip": 5.0,
-    "lr_schedule": "constant",
-    "decay": 0.0,
-    "warmup_steps": 0,
-}
+SETTINGS = TrainingSettings(batch_size=8, epochs=4, patience=10, clip=5.0)
 
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return toy_corpus(kind="seq")
+    return toy_corpus(gives="states")
 
 
-class Watched(Training):
+class Watched(FitModule):
     """Keeps the weights after every epoch and the rows of every batch; raises after the epoch
     ``cut``."""
 
@@ -52,9 +45,9 @@ class Watched(Training):
         super().on_train_epoch_start()
         self.rows.append([])
 
-    def optimise(self, batch: Any) -> None:
-        super().optimise(batch)
-        self.rows[-1].append(batch.rows.tolist())
+    def optimise(self, batches: dict[str, Any]) -> None:
+        super().optimise(batches)
+        self.rows[-1].append(batches["labelled"].rows.tolist())
         if self.cut is not None and self.current_epoch == self.cut:
             raise RuntimeError("the machine was switched off")
 
@@ -71,10 +64,10 @@ def make(
     built = toy_model(corpus, "bilstm", seed=seed, **{"hidden": 4, "dropout": 0.3} | model)
     return Watched(
         built,
-        built.loss,
+        Supervised(),
         corpus.train,
         corpus.dev,
-        SETTINGS | (settings or {}),
+        dataclasses.replace(SETTINGS, **settings or {}),
         lr,
         seed,
         ("accuracy",),
@@ -83,7 +76,7 @@ def make(
     )
 
 
-def go(one: Training, folder: Path, epochs: int = 4, precision: str = "32") -> dict[str, Any]:
+def go(one: FitModule, folder: Path, epochs: int = 4, precision: str = "32") -> dict[str, Any]:
     return fit(one, folder, 1, "auto", precision, epochs)
 
 
@@ -103,7 +96,7 @@ def scripted(
 
 
 def factors(steps: list[int], per_epoch: int = 10, **settings: Any) -> list[float]:
-    factor = learning_rate_factor(SETTINGS | settings, per_epoch)
+    factor = learning_rate_factor(dataclasses.replace(SETTINGS, **settings), per_epoch)
     return [factor(step) for step in steps]
 
 
@@ -134,10 +127,10 @@ def test_a_rate_that_decays_by_epoch_changes_between_epochs_alone():
 
 
 def test_an_unknown_schedule_or_optimiser_says_what_there_is():
-    with pytest.raises(ValueError, match=r"training.lr_schedule: 'cosine' is none of constant, linear"):
-        factors([0], lr_schedule="cosine")
+    with pytest.raises(ValueError, match=r"training.lr_schedule: 'cosin' is none of constant, linear"):
+        factors([0], lr_schedule="cosin")
     with pytest.raises(ValueError, match=r"training.optimizer: 'lion' is none of adam, adamw"):
-        optimizer([torch.nn.Parameter(torch.ones(1))], SETTINGS | {"optimizer": "lion"}, 0.1)
+        dataclasses.replace(SETTINGS, optimizer="lion")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +148,7 @@ def test_an_unknown_schedule_or_optimiser_says_what_there_is():
 def test_an_optimiser_steps_as_its_paper_says(name, after):
     """Two steps on w * w from 1 with rate 0.1."""
     weight = torch.nn.Parameter(torch.ones(1))
-    chosen = optimizer([weight], SETTINGS | {"optimizer": name, "momentum": 0.5}, 0.1)
+    chosen = optimizer([weight], dataclasses.replace(SETTINGS, optimizer=name, momentum=0.5), 0.1)
     for wanted in after:
         before = weight.item()
         chosen.zero_grad()
@@ -168,7 +161,7 @@ def test_an_optimiser_steps_as_its_paper_says(name, after):
 
 def test_weight_decay_reaches_the_optimiser():
     weight = torch.nn.Parameter(torch.ones(1))
-    chosen = optimizer([weight], SETTINGS | {"optimizer": "sgd", "weight_decay": 0.5}, 0.1)
+    chosen = optimizer([weight], dataclasses.replace(SETTINGS, optimizer="sgd", weight_decay=0.5), 0.1)
     weight.sum().backward()
     chosen.step()
     assert weight.item() == pytest.approx(1 - 0.1 * (1 + 0.5))
@@ -184,14 +177,15 @@ def test_the_schedule_is_applied_at_every_step_of_a_fit(corpus, tmp_path, schedu
             used.append(self.optimizers().param_groups[0]["lr"])
             super().optimise(batch)
 
-    settings = SETTINGS | {"lr_schedule": schedule, "warmup_steps": 4, "decay": 0.5, "epochs": 2}
+    settings = dataclasses.replace(SETTINGS, lr_schedule=schedule, warmup_steps=4, decay=0.5, epochs=2)
     model = toy_model(corpus, "bilstm", hidden=2)
     go(
-        Spying(model, model.loss, corpus.train, corpus.dev, settings, 0.1, 0, ("accuracy",), "accuracy", False),
+        Spying(model, Supervised(), corpus.train, corpus.dev, settings, 0.1, 0, ("accuracy",), "accuracy", False),
         tmp_path,
         2,
     )
-    wanted = factors(list(range(len(used))), per_epoch=6, **settings)
+    factor = learning_rate_factor(settings, 6)
+    wanted = [factor(step) for step in range(len(used))]
     assert len(used) == 12 and used == pytest.approx([0.1 * factor for factor in wanted])
 
 
@@ -238,7 +232,7 @@ def test_a_dev_loss_that_is_not_finite_loses_ties_and_nothing_else(corpus, tmp_p
 
 def test_a_training_loss_that_is_nan_is_divergence(corpus, tmp_path):
     one = make(corpus)
-    one.objective = lambda batch: one.model.loss(batch) * math.nan
+    one.losses = lambda step: {"loss": one.model.loss(step.batch) * math.nan}
     with pytest.raises(Diverged, match=r"training loss is nan after epoch 1 at learning rate 0.01"):
         go(one, tmp_path)
 
@@ -310,7 +304,7 @@ def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_p
 # --- resuming ---
 
 
-def curve(one: Training) -> list[dict[str, float]]:
+def curve(one: FitModule) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in one.curve]
 
 

@@ -4,6 +4,7 @@ stay, and clipping knows both kinds."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,15 @@ import pytest
 import torch
 from torch import nn
 
-from harness.training.fit import Training, fit, optimizer
+from harness.objectives import Supervised
+from harness.settings import TrainingSettings
+from harness.training.fit import FitModule, fit
 from harness.training.lazy_updates import LazyAdam, clip_gradients, takes_rows
+from harness.training.optimizers import optimizer
 from harness.views.bag import Bag
 from tests.support.toy_corpus import toy_corpus, toy_model
 
-SETTINGS: dict[str, Any] = {
-    "optimizer": "adam",
-    "batch_size": 8,
-    "epochs": 3,
-    "patience": 10,
-    "weight_decay": 0.0,
-    "momentum": 0.0,
-    "clip": 0.5,
-    "lr_schedule": "linear",
-    "decay": 0.0,
-    "warmup_steps": 0,
-}
+SETTINGS = TrainingSettings(batch_size=8, epochs=3, patience=10, clip=0.5, lr_schedule="linear")
 
 
 class Twice(nn.Module):
@@ -63,7 +56,7 @@ def stepped(sparse: bool, maker: Any, batches: list[torch.Tensor]) -> dict[str, 
 @pytest.mark.parametrize("name", ["sgd", "adagrad"])
 def test_these_optimisers_do_with_rows_what_they_do_with_whole_gradients(name):
     def maker(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-        return optimizer(parameters, SETTINGS | {"optimizer": name}, 0.1)
+        return optimizer(parameters, dataclasses.replace(SETTINGS, optimizer=name), 0.1)
 
     batches = [EVERY_ROW, EVERY_ROW[:1], EVERY_ROW[1:], EVERY_ROW]
     torch.testing.assert_close(stepped(True, maker, batches), stepped(False, maker, batches))
@@ -125,19 +118,19 @@ def test_the_norm_of_a_sparse_gradient_is_that_of_the_whole_one(most):
 def test_any_optimiser_trains_a_model_that_declares_a_sparse_table(change, rows, tmp_path):
     """With whole gradients, where torch has no step on rows or every row moves at every step."""
     kinds: set[bool] = set()
-    one = training(SETTINGS | change)
+    one = training(dataclasses.replace(SETTINGS, **change))
     before = copy.deepcopy(one.model.state_dict())
     one.model.encoder.table.weight.register_post_accumulate_grad_hook(lambda weight: kinds.add(weight.grad.is_sparse))
     fit(one, tmp_path, 1, "auto", "32", 1)
-    assert kinds == {rows} == {takes_rows(SETTINGS | change)}
+    assert kinds == {rows} == {takes_rows(dataclasses.replace(SETTINGS, **change))}
     assert not torch.equal(before["encoder.table.weight"], one.model.encoder.table.weight)
 
 
-def training(settings: dict[str, Any]) -> Training:
+def training(settings: TrainingSettings) -> FitModule:
     """One fit of fastText on the toy corpus."""
     corpus = toy_corpus(view=Bag(buckets=200))
     model = toy_model(corpus, "fasttext", hidden=4, buckets=200)
-    return Training(model, model.loss, corpus.train, corpus.dev, settings, 0.05, 0, ("accuracy",), "accuracy", False)
+    return FitModule(model, Supervised(), corpus.train, corpus.dev, settings, 0.05, 0, ("accuracy",), "accuracy", False)
 
 
 def test_a_fit_resumed_from_its_checkpoint_ends_as_the_whole_one(tmp_path: Path):
