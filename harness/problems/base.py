@@ -124,8 +124,10 @@ class Problem:
 
     def input_row(self, row: Row) -> Row:
         """A row as a system may see it before it is scored: the id and the inputs, nothing else."""
-        visible = ("id", *self.entry.inputs)
-        return {name: value for name, value in row.items() if name in visible}
+        visible = {name: row[name] for name in ("id", *self.entry.inputs) if name in row}
+        if "audio" in visible:  # a recording's file name may say what is spoken
+            visible["audio"] = visible["audio"] | {"path": row["id"]}
+        return visible
 
     def input_rows(self, rows: Sequence[Row]) -> list[Row]:
         """Rows as a system may see them before it is scored."""

@@ -10,7 +10,7 @@ import torch
 
 from architectures.blocks.recurrent import reverse
 from architectures.recurrent.bilstm import BidirectionalLSTM
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import recurrent

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
-from harness.data.corpus import Batch
-from harness.problems.heads import Tag
-from harness.problems.targets import IGNORED, TagTarget
+from harness.problems.base import IGNORED, Batch
+from harness.problems.tag import Tag, TagTarget
 from tests.support.batches import random_texts
 from tests.support.models import small
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
-from harness.data.corpus import Batch
-from harness.problems.heads import Tag
-from harness.problems.targets import IGNORED, TagTarget
+from harness.problems.base import IGNORED, Batch
+from harness.problems.tag import Tag, TagTarget
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import recurrent

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from architectures.recurrent.birnn import BidirectionalRNN
-from harness.problems.heads import text_vector
+from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import recurrent

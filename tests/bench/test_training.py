@@ -15,8 +15,8 @@ import torch
 
 from harness.data.batches import Batches
 from harness.running.worker import Assembly
-from tools.speed.cells import assembly as assembled
 from harness.training.fit import FitModule, fit, optimizer
+from tools.speed.cells import assembly as assembled
 
 CELLS = {
     "dan": ("sst2", None, 10),

@@ -209,7 +209,7 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run):
     code, out, _ = run("-a", "toy_text", "-t", "toy_topic,toy_tags", "--dry-run")
     assert code == 0
     assert "run   toy_text on toy_topic" in out
-    assert "skip  toy_text on toy_tags, seed 0: kind text runs on" in out
+    assert "skip  toy_text on toy_tags, seed 0: gives what tag cannot use" in out
     assert not Path("results").exists()
 
 

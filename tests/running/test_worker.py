@@ -6,17 +6,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness import registry
 from harness.metrics import score
+from harness.problems import problem
 from harness.records import Cell, Record, Store
 from harness.running import grid, worker
 from harness.running.grid import Settings
 from harness.running.worker import Assembly, run_cell
+from harness.views.tree import parse, without_labels
 
 FIELDS = {
     "schema",
@@ -54,6 +58,7 @@ FIELDS = {
 
 PLUGIN = """
 import json
+import re
 import torch
 from harness.kinds import Estimator, TextEncoder
 from harness.registry import register
@@ -78,13 +83,15 @@ class Trouble(TextEncoder):
 
 
 class Watching(Estimator):
-    def __init__(self, seed: int = 0, notes: str = ""):
+    task_types = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
+
+    def __init__(self, seed: int = 0, notes: str = "", type: str = "classify"):
         super().__init__(seed)
-        self.notes = notes
+        self.notes, self.type = notes, type
 
     def note(self, call, rows):
         with open(self.notes, "a") as file:
-            file.write(json.dumps([call, [[row["id"], sorted(row)] for row in rows]]) + "\\n")
+            file.write(json.dumps([call, [[row["id"], sorted(row), row.get("tree", "")] for row in rows]]) + "\\n")
 
     def fit(self, train, dev, unlabelled=()):
         self.parameter_count = 3
@@ -93,7 +100,9 @@ class Watching(Estimator):
 
     def predict(self, rows):
         self.note("predict", rows)
-        return ["positive"] * len(rows)
+        if self.type == "tag":
+            return [["O"] * len(row["text"]) for row in rows]
+        return [0.5 if self.type == "rank" else "yes"] * len(rows)
 
 
 @register("watching", name="Watching", kind="fit", paper="none", source="test", year=2026)
@@ -323,20 +332,60 @@ def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
 # --- what a system may see ---
 
 
+TYPES = {registry.entry("tasks", id).type: id for id in sorted(registry.entries("tasks"), reverse=True)}
+"""A task of each type."""
+
+
 @pytest.mark.parametrize("architecture", ["watching", "watching_all"])
-def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_path, architecture):
+@pytest.mark.parametrize("task", sorted({*TYPES.values(), "sst2", "babi"}))
+def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_path, architecture, task):
+    """A system that was given the answers would lead the table."""
     notes = tmp_path / "notes.jsonl"
-    record = run_cell(plan(architecture, "sst2", f"{architecture}.notes={notes}"), make_settings(plugins=(plugin,)))
+    entry = registry.entry("tasks", task)
+    options = f"{architecture}.notes={notes}", f"{architecture}.type={entry.type}"
+    record = run_cell(plan(architecture, task, *options), make_settings(plugins=(plugin,)))
     assert (record.status, record.parameters["total"]) == ("ok", 3), record.error
-    entry = registry.entry("tasks", "sst2")
     test = set(registry.load(entry)(entry).load("test", "mini")["id"])
     calls = [json.loads(line) for line in notes.read_text().splitlines()]
-    asked = [(call, columns) for call, rows in calls for id, columns in rows if id in test]
-    assert {call for call, _ in asked} == {"predict"} | ({"unlabelled"} if architecture == "watching_all" else set())
-    assert all(not {"label", "tree"} & set(columns) for _, columns in asked)
-    assert len(next(rows for call, rows in calls if call == "train")) == 100
-    predicted = [i for i, (call, rows) in enumerate(calls) if call == "predict" and {id for id, _ in rows} == test]
+    asked = [(call, columns, tree) for call, rows in calls for id, columns, tree in rows if id in test]
+    assert {call for call, *_ in asked} == {"predict"} | ({"unlabelled"} if architecture == "watching_all" else set())
+    inputs = registry.entry("problems", entry.type).inputs
+    assert all(set(columns) <= {"id", *inputs} for _, columns, _ in asked)
+    assert not any(re.search(r"\(\d", tree) for *_, tree in asked), "labels of nodes are answers too"
+    assert len(next(rows for call, rows in calls if call == "train")) <= 100
+    predicted = [i for i, (call, rows) in enumerate(calls) if call == "predict" and {id for id, *_ in rows} == test]
     assert len(predicted) == 1, "test is scored once"
+
+
+@pytest.mark.parametrize("task", sorted(registry.entries("tasks")))
+def test_what_a_system_may_see_of_a_row_is_the_id_and_the_problems_inputs(task):
+    """The columns of every task, not of those that somebody thought of."""
+    entry = registry.entry("tasks", task)
+    rows = registry.load(entry)(entry).load("test", "mini").to_list()[:50]
+    asked, inputs = problem(entry.type), registry.entry("problems", entry.type).inputs
+    for row, visible in zip(rows, asked.input_rows(rows), strict=True):
+        assert set(visible) == {"id", *(set(inputs) & set(row))}
+        assert not set(visible) & {"label", "tags", "answers", "answer", "transcript", "skill", "speaker"}
+        assert not re.search(r"\(\d", visible.get("tree", ""))
+        assert "audio" not in row or visible["audio"]["path"] == row["id"], "a file name says what is spoken"
+
+
+def test_a_tree_keeps_its_structure_when_its_labels_are_taken():
+    assert without_labels("(3 (2 a) (4 (2 fine) (2 film)))") == "( ( a) ( ( fine) ( film)))"
+    whole, bare = parse("(3 (2 a) (4 (2 fine) (2 film)))"), parse("( ( a) ( ( fine) ( film)))")
+    assert bare._replace(label=whole.label) == whole
+    assert set(bare.label) == {-1}
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_no_label_of_a_node_reaches_a_model_that_answers(make_settings, split):
+    """A tree model that summed up the labels of its nodes would need no training."""
+    assembly = worker.Assembly(plan("tree_lstm", "sst2", "tree_lstm.hidden=4"), make_settings())
+    encoded = assembly.corpus.dev if split == "dev" else assembly.corpus.test()
+    assert (encoded.collate(np.arange(8)).inputs["text"].labels == -1).all()
+    assert (assembly.corpus.train.collate(np.arange(8)).inputs["text"].labels >= 0).any()
+    assert (assembly.corpus.unlabelled.collate(np.arange(8)).inputs["text"].labels == -1).all()
+    assert assembly.corpus.unlabelled.collate(np.arange(8)).target is None
 
 
 def test_test_is_loaded_after_training_alone(make_settings, monkeypatch):

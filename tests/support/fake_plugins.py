@@ -9,8 +9,13 @@ from harness.task import Task
 
 
 class Base:
+    types = ()
+    trained_by = None
+
     @classmethod
-    def unfit(cls, task, hyperparameters):
+    def reason_to_skip(cls, task, hyperparameters):
+        if task.type not in cls.types:
+            return f"gives what {task.type} cannot use"
         return "reads no audio" if task.id == "toy_sound" else None
 
 
@@ -18,6 +23,8 @@ class Base:
 @register("toy_wide", name="Toy, wide", kind="text", paper="Nobody 2020", source="test", year=2020,
     hyperparameters={"hidden": 999})
 class Toy(Base):
+    types = ("classify",)
+
     def __init__(self, width, classes, hidden=300, dropout=0.5, windows=(3, 4), mode="max", deep=False, clip=None):
         pass
 
@@ -25,21 +32,18 @@ class Toy(Base):
 @register("toy_seq", name="Toy sequence", kind="seq", paper="Nobody 2021", source="test", year=2021,
     recipe=Recipe(lr=0.25))
 class ToySequence(Base):
+    types = ("classify", "tag")
+
     def __init__(self, width, hidden=64):
         pass
 
 
 @register("toy_fit", name="Toy counts", kind="fit", paper="Nobody 1999", source="test", year=1999)
 class ToyCounts(Base):
-    task_types = ("classify", "tag")
+    types = ("classify", "tag")
 
     def __init__(self, alpha=1.0, seed=0):
         pass
-
-
-@register("toy_lm", name="Toy language model", kind="lm", paper="Nobody 1999", source="test", year=1999)
-class ToyLanguageModel(Base):
-    pass
 
 
 @register_task(

@@ -17,9 +17,9 @@ from harness.data.corpus import Corpus
 from harness.objectives import Supervised
 from harness.settings import TrainingSettings
 from harness.training import fit as fitting
-from tests.support.toy_corpus import toy_corpus, toy_model
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.optimizers import learning_rate_factor, optimizer
+from tests.support.toy_corpus import toy_corpus, toy_model
 
 SETTINGS = TrainingSettings(batch_size=8, epochs=4, patience=10, clip=5.0)
 
