@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.errors import DataError
+from harness.errors import DataError, UsageError
 from harness.records import Cell, Record, Store
+from harness.registry import Entry
 from harness.running import engines, grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
@@ -95,6 +96,7 @@ class Session:
         self.broken = [*errors, *more, *unread.values()]
         for error in self.broken:
             self.tell(f"left out: {error}")
+        _refuse_strategy(architectures, request)
         return grid.plan(
             architectures,
             tasks,
@@ -187,6 +189,21 @@ class Session:
         return not (
             self.broken or self.pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in ended)
         )
+
+
+def _refuse_strategy(architectures: Sequence[Entry], request: Request) -> None:
+    """Raise :class:`~harness.errors.UsageError` for an architecture whose objective would be wrong
+    under the strategy of several devices."""
+    if request.devices == 1:
+        return
+    strategy = "ddp" if request.strategy == "auto" else request.strategy
+    for entry in architectures:
+        objective = getattr(registry.load(entry), "trained_by", None)
+        if objective is not None and strategy not in objective.strategies:
+            raise UsageError(
+                f"--strategy {strategy}: {entry.id} is trained by {objective.__name__}, which knows"
+                f" {', '.join(objective.strategies) or 'one device only'}"
+            )
 
 
 class _Mirror:
