@@ -12,7 +12,7 @@ import numpy as np
 from harness.errors import RecordError
 from harness.leaderboard import significance
 from harness.leaderboard.board import Board, Result, Section
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
 from harness.records.outcomes import Outcomes
 
 
@@ -62,7 +62,7 @@ def evidence(board: Board, section: Section, task: str) -> Evidence | None:
         for part in ("numerators", "denominators")
     )
     scores = numerators.sum(1) / np.maximum(denominators.sum(1), 1e-12)
-    lower = metric in LOWER_IS_BETTER
+    lower = display_info(metric).lower_is_better
     order = sorted(
         range(len(found)), key=lambda i: (scores[i] if lower else -scores[i], found[i][0], found[i][1].settings)
     )

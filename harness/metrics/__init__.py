@@ -1,14 +1,13 @@
-"""Scores of predictions against the rows they were made for.
+"""Scores of predictions against the rows they were made for, and information on every metric.
 
 Importing this package is cheap: :mod:`evaluate` (which brings in transformers and torch where they
-are installed) is imported when the first score is computed. What a prediction looks like, by task
-type:
+are installed) is imported when the first score is computed. Form of a prediction by task type:
 
 ================ ===================================================================
 classify, match  the label
 rank             the candidate's score, a number; higher is better
 tag              one tag per word
-extract          the answer as text; "" says that there is none
+extract          the answer as text; "" for no answer
 answer           the word
 transcribe       the transcript
 language model   [sum of the tokens' natural log-probabilities, number of tokens]
@@ -23,18 +22,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.errors import UnknownName, did_you_mean
+from harness.metrics.information import PER_TOKEN, MetricInfo, exponential, unchanged
 from harness.task import Row
 
 Compute = Callable[[Sequence[Any], Sequence[Row]], dict[str, float]]
-
-LOWER_IS_BETTER = frozenset({"wer", "cer", "perplexity"})
 
 
 def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
     """Value of every named metric, and of those that come with it (``span_f1`` brings precision and
     recall).
 
-    Values are fractions; ``wer`` and ``cer`` may exceed 1, ``perplexity`` is at least 1.
+    Values are fractions; ``wer`` and ``cer`` may exceed 1, ``nats_per_token`` is at least 0 and
+    ``perplexity`` at least 1.
     ``predictions`` and ``rows`` are in the same order. Values that are undefined on these rows
     (``f1_answerable`` where nothing can be answered) are left out. Raises
     :class:`~harness.registry.UnknownName`, or ``ValueError`` when predictions do not fit the rows.
@@ -46,22 +45,30 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
     values: dict[str, float] = {}
     for name in names:
         if name not in values:
-            values |= _metric(name)(predictions, rows)
+            info(name)
+            values |= METRICS[name](predictions, rows)
     return values
 
 
-def better(metric: str, a: float, b: float) -> bool:
-    """Whether ``a`` is strictly better than ``b``; raises
-    :class:`~harness.registry.UnknownName`."""
-    _metric(metric)
-    return a < b if metric in LOWER_IS_BETTER else a > b
-
-
-def _metric(name: str) -> Compute:
-    if name not in METRICS:
-        others = did_you_mean(name, METRICS, f"there are {', '.join(METRICS)}")
+def info(name: str) -> MetricInfo:
+    """Information on a metric; raises :class:`~harness.registry.UnknownName`."""
+    if name not in INFOS:
+        others = did_you_mean(name, INFOS, f"there are {', '.join(INFOS)}")
         raise UnknownName(f"no metric is called {name!r}; {others}")
-    return METRICS[name]
+    return INFOS[name]
+
+
+def display_info(name: str) -> MetricInfo:
+    """Information on a metric that may be missing here, as in a record of another program: such a
+    one is shown as a fraction of which more is better."""
+    return INFOS.get(name) or MetricInfo(name, name.replace("_", " "))
+
+
+def better(metric: str, a: float, b: float) -> bool:
+    """True if ``a`` is strictly better than ``b``; raises
+    :class:`~harness.registry.UnknownName`."""
+    quality = info(metric).quality
+    return quality(a) > quality(b)
 
 
 def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
@@ -133,30 +140,40 @@ def _by_skill(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
     return _compute("stories", "SkillAccuracy", predictions=list(predictions), **columns)
 
 
-def _perplexity(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-    sums, counts = zip(*predictions, strict=True)
-    return _compute("language_modelling", "Perplexity", predictions=list(sums), references=list(counts))
+def _surprise(name: str) -> Compute:
+    def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+        sums, counts = zip(*predictions, strict=True)
+        return _compute("language_modelling", name, predictions=list(sums), references=list(counts))
+
+    return compute
 
 
-METRICS: dict[str, Compute] = {
-    "accuracy": _accuracy,
-    "macro_f1": _against("label", "classification", "MacroF1"),
-    "map": _ranking("Ranking"),
-    "mrr": _ranking("Ranking"),
-    "map_237": _ranking("Ranking237"),
-    "mrr_237": _ranking("Ranking237"),
-    "span_f1": _against("tags", "tagging", "SpanF1"),
-    "span_precision": _against("tags", "tagging", "SpanF1"),
-    "span_recall": _against("tags", "tagging", "SpanF1"),
-    "token_accuracy": _token_accuracy,
-    "exact_match": _extract("Squad"),
-    "f1": _extract("Squad"),
-    "exact_match_answerable": _extract("Squad2"),
-    "f1_answerable": _extract("Squad2"),
-    "no_answer_accuracy": _extract("Squad2"),
-    "skill_accuracy": _by_skill,
-    "skills_solved": _by_skill,
-    "wer": _against("transcript", "speech", "WordErrorRate"),
-    "cer": _against("transcript", "speech", "CharacterErrorRate"),
-    "perplexity": _perplexity,
-}
+_TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
+    (MetricInfo("accuracy", "accuracy"), _accuracy),
+    (MetricInfo("macro_f1", "macro F1"), _against("label", "classification", "MacroF1")),
+    (MetricInfo("map", "MAP"), _ranking("Ranking")),
+    (MetricInfo("mrr", "MRR"), _ranking("Ranking")),
+    (MetricInfo("map_237", "map 237"), _ranking("Ranking237")),
+    (MetricInfo("mrr_237", "mrr 237"), _ranking("Ranking237")),
+    (MetricInfo("span_f1", "span F1"), _against("tags", "tagging", "SpanF1")),
+    (MetricInfo("span_precision", "span precision"), _against("tags", "tagging", "SpanF1")),
+    (MetricInfo("span_recall", "span recall"), _against("tags", "tagging", "SpanF1")),
+    (MetricInfo("token_accuracy", "token accuracy"), _token_accuracy),
+    (MetricInfo("exact_match", "EM"), _extract("Squad")),
+    (MetricInfo("f1", "F1"), _extract("Squad")),
+    (MetricInfo("exact_match_answerable", "exact match answerable"), _extract("Squad2")),
+    (MetricInfo("f1_answerable", "f1 answerable"), _extract("Squad2")),
+    (MetricInfo("no_answer_accuracy", "no answer accuracy"), _extract("Squad2")),
+    (MetricInfo("skill_accuracy", "skill accuracy"), _by_skill),
+    (MetricInfo("skills_solved", "skills solved"), _by_skill),
+    (MetricInfo("wer", "WER", "lower"), _against("transcript", "speech", "WordErrorRate")),
+    (MetricInfo("cer", "CER", "lower"), _against("transcript", "speech", "CharacterErrorRate")),
+    (
+        # A mean over tokens, so that intervals and paired tests exist; pages show its exponential.
+        MetricInfo("nats_per_token", "perplexity", "lower", PER_TOKEN, show=exponential),
+        _surprise("NatsPerToken"),
+    ),
+    (MetricInfo("perplexity", "perplexity", "lower", PER_TOKEN, show=unchanged), _surprise("Perplexity")),
+)
+METRICS: dict[str, Compute] = {facts.name: compute for facts, compute in _TABLE}
+INFOS: dict[str, MetricInfo] = {facts.name: facts for facts, _ in _TABLE}

@@ -1,19 +1,33 @@
-"""Metric of next-token predictions."""
+"""Metrics of next-token predictions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import datasets
 import evaluate
 
 
-class Perplexity(evaluate.Metric):
-    """Exponential of the mean negative log-likelihood per token, over the whole corpus.
+def nats_per_token(sums: Sequence[float], counts: Sequence[int]) -> float:
+    """Mean negative log-likelihood per token over the whole corpus.
 
-    Predictions are each text's sum of natural log-probabilities, references its number of predicted
-    tokens. Raises ``ValueError`` where there is no token or the value is not a finite number.
+    ``sums`` are each text's sum of natural log-probabilities, ``counts`` its number of predicted
+    tokens. Raises ``ValueError`` if there is no token or the exponential is not a finite number.
     """
+    tokens = sum(counts)
+    if not tokens:
+        raise ValueError("no text has a token, so there is no perplexity")
+    nats = -sum(sums) / tokens
+    if not nats < 700:
+        raise ValueError(
+            f"the mean negative log-likelihood per token is {nats}; its exponential is not a finite number"
+        )
+    return nats
+
+
+class NatsPerToken(evaluate.Metric):
+    """Mean negative log-likelihood per token; see :func:`nats_per_token`."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
@@ -26,12 +40,11 @@ class Perplexity(evaluate.Metric):
         )
 
     def _compute(self, predictions: list[float], references: list[int]) -> dict[str, float]:
-        tokens = sum(references)
-        if not tokens:
-            raise ValueError("no text has a token, so there is no perplexity")
-        surprise = -sum(predictions) / tokens
-        if not surprise < 700:
-            raise ValueError(
-                f"the mean negative log-likelihood per token is {surprise}; its exponential is not a finite number"
-            )
-        return {"perplexity": math.exp(surprise)}
+        return {"nats_per_token": nats_per_token(predictions, references)}
+
+
+class Perplexity(NatsPerToken):
+    """Exponential of :func:`nats_per_token`."""
+
+    def _compute(self, predictions: list[float], references: list[int]) -> dict[str, float]:
+        return {"perplexity": math.exp(nats_per_token(predictions, references))}

@@ -1,4 +1,4 @@
-"""Main metrics unit by unit: the sums whose ratio is the score."""
+"""Numerators and denominators of the metrics that are ratios of sums over test units."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from harness.metrics.tagging import spans
 from harness.task import Row
 
 
-class Parts(NamedTuple):
-    """Of each unit: its id, a row that shows what it is, and what it adds to the sums over and
-    under the line."""
+class UnitScores(NamedTuple):
+    """The test units of a metric: ids, one row of each, and what each adds to the numerator and the
+    denominator of the score."""
 
     units: list[str]
     rows: list[Row]
@@ -23,34 +23,39 @@ class Parts(NamedTuple):
     denominators: list[float]
 
 
-def parts(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> Parts | None:
-    """What every unit adds to a metric; None for a metric that is no ratio of sums (macro F1,
+def unit_scores(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> UnitScores | None:
+    """Scores of the test units; None for a metric that is no ratio of sums over units (macro F1,
     say)."""
     if metric in _BY_QUESTION:
         return _by_question(metric, predictions, rows)
-    if metric not in _BY_EXAMPLE:
-        return None
     if metric == "skill_accuracy":
-        sizes = Counter(row["skill"] for row in rows)  # skills weigh alike, however many questions test them
-        pairs = [
-            ((p == row["answer"]) / sizes[row["skill"]], 1 / sizes[row["skill"]])
-            for p, row in zip(predictions, rows, strict=True)
-        ]
-    else:
+        pairs = _by_skill(predictions, rows)
+    elif metric in _BY_EXAMPLE:
         pairs = [_BY_EXAMPLE[metric](p, row) for p, row in zip(predictions, rows, strict=True)]
+    else:
+        return None
     numerators, denominators = (list(map(float, column)) for column in zip(*pairs, strict=True))
-    return Parts([row["id"] for row in rows], list(rows), numerators, denominators)
+    return UnitScores([row["id"] for row in rows], list(rows), numerators, denominators)
 
 
-def _by_question(metric: str, predictions: Sequence[float], rows: Sequence[Row]) -> Parts:
-    found = questions_by_group(
+def _by_question(metric: str, predictions: Sequence[float], rows: Sequence[Row]) -> UnitScores:
+    questions = questions_by_group(
         [float(p) for p in predictions], [row["label"] == "1" for row in rows], [row["group"] for row in rows]
     )
-    first = {}
+    first: dict[str, Row] = {}
     for row in rows:
         first.setdefault(row["group"], row)
-    values = [_BY_QUESTION[metric](question) for question in found.values()]
-    return Parts(list(found), [first[group] for group in found], values, [1.0] * len(found))
+    values = [_BY_QUESTION[metric](question) for question in questions.values()]
+    return UnitScores(list(questions), [first[group] for group in questions], values, [1.0] * len(questions))
+
+
+def _by_skill(predictions: Sequence[str], rows: Sequence[Row]) -> list[tuple[float, float]]:
+    """Right answers and 1, both over the number of the skill's questions: skills weigh alike."""
+    sizes = Counter(row["skill"] for row in rows)
+    return [
+        ((p == row["answer"]) / sizes[row["skill"]], 1 / sizes[row["skill"]])
+        for p, row in zip(predictions, rows, strict=True)
+    ]
 
 
 def _tokens(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, float]:
@@ -71,12 +76,12 @@ def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, flo
 
 
 _BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank}
-_BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]] | None] = {
+_BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "accuracy": _accuracy,
     "token_accuracy": lambda predicted, row: _tokens(predicted, row["tags"]),
     "span_f1": _span_f1,
     "exact_match": lambda predicted, row: (exact_match(predicted, row["answers"]["text"]), 1),
     "f1": lambda predicted, row: (f1(predicted, row["answers"]["text"]), 1),
-    "skill_accuracy": None,  # needs all rows at once
     "wer": lambda predicted, row: _errors(predicted.split(), row["transcript"].split()),
+    "nats_per_token": lambda predicted, row: (-predicted[0], predicted[1]),
 }

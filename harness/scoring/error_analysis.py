@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.metrics.units import parts
+from harness.metrics.units import unit_scores
 from harness.records.outcomes import Outcomes, Slice, ratio
 from harness.task import Row
 
@@ -37,7 +37,7 @@ def outcomes(
     ``known`` are the :func:`known_words` of the model's training rows, None where those are not at
     hand.
     """
-    units = parts(metric, predictions, rows)
+    units = unit_scores(metric, predictions, rows)
     if units is None:
         return None
     numerators, denominators = np.array(units.numerators), np.array(units.denominators)

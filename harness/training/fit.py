@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_map
 from harness.data.batches import Batches, Streams
 from harness.data.corpus import Split
 from harness.files import taking_the_place_of
-from harness.metrics import LOWER_IS_BETTER, score
+from harness.metrics import info, score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
 from harness.settings import TrainingSettings
@@ -318,7 +318,7 @@ class FitModule(pl.LightningModule):
     def _selection(self, metric: float, dev_loss: float) -> float:
         """What epochs and learning rates are compared by (higher is better); a dev loss that is not
         finite loses every tie."""
-        sign = -1.0 if self.main_metric in LOWER_IS_BETTER else 1.0
+        sign = -1.0 if info(self.main_metric).lower_is_better else 1.0
         return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -11,7 +11,10 @@ from harness.metrics import score
 
 
 def _perplexity(*texts):
-    return score(["perplexity"], list(texts), [{}] * len(texts))["perplexity"]
+    """Perplexity, after a check that it is the exponential of the nats per token."""
+    values = score(["nats_per_token", "perplexity"], list(texts), [{}] * len(texts))
+    assert values["perplexity"] == pytest.approx(math.exp(values["nats_per_token"]))
+    return values["perplexity"]
 
 
 def test_a_uniform_guess_among_ten_words_has_perplexity_ten():
@@ -33,6 +36,12 @@ def test_what_has_no_finite_perplexity_is_an_error(texts):
     """A record cannot hold inf or NaN: a diverged language model must be named as such."""
     with pytest.raises(ValueError, match="no text has a token|not a finite number"):
         _perplexity(*texts)
+
+
+@pytest.mark.parametrize("name", ["nats_per_token", "perplexity"])
+def test_each_of_the_two_names_alone_refuses_it_too(name):
+    with pytest.raises(ValueError, match="not a finite number"):
+        score([name], [(-1e6, 1)], [{}])
 
 
 @settings(max_examples=20, deadline=None)

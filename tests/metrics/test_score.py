@@ -1,6 +1,7 @@
 """The interface that tasks, training and re-scoring use: names, directions, errors, no side
 effects."""
 
+import math
 import random
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from harness.errors import UnknownName
-from harness.metrics import LOWER_IS_BETTER, METRICS, better, score
+from harness.metrics import INFOS, METRICS, better, display_info, info, score
+from harness.metrics.units import unit_scores
 
 ROWS = {
     "classify": ["x", [{"label": "x"}, {"label": "y"}]],
@@ -29,6 +31,7 @@ KIND = {
     **dict.fromkeys(("skill_accuracy", "skills_solved"), "answer"),
     "wer": "transcribe",
     "cer": "transcribe",
+    "nats_per_token": "lm",
     "perplexity": "lm",
 }
 
@@ -63,6 +66,52 @@ def test_names_that_nobody_knows_get_an_offer():
         score(["acuracy"], ["x"], [{"label": "x"}])
     with pytest.raises(UnknownName, match="there are accuracy, macro_f1"):
         better("???", 1, 2)
+    with pytest.raises(UnknownName, match="'nats_per_tokn'.*did you mean nats_per_token"):
+        info("nats_per_tokn")
+
+
+def test_every_metric_has_information_under_its_own_name():
+    """Tables, plots and exports of a metric without it would show a wrong scale or direction."""
+    assert {name: facts.name for name, facts in INFOS.items()} == {name: name for name in METRICS}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("accuracy", 0.7995, "79.9"),  # below the half as a binary fraction; 100 times it is not
+        ("accuracy", 0.0625, "6.2"),
+        ("wer", 1.25, "125.0"),
+        ("nats_per_token", math.log(123.45), "123.5"),
+        ("perplexity", 123.44, "123.4"),
+    ],
+)
+def test_values_are_shown_on_the_scale_of_the_metric(name, value, text):
+    """Nats would be read as a perplexity 20 times better than it is."""
+    assert info(name).format(value) == text
+
+
+def test_a_deviation_of_nats_is_shown_as_one_of_perplexity():
+    """exp(5) = 148.4; 0.1 nats more or less is 164.0 or 134.3."""
+    assert info("nats_per_token").format_deviation(5.0, 0.1) == "14.9"
+    assert info("accuracy").format_deviation(0.81, 0.012) == "1.2"
+
+
+def test_a_metric_of_another_program_is_shown_as_a_fraction():
+    """A record from elsewhere may hold scores that this version has no metric for."""
+    facts = display_info("their_score")
+    assert (facts.label, facts.format(0.5), facts.lower_is_better) == ("their score", "50.0", False)
+    assert display_info("wer") is info("wer")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "wer", "nats_per_token"])
+def test_the_ratio_of_unit_sums_is_the_score(name):
+    """Intervals and paired tests are computed from the units, and stand beside the score."""
+    prediction, rows = ROWS[KIND[name]]
+    rows = [{"id": str(i)} | row for i, row in enumerate(rows)]
+    predictions = [prediction] * 2
+    units = unit_scores(name, predictions, rows)
+    ratio = sum(units.numerators) / sum(units.denominators)
+    assert ratio == pytest.approx(score([name], predictions, rows)[name])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +133,8 @@ def test_predictions_that_do_not_fit_the_rows_are_refused(names, predictions, ro
 def test_better_knows_the_direction_and_is_strict():
     """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier
     one."""
-    assert LOWER_IS_BETTER == {"wer", "cer", "perplexity"}
+    lower = {name for name in METRICS if info(name).lower_is_better}
+    assert lower == {"wer", "cer", "nats_per_token", "perplexity"}
     assert better("accuracy", 0.9, 0.8)
     assert not better("accuracy", 0.8, 0.8)
     assert better("wer", 0.1, 0.2)

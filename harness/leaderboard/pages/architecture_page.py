@@ -19,16 +19,15 @@ from harness.leaderboard.comparison import evidence
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (
-    digits,
+    format_interval,
     interval,
-    label,
-    scale,
+    metric_label,
     score_parts,
     section_title,
-    show_interval,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
+from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
 from harness.registry import Entry
 
@@ -113,7 +112,7 @@ def _page(board: Board, architecture: str, found: list[Found], described: Descri
                 errors += [each] if each.slices or each.confusion else []
                 for name in CURVES:
                     curves[name].append(
-                        (f"{title}, {label(known.metric)}", known.metric, mean_slices(known.outcomes[row], name))
+                        (f"{title}, {metric_label(known.metric)}", known.metric, mean_slices(known.outcomes[row], name))
                     )
     parts = {
         "known": _facts(architecture, entry),
@@ -217,22 +216,19 @@ def _row(board: Board, section: Section, task: str, result: Result) -> Row:
         ]
     bounds = interval(known, result)
     seeds = [
-        f"{r.seed}: {shown(metric, r.scores['test'][metric])}" for r in result.ok if metric in r.scores.get("test", {})
+        f"{r.seed}: {display_info(metric).format(r.scores['test'][metric])}"
+        for r in result.ok
+        if metric in r.scores.get("test", {})
     ]
     cells = [
-        [Part(label(metric))],
+        [Part(metric_label(metric))],
         score_parts(board, result, metric, first),
-        [Part(show_interval(metric, bounds))] if bounds else BLANK,
+        [Part(format_interval(metric, bounds))] if bounds else BLANK,
         place,
         [Part(", ".join(seeds))] if seeds else BLANK,
         [Part(f"{result.trained_on:,}")] if result.trained_on else BLANK,
     ]
     return Row(board.task_name(task), cells, title=task, link=task_file(task))
-
-
-def shown(metric: str, value: float) -> str:
-    """A value of a metric on the scale of the tables, with one decimal."""
-    return f"{scale(metric) * round(value, digits(metric)):.1f}"
 
 
 def _published(board: Board, architecture: str, found: list[Found]) -> list[Table]:
@@ -254,7 +250,7 @@ def _published(board: Board, architecture: str, found: list[Found]) -> list[Tabl
             cells.append(
                 [part for result in mine for part in score_parts(board, result, value.metric, False, beside)] or BLANK
             )
-        rows.append(Row(f"{board.task_name(value.dataset)} {label(value.metric)}", cells))
+        rows.append(Row(f"{board.task_name(value.dataset)} {metric_label(value.metric)}", cells))
     columns = [
         "Data set",
         "table of the survey",
@@ -284,15 +280,15 @@ def _titled(board: Board, section: Section, task: str, result: Result) -> str:
 
 def _errors(title: str, metric: str, result: Result, outcomes: Sequence[Outcomes]) -> Errors:
     seeds = f"Mean over {len(outcomes)} seeds" if len(outcomes) > 1 else "One seed"
-    lead = (
-        f"Scores of parts of the test data: {label(metric)}{'' if metric == 'perplexity' else ' in percent'}. {seeds}."
-    )
+    info = display_info(metric)
+    unit = {PERCENT: " in percent", "": ""}.get(info.unit, f" {info.unit}")
+    lead = f"Scores of parts of the test data: {metric_label(metric)}{unit}. {seeds}."
     slices = []
     for name in dict.fromkeys(name for each in outcomes for name in each.slices):
         parts = mean_slices(outcomes, name)
-        most = max((score for _, _, score in parts if score is not None), default=0) if metric in LOWER_IS_BETTER else 1
+        most = max((score for _, _, score in parts if score is not None), default=0) if info.lower_is_better else 1
         rows = [
-            (part, f"{units:,}", "–" if score is None else shown(metric, score), f"{_share(score, most):.3f}")
+            (part, f"{units:,}", "–" if score is None else info.format(score), f"{_share(score, most):.3f}")
             for part, units, score in parts
         ]
         if rows:
@@ -346,7 +342,7 @@ def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str
     drawn = [
         (title, metric, [part for part in parts if part[2] is not None and part[1] >= FEWEST])
         for title, metric, parts in results
-        if metric != "perplexity"
+        if display_info(metric).unit == PERCENT
     ]
     drawn = [(title, metric, parts) for title, metric, parts in drawn if len(parts) > 1]
     if not drawn:
@@ -358,13 +354,13 @@ def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str
             "mode": "lines+markers",
             "name": html.escape(title),
             "x": [html.escape(part) for part, _, _ in parts],
-            "y": [round(100 * (score or 0.0), 2) for _, _, score in parts],
+            "y": [round(display_info(metric).shown(score or 0.0), 2) for _, _, score in parts],
             "text": [f"{units:,} units" for _, units, _ in parts],
             "hovertemplate": "%{x}: %{y:.1f} % (%{text})<extra></extra>",
         }
-        for title, _, parts in drawn
+        for title, metric, parts in drawn
     ]
-    down = any(metric in LOWER_IS_BETTER for _, metric, _ in drawn)
+    down = any(display_info(metric).lower_is_better for _, metric, _ in drawn)
     names = [html.escape(part) for part in order]
     layout = {
         "xaxis": {

@@ -23,14 +23,13 @@ from harness.leaderboard.pages.page import Page
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
     caveats,
-    digits,
-    label,
-    scale,
+    format_interval,
+    metric_label,
     score_parts,
     section_title,
-    show_interval,
 )
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
+from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
 
 MOST_PREDICTIONS = 500_000
@@ -88,14 +87,15 @@ def _task(
     spoken: bool,
 ) -> dict[str, Any]:
     metric = board.main_metric(task)
+    info = display_info(metric)
     fields: dict[str, Any] = {
         "section": section_title(section),
         "place": "/".join(section),
         "task": task,
         "name": board.task_name(task),
-        "metric": label(metric),
-        "unit": "" if metric == "perplexity" else "points",
-        "lower": metric in LOWER_IS_BETTER,
+        "metric": metric_label(metric),
+        "unit": "points" if info.unit == PERCENT else "",
+        "lower": info.lower_is_better,
         "results": [
             _result(board, section, task, metric, known, architecture, result) for architecture, result in results
         ],
@@ -123,15 +123,15 @@ def _result(
     row = known.row(result) if known else None
     lone = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
-    mean = scale(metric) * round(summary.mean, digits(metric)) if summary else math.nan
+    mean = display_info(metric).rounded(summary.mean) if summary else math.nan
     return {
         "id": architecture if lone else f"{architecture}~{result.first.key}",
         "name": board.name(architecture) + (f" ({result.settings})" if result.settings else ""),
         "score": score_parts(board, result, metric, False)[0].text,
-        "mean": round(mean, 1) if math.isfinite(mean) else None,
+        "mean": mean if math.isfinite(mean) else None,
         "interval": None
         if known is None or row is None
-        else show_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
+        else format_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
         "tied": known is not None and row in known.tied,
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],

@@ -15,11 +15,11 @@ from harness.leaderboard.tables.formatting import (
     counterpart,
     difference,
     failures,
+    format_interval,
+    format_score,
     interval,
     our_row,
     section_title,
-    show_interval,
-    show_score,
     signed,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
@@ -62,9 +62,9 @@ def best_table(board: Board) -> Table:
                 summary = result.summary(metric)
                 assert summary
                 leaders.append(_linked(board, architecture))
-                scores.append(Part(show_score(metric, summary), "", caveats(board, result)))
+                scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
                 ends = interval(known, result)
-                bounds.append(Part(show_interval(metric, ends)) if ends else BLANK[0])
+                bounds.append(Part(format_interval(metric, ends)) if ends else BLANK[0])
             if not leaders:
                 continue
             tied = [known.results[i] for i in sorted(known.tied)] if known else []

@@ -4,15 +4,15 @@ far seeds lie apart."""
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, mean_of, most_beside
-from harness.leaderboard.tables.formatting import label, scale, section_title
-from harness.metrics import LOWER_IS_BETTER
+from harness.leaderboard.tables.formatting import axis_title, section_title
+from harness.metrics import display_info
 
 COLOURS = 8  # those of archbench.css; where they are used up, symbols and dashes tell groups apart
 SYMBOLS = ("circle", "square", "diamond", "cross")
@@ -60,12 +60,12 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
             f"Quality against number of parameters: {where}",
             *_scatter(metric, sized, size, more_is_better=False),
         )
-    quality: dict[str, Any] = {"title": {"text": f"dev {html.escape(label(metric))}{_unit(metric)}"}}
-    for name, column, factor, axis in (
-        ("dev", metric, scale(metric), quality),
-        ("loss", "train_loss", 1, {"title": {"text": "training loss (logarithmic)"}, "type": "log"}),
+    quality: dict[str, Any] = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
+    for name, column, show, axis in (
+        ("dev", metric, display_info(metric).shown, quality),
+        ("loss", "train_loss", float, {"title": {"text": "training loss (logarithmic)"}, "type": "log"}),
     ):
-        lines = list(_curves(board, mine, column, factor))
+        lines = list(_curves(board, mine, column, show))
         if lines:
             what = "Learning curves, score on dev" if name == "dev" else "Learning curves, training loss"
             layout: dict[str, Any] = {
@@ -104,11 +104,12 @@ def _by_size(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> I
 def _point(board: Board, metric: str, architecture: str, result: Result, cost: float) -> Point:
     summary, entry = result.summary(metric), board.architectures.get(architecture)
     assert summary
+    info = display_info(metric)
     partial = ", partial" if any(record.partial for record in result.ok) else ""
     return Point(
         float(f"{cost:.4g}"),
-        round(scale(metric) * summary.mean, 2),
-        round(scale(metric) * (summary.sd or 0.0), 2),
+        round(info.shown(summary.mean), 2),
+        round(info.shown_deviation(summary.mean, summary.sd or 0.0), 2),
         _named(board, architecture, result) + partial,
         html.escape(entry.family if entry else "not registered here"),
     )
@@ -119,7 +120,7 @@ def _scatter(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Points coloured by family, with the Pareto front as a line; the axis of costs is
     logarithmic."""
-    edge = front(points, more_is_better=more_is_better, lower_is_better=metric in LOWER_IS_BETTER)
+    edge = front(points, more_is_better=more_is_better, lower_is_better=display_info(metric).lower_is_better)
     data: list[dict[str, Any]] = [
         {
             "type": "scatter",
@@ -148,7 +149,7 @@ def _scatter(
                 "hovertemplate": "%{text}<br>%{y:.1f} at %{x:,.4g}<extra></extra>",
             }
         )
-    scores = {"title": {"text": f"test {html.escape(label(metric))}{_unit(metric)}"}}
+    scores = {"title": {"text": f"test {html.escape(axis_title(metric))}"}}
     return data, {"xaxis": axis | {"type": "log"}, "yaxis": scores, "showlegend": True, "hovermode": "closest"}
 
 
@@ -167,7 +168,9 @@ def front(points: Iterable[Point], *, more_is_better: bool, lower_is_better: boo
     return edge
 
 
-def _curves(board: Board, mine: Iterable[tuple[str, Result]], column: str, factor: float) -> Iterator[dict[str, Any]]:
+def _curves(
+    board: Board, mine: Iterable[tuple[str, Result]], column: str, show: Callable[[float], float]
+) -> Iterator[dict[str, Any]]:
     """One line per result: a column of the curve of its first seed that has one."""
     drawn = 0
     for architecture, result in mine:
@@ -181,7 +184,7 @@ def _curves(board: Board, mine: Iterable[tuple[str, Result]], column: str, facto
                     "mode": "lines+markers",
                     "name": name,
                     "x": [epoch for epoch, _ in rows],
-                    "y": [float(f"{factor * value:.4g}") for _, value in rows],
+                    "y": [float(f"{show(value):.4g}") for _, value in rows],
                     "marker": {"size": 5},
                     "line": {"color": _colour(drawn), "dash": DASHES[drawn // COLOURS % len(DASHES)], "width": 1.5},
                     "text": name,  # not in the template, where a name could hold a %{field}
@@ -207,8 +210,8 @@ def _seeds(
     ]
     if not rows:
         return None
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    rows.sort(key=lambda row: (sign * summarise([value for _, value in row[1]]).mean, row[0]))
+    quality = display_info(metric).quality
+    rows.sort(key=lambda row: (quality(summarise([value for _, value in row[1]]).mean), row[0]))
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -220,7 +223,7 @@ def _seeds(
     }
     layout = {
         "height": 140 + 24 * len(rows),
-        "xaxis": {"title": {"text": f"test {html.escape(label(metric))}{_unit(metric)}"}},
+        "xaxis": {"title": {"text": f"test {html.escape(axis_title(metric))}"}},
         "yaxis": {"type": "category", "automargin": True},
         "showlegend": False,
         "hovermode": "closest",
@@ -231,13 +234,9 @@ def _seeds(
 def _scores(result: Result, metric: str) -> list[tuple[int, float]]:
     """Seeds and their test scores as shown."""
     tests = [(record.seed, record.scores.get("test", {})) for record in result.ok]
-    return [(seed, scale(metric) * test[metric]) for seed, test in tests if metric in test]
+    return [(seed, display_info(metric).shown(test[metric])) for seed, test in tests if metric in test]
 
 
 def _named(board: Board, architecture: str, result: Result) -> str:
     """A result's name for plotly, which reads markup."""
     return html.escape(board.name(architecture) + (f" ({result.settings})" if result.settings else ""))
-
-
-def _unit(metric: str) -> str:
-    return "" if metric == "perplexity" else " (%)"

@@ -12,18 +12,16 @@ from harness.leaderboard.comparison import Evidence, evidence
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
     best_results,
-    digits,
+    format_interval,
+    format_score,
     interval,
-    label,
+    metric_label,
     our_row,
-    scale,
     score_parts,
     section_title,
-    show_interval,
-    show_score,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
 
 
 def task_tables(board: Board, task: str) -> list[Table]:
@@ -62,17 +60,25 @@ def section_table(board: Board, section: Section, task: str) -> Table:
             [Part(entry.family if entry else "?")],
             [Part(entry.kind if entry else "?")],
             score_parts(board, result, main, i in best[main]),
-            [Part(show_interval(main, bounds), order=scale(main) * bounds[0])] if bounds else BLANK,
+            [Part(format_interval(main, bounds), order=display_info(main).shown(bounds[0]))] if bounds else BLANK,
             [Part(place(places[i], known, result), order=places[i])] if i in places else BLANK,
         ]
         for metric in others:
             summary = result.summary(metric)
             style = "best" if i in best[metric] else ""
-            cells.append(
-                [Part(show_score(metric, summary), style, order=scale(metric) * summary.mean)] if summary else BLANK
-            )
+            order = display_info(metric).shown(summary.mean) if summary else None
+            cells.append([Part(format_score(metric, summary), style, order=order)] if summary else BLANK)
         rows.append(our_row(board, architecture, [*cells, *cost_cells(result)]))
-    columns = ["Architecture", "family", "kind", label(main), "95 % interval", "rank", *map(label, others), *COLUMNS]
+    columns = [
+        "Architecture",
+        "family",
+        "kind",
+        metric_label(main),
+        "95 % interval",
+        "rank",
+        *map(metric_label, others),
+        *COLUMNS,
+    ]
     title = f"{board.task_name(task)}: quality and cost, {section_title(section)}"
     lead = [verdict(board, known)] if known else []
     identity = f"results-{task}-{'-'.join(section)}"
@@ -86,10 +92,10 @@ def ranks(results: Sequence[Result], metric: str) -> dict[int, int]:
     ones as shown share the better place."""
     summaries = {i: summary for i, result in enumerate(results) if (summary := result.summary(metric))}
     most = max((results[i].trained_on for i in summaries), default=0)
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    shown = {i: sign * round(s.mean, digits(metric)) for i, s in summaries.items() if results[i].trained_on == most}
-    order = sorted(shown.values())
-    return {i: 1 + bisect.bisect_left(order, value) for i, value in shown.items()}
+    info = display_info(metric)
+    losses = {i: -info.quality(info.rounded(s.mean)) for i, s in summaries.items() if results[i].trained_on == most}
+    order = sorted(losses.values())
+    return {i: 1 + bisect.bisect_left(order, loss) for i, loss in losses.items()}
 
 
 def place(rank: int, known: Evidence | None, result: Result) -> str:
@@ -128,12 +134,12 @@ def contenders(known: Evidence) -> int:
 def _quality(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:
     """Sorting key: best mean first, then what has no score, then what was skipped."""
     summary = result.summary(metric)
-    mean = round(summary.mean, digits(metric)) if summary else 0.0
+    info = display_info(metric)
     skipped = all(record.status == "skipped" for record in result.records)
     return (
         skipped,
         summary is None,
-        mean if metric in LOWER_IS_BETTER else -mean,
+        -info.quality(info.rounded(summary.mean)) if summary else 0.0,
         board.order(architecture),
         result.settings,
     )

@@ -15,9 +15,9 @@ from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.catalogue import Described, read_catalogue
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.significance import Ranks, critical_difference
-from harness.leaderboard.tables.formatting import label, scale, section_title
+from harness.leaderboard.tables.formatting import metric_label, section_title
 from harness.leaderboard.tables.table import Block, Part, Row, Table
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
 from harness.records import Record
 
 FEWEST = 3
@@ -164,7 +164,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
             name = entry.name + (f" ({result.settings})" if result.settings else "")
             partial = any(record.partial for record in result.ok)
             full = result.trained_on == most
-            score = round(scale(metric) * summary.mean, 2)
+            score = round(display_info(metric).shown(summary.mean), 2)
             points.append(
                 Point(entry.year, score, name, entry.family, entry.paper, "ours, partial" if partial else "ours", full)
             )
@@ -182,13 +182,13 @@ def _story(
     families: Sequence[str],
 ) -> Story:
     points = sorted(points)
-    lower = metric in LOWER_IS_BETTER
+    info = display_info(metric)
     data = []
     for name, dash, chosen in (
         ("best published so far", "dot", [p for p in points if p.origin == "published"]),
         ("best of ours so far", "solid", [p for p in points if p.origin != "published" and p.full]),
     ):
-        steps = best_so_far(chosen, lower=lower)
+        steps = best_so_far(chosen, lower=info.lower_is_better)
         if len(steps) > 1:
             trace = {
                 "type": "scatter",
@@ -209,7 +209,7 @@ def _story(
             mine = [point for point in points if point.family == family and (point.origin != "published") == ours]
             if mine:
                 data.append(_markers(family, ours, mine, families.index(family)))
-    axis = f"{label(metric)}{'' if metric == 'perplexity' else ', %'}"
+    axis = ", ".join(filter(None, (metric_label(metric), info.unit)))
     layout = {
         "xaxis": {"title": {"text": "year of the paper"}, "dtick": 1 + (points[-1].year - points[0].year) // 12},
         "yaxis": {"title": {"text": html.escape(axis)}},
@@ -232,7 +232,7 @@ def _story(
         title,
         lead,
         axis,
-        Plot(f"plot-{key}", f"{label(metric)} by the year of the paper", data, layout),
+        Plot(f"plot-{key}", f"{metric_label(metric)} by the year of the paper", data, layout),
         points,
     )
 
@@ -287,7 +287,7 @@ def rank_in_background(board: Board) -> Iterator[Ranked]:
 def _to_rank(board: Board, section: Section) -> tuple[dict[str, dict[str, float]], set[str]]:
     """What :func:`critical_difference` takes."""
     scores, metrics = ranked_scores(board, section)
-    return scores, {task for task, metric in metrics.items() if metric in LOWER_IS_BETTER}
+    return scores, {task for task, metric in metrics.items() if display_info(metric).lower_is_better}
 
 
 def _ranking(board: Board, section: Section, ranked: Ranked | None) -> Ranking:
@@ -364,7 +364,7 @@ def _dev(records: Sequence[Record], metric: str) -> float:
     values = [record.scores["dev"][metric] for record in records if metric in record.scores.get("dev", {})]
     if not values:
         return float("-inf")
-    return sum(values) / len(values) * (-1 if metric in LOWER_IS_BETTER else 1)
+    return display_info(metric).quality(sum(values) / len(values))
 
 
 def _diagram(id: str, names: Sequence[str], ranks: Ranks) -> Plot:

@@ -10,7 +10,8 @@ siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok`` (seed, s
 the others), ``partial``, ``training_examples``, ``rank`` and ``shares_first_place`` (null where
 that cannot be said), ``notes``, ``scores`` and ``costs``. ``scores`` maps a metric to ``mean``,
 ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units, of the main metric alone),
-``published`` and ``difference``. Means, deviations and ends are fractions (perplexity as it is);
+``published`` and ``difference``. Means, deviations and ends are those of the records (fractions for
+most metrics; ``nats_per_token``, which pages show as perplexity, in nats);
 ``published`` and ``difference`` are percent and points. ``costs`` has one object per machine:
 ``device``, ``records``, ``beside`` (the most other cells that ran on it at a time, null where that
 was not recorded), ``unstable`` (whether a training speed is) and the mean of each measurement;
@@ -20,7 +21,7 @@ values: ``survey_table``, ``architecture``, ``method``, ``dataset``, ``metric``,
 ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of
-:data:`COLUMNS`; scores in percent and points as the pages show them, unrounded; ``beside`` is
+:data:`COLUMNS`; fractions in percent, differences in points, both unrounded; ``beside`` is
 filled for speeds. A result without any score has one line, whose metric is empty and whose status
 says why.
 """
@@ -37,7 +38,9 @@ from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.comparison import evidence
 from harness.leaderboard.pages.task_page import contenders, metrics_of, ranks
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, mean_of, most_beside
-from harness.leaderboard.tables.formatting import caveats, counterpart, difference, interval, reason, scale
+from harness.leaderboard.tables.formatting import caveats, counterpart, difference, interval, reason
+from harness.metrics import display_info
+from harness.metrics.information import PERCENT
 
 COLUMNS = (
     "tier",
@@ -177,9 +180,9 @@ def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "reason": "; ".join(dict.fromkeys(cell["reason"] for cell in result["not_ok"])),
     }
     for metric, score in result["scores"].items():
-        shown = {
-            name: None if score[name] is None else score[name] * scale(metric) for name in ("mean", "sd", "low", "high")
-        }
+        info = display_info(metric)
+        show = info.shown if info.unit == PERCENT else float
+        shown = {name: None if score[name] is None else show(score[name]) for name in ("mean", "sd", "low", "high")}
         main = {} if metric == result["main_metric"] else {"rank": None, "shares_first_place": None}
         yield score | shown | failed | main | {"metric": metric}
     other = {"rank": None, "shares_first_place": None} | failed

@@ -10,38 +10,17 @@ from harness.leaderboard.board import Board, Published, Result, Section
 from harness.leaderboard.comparison import Evidence
 from harness.leaderboard.significance import Summary, leaders
 from harness.leaderboard.tables.table import Part, Row
-from harness.metrics import LOWER_IS_BETTER
+from harness.metrics import display_info
 from harness.records import Record
 
-LABELS = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro F1",
-    "span_f1": "span F1",
-    "exact_match": "EM",
-    "f1": "F1",
-    "map": "MAP",
-    "mrr": "MRR",
-    "wer": "WER",
-    "cer": "CER",
-}
 
-
-def digits(metric: str) -> int:
-    """Decimals that a table shows: scores are fractions and stand in percent with one decimal,
-    perplexity as it is."""
-    return 1 if metric == "perplexity" else 3
-
-
-def show_score(metric: str, summary: Summary) -> str:
+def format_score(metric: str, summary: Summary) -> str:
     """Mean ± standard deviation (number of seeds); one seed has no deviation."""
-    shown = (summary.mean, summary.sd)
-    mean, sd = (None if value is None else f"{scale(metric) * round(value, digits(metric)):.1f}" for value in shown)
-    return f"{mean} ± {sd} ({summary.n})" if sd else f"{mean} ({summary.n})"
-
-
-def scale(metric: str) -> int:
-    """What a score is multiplied by where it is shown."""
-    return 1 if metric == "perplexity" else 100
+    info = display_info(metric)
+    mean = info.format(summary.mean)
+    if summary.sd is None:
+        return f"{mean} ({summary.n})"
+    return f"{mean} ± {info.format_deviation(summary.mean, summary.sd)} ({summary.n})"
 
 
 def counterpart(board: Board, result: Result, metric: str) -> Published | None:
@@ -54,7 +33,7 @@ def counterpart(board: Board, result: Result, metric: str) -> Published | None:
 def difference(published: Published, metric: str, summary: Summary) -> float:
     """Ours minus the published value, in points, from the values as they are shown, so that a
     reader's own subtraction agrees."""
-    return round(scale(metric) * round(summary.mean, digits(metric)) - float(published.percent), 1)
+    return round(display_info(metric).rounded(summary.mean) - float(published.percent), 1)
 
 
 def signed(points: float) -> str:
@@ -73,14 +52,21 @@ def interval(evidence: Evidence | None, result: Result) -> tuple[float, float] |
     )
 
 
-def show_interval(metric: str, bounds: tuple[float, float]) -> str:
+def format_interval(metric: str, bounds: tuple[float, float]) -> str:
     """The two ends on the scale of the scores."""
-    return " to ".join(f"{scale(metric) * round(value, digits(metric)):.1f}" for value in bounds)
+    return " to ".join(map(display_info(metric).format, bounds))
 
 
-def label(metric: str) -> str:
+def metric_label(metric: str) -> str:
     """Heading of a metric's column; an arrow marks those where less is better."""
-    return LABELS.get(metric, metric.replace("_", " ")) + (" ↓" if metric in LOWER_IS_BETTER else "")
+    info = display_info(metric)
+    return f"{info.label} ↓" if info.lower_is_better else info.label
+
+
+def axis_title(metric: str) -> str:
+    """Label of a metric with its unit in brackets, if it has one."""
+    unit = display_info(metric).unit
+    return f"{metric_label(metric)} ({unit})" if unit else metric_label(metric)
 
 
 def number(value: float) -> str:
@@ -158,8 +144,10 @@ def score_parts(
     lines = []
     summary = result.summary(metric)
     if summary:
-        text = show_score(metric, summary) + (" partial" if any(record.partial for record in result.ok) else "")
-        lines.append(Part(text, "best" if best else "", caveats(board, result), order=scale(metric) * summary.mean))
+        text = format_score(metric, summary) + (" partial" if any(record.partial for record in result.ok) else "")
+        lines.append(
+            Part(text, "best" if best else "", caveats(board, result), order=display_info(metric).shown(summary.mean))
+        )
         if published:
             text = f"published {published.percent}, difference {signed(difference(published, metric, summary))}"
             lines.append(Part(text, "quiet", published.notes))
@@ -175,7 +163,10 @@ def best_results(results: Sequence[Result], metric: str) -> set[int]:
     rivals = [
         (i, summary.mean) for i, r in enumerate(results) if (summary := r.summary(metric)) and r.trained_on == most
     ]
-    found = leaders([mean for _, mean in rivals], lower_is_better=metric in LOWER_IS_BETTER, digits=digits(metric))
+    info = display_info(metric)
+    found = leaders(
+        [info.rounded(mean) for _, mean in rivals], lower_is_better=info.lower_is_better, digits=info.digits
+    )
     return {rivals[i][0] for i in found}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.leaderboard.board import Board, LeaderboardError, Result, read_rows
-from harness.leaderboard.tables.formatting import label, show_score
+from harness.leaderboard.tables.formatting import format_score, metric_label
 from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
 
 COLUMNS = ["task", "architectures", "theirs", "why"]
@@ -50,7 +50,7 @@ def gap_table(board: Board) -> Table | None:
     for gap in gaps:
         metric = board.main_metric(gap.task)
         ours = [part for architecture in gap.architectures for part in _ours(board, architecture, gap.task, metric)]
-        name = f"{board.task_name(gap.task)} {label(metric)}"
+        name = f"{board.task_name(gap.task)} {metric_label(metric)}"
         rows.append(
             Row(name, [[Part(gap.theirs)] if gap.theirs else BLANK, ours, [Part(gap.why)] if gap.why else BLANK])
         )
@@ -70,7 +70,7 @@ def _ours(board: Board, architecture: str, task: str, metric: str) -> Iterator[P
         if (summary := result.summary(metric))
     ]
     for result, summary in found:
-        yield Part(f"{architecture} {show_score(metric, summary)}{_cap(result)}{_choice(result)}")
+        yield Part(f"{architecture} {format_score(metric, summary)}{_cap(result)}{_choice(result)}")
     if not found:
         yield Part(f"{architecture} not yet", "quiet")
 

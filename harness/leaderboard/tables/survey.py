@@ -9,7 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.leaderboard.board import Board, Published, Result, Section
-from harness.leaderboard.tables.formatting import best_results, counterpart, label, our_row, score_parts, section_title
+from harness.leaderboard.tables.formatting import (
+    best_results,
+    counterpart,
+    metric_label,
+    our_row,
+    score_parts,
+    section_title,
+)
 from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
 
 
@@ -72,7 +79,7 @@ def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
         if chosen:
             ours.append(Block(f"Ours: {section_title(section)}", _our_rows(board, section, chosen, columns)))
     lead = [] if ours else ["No record has a place in this table yet."]
-    headings = ["Method", *(f"{board.task_name(d)} {label(metric)}" for d, metric in columns)]
+    headings = ["Method", *(f"{board.task_name(d)} {metric_label(metric)}" for d, metric in columns)]
     return Table(f"table-{shape.id}", shape.title, headings, blocks + ours, lead)
 
 

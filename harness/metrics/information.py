@@ -1,0 +1,84 @@
+"""Facts about a metric that its readers need: label, direction, unit, and its scale on pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, TypeVar
+
+PERCENT = "%"
+PER_TOKEN = "per token"
+"""Unit of metrics whose values depend on the tokens that a text is cut into: comparable only where
+those are the same."""
+
+
+Number = TypeVar("Number", float, Decimal)
+
+
+def percent(value: Number) -> Number:
+    """A fraction in percent."""
+    return 100 * value
+
+
+def unchanged(value: Number) -> Number:
+    """The value itself."""
+    return value
+
+
+def exponential(value: float | Decimal) -> float:
+    """Perplexity of a mean negative log-likelihood in nats; infinite from 700 nats on."""
+    return math.exp(value) if value < 700 else math.inf
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """One metric: ``name`` in records and tasks, ``label`` on pages, the ``better`` direction, the
+    ``unit`` of the shown value ("" for none) and its decimals (``digits``).
+
+    ``show`` turns a recorded value into the shown one and must grow with it. Before rounding it is
+    given the exact decimal, because 100 times a binary fraction may round to another value than the
+    fraction does.
+    """
+
+    name: str
+    label: str
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = PERCENT
+    digits: int = 1
+    show: Callable[[Any], float | Decimal] = percent
+
+    @property
+    def lower_is_better(self) -> bool:
+        """True for error rates and perplexity."""
+        return self.better == "lower"
+
+    def quality(self, value: float) -> float:
+        """The value with its sign such that more is better."""
+        return -value if self.lower_is_better else value
+
+    def shown(self, value: float) -> float:
+        """A recorded value on the scale of the pages, not rounded."""
+        return float(self.show(value))
+
+    def rounded(self, value: float) -> float:
+        """A recorded value on the scale of the pages, with :attr:`digits` decimals."""
+        return float(round(self.show(Decimal(value)), self.digits))
+
+    def format(self, value: float) -> str:
+        """Text of :meth:`rounded`."""
+        return f"{self.rounded(value):.{self.digits}f}"
+
+    def shown_deviation(self, mean: float, deviation: float) -> float:
+        """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not
+        rounded; for a scale that is linear, the deviation on that scale."""
+        return float(self._deviation(mean, deviation))
+
+    def format_deviation(self, mean: float, deviation: float) -> str:
+        """Text of :meth:`shown_deviation` with :attr:`digits` decimals."""
+        return f"{float(round(self._deviation(mean, deviation), self.digits)):.{self.digits}f}"
+
+    def _deviation(self, mean: float, deviation: float) -> Decimal:
+        low, high = (self.show(Decimal(mean) + sign * Decimal(deviation)) for sign in (-1, 1))
+        return (Decimal(high) - Decimal(low)) / 2
