@@ -9,14 +9,16 @@ import functools
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness import registry
 from harness.leaderboard.significance import Summary, summarise
+from harness.metrics import display_info
+from harness.metrics.information import PER_TOKEN
 from harness.records import Record, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +184,32 @@ class Result:
         return max((record.counts.get("train", 0) for record in self.ok), default=0)
 
 
-Section = tuple[str, str]
+class Section(NamedTuple):
+    """Results that may be compared: one tier of the data, one protocol and, for metrics whose unit
+    is a token, one way to cut text into tokens (empty for all other metrics)."""
+
+    tier: str
+    protocol: str
+    tokens: str = ""
+
+    @property
+    def id(self) -> str:
+        """Part of an HTML id."""
+        return "-".join(re.sub(r"[^\w.]+", "_", part) for part in self if part)
+
+
+def section_of(record: Record, main_metric: str) -> Section:
+    """Section of a record of a task with this main metric."""
+    per_token = display_info(main_metric).unit == PER_TOKEN
+    return Section(record.tier, record.protocol, str(record.hyperparameters.get("tokens") or "") if per_token else "")
+
+
+def comparable(results: Iterable[tuple[str, Result]], metric: str) -> list[tuple[str, Result]]:
+    """The results that may be ranked against each other by a metric, in their order: those with a
+    score that were trained on as many examples as the largest training set among them."""
+    scored = [(architecture, result) for architecture, result in results if result.summary(metric)]
+    largest = max((result.trained_on for _, result in scored), default=0)
+    return [(architecture, result) for architecture, result in scored if result.trained_on == largest]
 
 
 def architecture_file(architecture: str) -> str:
@@ -197,7 +224,7 @@ def task_file(task: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Everything the pages are made of; ``sections`` holds the results of each (tier, protocol) by
+    """Everything the pages are made of; ``sections`` holds the results of each section by
     (architecture, task).
 
     Boards and results are told apart by identity, so that what is computed from them can be kept.
@@ -259,6 +286,10 @@ class Board:
                 found.setdefault((section, task), []).extend((architecture, result) for result in mine)
         return found
 
+    def rivals(self, section: Section, task: str, metric: str) -> list[tuple[str, Result]]:
+        """The :func:`comparable` ones among the results of a section's task."""
+        return comparable(self.results(section, task), metric)
+
     @functools.cached_property
     def counterparts(self) -> dict[tuple[str, str, str], Published]:
         """The published value that a score of ours is compared with, by (architecture, dataset,
@@ -269,11 +300,7 @@ class Board:
 
     def main_metric(self, task: str) -> str:
         """The metric that ranks a task."""
-        if task in self.tasks:
-            return self.tasks[task].main_metric
-        return next(
-            (record.main_metric for record in self.records if record.task == task and record.main_metric), "accuracy"
-        )
+        return main_metric_of(task, self.tasks, self.records)
 
     @functools.cached_property
     def test_data(self) -> dict[tuple[Section, str], set[str]]:
@@ -282,7 +309,8 @@ class Board:
         found: dict[tuple[Section, str], set[str]] = {}
         for record in self.records:
             if record.status == "ok" and "test" in record.data:
-                found.setdefault(((record.tier, record.protocol), record.task), set()).add(record.data["test"])
+                section = section_of(record, self.main_metric(record.task))
+                found.setdefault((section, record.task), set()).add(record.data["test"])
         return found
 
     def is_classical(self, architecture: str) -> bool:
@@ -299,6 +327,14 @@ class Board:
         """Sorting key of the survey's tables: classical methods first, then by year."""
         entry = self.architectures.get(architecture)
         return not self.is_classical(architecture), entry.year if entry else 9999, self.name(architecture), architecture
+
+
+def main_metric_of(task: str, tasks: Mapping[str, registry.Entry], records: Iterable[Record]) -> str:
+    """The metric that ranks a task: the one it declares, or that of its records where it is not
+    registered."""
+    if task in tasks:
+        return tasks[task].main_metric
+    return next((record.main_metric for record in records if record.task == task and record.main_metric), "accuracy")
 
 
 def read(results: Path) -> Board:
@@ -325,7 +361,9 @@ def read(results: Path) -> Board:
     published = read_published(file) if file else []
     if file and (noted := _beside(file.parent, "published_notes.csv")):
         published = annotated(published, noted)
-    return Board(store, records, published, known["architectures"], known["tasks"], notices, sections_of(records))
+    return Board(
+        store, records, published, known["architectures"], known["tasks"], notices, sections_of(records, known["tasks"])
+    )
 
 
 def _beside(results: Path, name: str) -> Path | None:
@@ -333,9 +371,11 @@ def _beside(results: Path, name: str) -> Path | None:
     return next((file for file in (results / name, ROOT / "results" / name) if file.is_file()), None)
 
 
-def sections_of(records: Iterable[Record]) -> dict[Section, dict[tuple[str, str], list[Result]]]:
-    """Records by (tier, protocol), then by (architecture, task), seeds of one configuration
-    together."""
+def sections_of(
+    records: Sequence[Record], tasks: Mapping[str, registry.Entry]
+) -> dict[Section, dict[tuple[str, str], list[Result]]]:
+    """Records by section, then by (architecture, task), seeds of one configuration together."""
+    metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
     found: dict[Section, dict[tuple[str, str], dict[str, list[Record]]]] = {}
     for record in records:
         settings = (
@@ -345,12 +385,12 @@ def sections_of(records: Iterable[Record]) -> dict[Section, dict[tuple[str, str]
             record.devices,
             record.hyperparameters,
         )
-        section = found.setdefault((record.tier, record.protocol), {})
+        section = found.setdefault(section_of(record, metrics[record.task]), {})
         seeds = section.setdefault((record.architecture, record.task), {})
         seeds.setdefault(json.dumps(settings, sort_keys=True), []).append(record)
     return {
         key: {pair: _told_apart(seeds.values()) for pair, seeds in sorted(found[key].items())}
-        for key in sorted(found, key=lambda key: (_rank(TIERS, key[0]), _rank(PROTOCOLS, key[1]), key))
+        for key in sorted(found, key=lambda key: (_rank(TIERS, key.tier), _rank(PROTOCOLS, key.protocol), key))
     }
 
 

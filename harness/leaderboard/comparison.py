@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.errors import RecordError
 from harness.leaderboard import significance
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board, Result, Section, comparable
 from harness.metrics import display_info
 from harness.records.outcomes import Outcomes
 
@@ -23,9 +23,10 @@ class Evidence:
 
     ``outcomes`` holds those of every seed of a result, ``intervals`` (rows, 2) the 95 % bootstrap
     interval of its score over test units (seeds averaged), ``p`` (rows, rows) the two-sided p-value
-    of a paired randomisation test for every pair, not corrected, and ``tied`` the rows that share
-    the first place: the best of those trained on the largest training set, and those that differ
-    from it by no more than chance after Holm's correction. Scores are fractions (WER too).
+    of a paired randomisation test for every pair, not corrected. ``rivals`` are the rows tested for
+    the first place (:func:`~harness.leaderboard.board.comparable`), ``tied`` those that share it: the
+    best, and those that differ from it by no more than chance after Holm's correction. Scores are
+    fractions (WER too).
     """
 
     metric: str
@@ -35,6 +36,7 @@ class Evidence:
     scores: np.ndarray
     intervals: np.ndarray
     p: np.ndarray
+    rivals: frozenset[int]
     tied: frozenset[int]
 
     def row(self, result: Result) -> int | None:
@@ -73,18 +75,20 @@ def evidence(board: Board, section: Section, task: str) -> Evidence | None:
         scores[order],
     )
     p = significance.paired_p(numerators, denominators)
-    most = max(result.trained_on for _, result, _ in found)
-    rivals = [i for i, (_, result, _) in enumerate(found) if result.trained_on == most]
-    tied = significance.tied(scores[rivals].tolist(), p[np.ix_(rivals, rivals)], lower_is_better=lower)
+    results = [(architecture, result) for architecture, result, _ in found]
+    ranked = {result for _, result in comparable(results, metric)}
+    rows = [i for i, (_, result) in enumerate(results) if result in ranked]
+    tied = significance.tied(scores[rows].tolist(), p[np.ix_(rows, rows)], lower_is_better=lower)
     return Evidence(
         metric,
-        [(architecture, result) for architecture, result, _ in found],
+        results,
         [outcomes for *_, outcomes in found],
         found[0][2][0].units,
         scores,
         significance.intervals(numerators, denominators),
         p,
-        frozenset(rivals[i] for i in tied),
+        frozenset(rows),
+        frozenset(rows[i] for i in tied),
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from harness.leaderboard.board import LeaderboardError, read
+from harness.leaderboard.board import LeaderboardError, Section, read
 from harness.leaderboard.comparison import evidence
+from harness.leaderboard.pages.task_page import ranks, section_table
+from harness.leaderboard.pages.timeline import ranked_scores
+from harness.leaderboard.tables.formatting import best_results, section_title
 from harness.leaderboard.tables.reported import gap_table
 from harness.records import Store
 from tests.support.made_records import judged, record
+from harness.records.outcomes import Outcomes
 
-SECTION = ("local", "equal")
+SECTION = Section("local", "equal")
 GOOD, NEAR, BAD = "1" * 90 + "0" * 10, "1" * 89 + "0" * 11, "1" * 40 + "0" * 60
 
 
@@ -64,6 +69,64 @@ def test_for_error_rates_the_lowest_is_first(store):
     it = evidence(read(store.folder), SECTION, "fsdd")
     assert names(it, [0]) == ["dan"]
     assert names(it, sorted(it.tied)) == ["dan"]
+
+
+def nats(store: Store, architecture: str, sums: list[float], **fields) -> None:
+    """A record of a language model with the nats of each text, all of ten tokens."""
+    score = sum(sums) / (10 * len(sums))
+    made = record(architecture, "lm", {"nats_per_token": score}, main_metric="nats_per_token", **fields)
+    made.data = {"test": "t" * 64}
+    units = [f"unit-{i}" for i in range(len(sums))]
+    made.predictions = store.save_predictions(made, units, [[-value, 10] for value in sums])
+    outcomes = Outcomes("nats_per_token", units, np.array(sums), np.full(len(sums), 10.0), {})
+    store.save_outcomes(made, made.predictions, units, outcomes)
+    store.write(made)
+
+
+def test_language_models_have_intervals_and_tests_of_their_perplexity(store):
+    """Perplexity itself is no ratio of sums: without nats per token it would have neither."""
+    nats(store, "rnn_lm", [30.0, 32.0] * 20)
+    nats(store, "ngram_lm", [50.0, 52.0] * 20)
+    board = read(store.folder)
+    comparison = evidence(board, SECTION, "lm")
+    assert names(comparison, range(2)) == ["rnn_lm", "ngram_lm"], "fewer nats are better"
+    assert names(comparison, comparison.tied) == ["rnn_lm"]
+    assert comparison.p[0, 1] < 0.001
+    row = section_table(board, SECTION, "lm").blocks[0].rows[0]
+    shown = [cell[0].text for cell in row.cells[2:4]]
+    low, high = map(float, shown[1].split(" to "))
+    assert shown[0] == "22.2 (1)", "exp(3.1)"
+    assert 21.3 < low < 22.2 < high < 23.1, "3.1 nats, 0.031 more or less"
+
+
+def test_perplexities_of_other_tokens_are_in_another_section(store):
+    """A perplexity of 5 per character beside one of 100 per word would look twenty times better."""
+    nats(store, "rnn_lm", [46.0, 47.0], hyperparameters={"tokens": "words"})
+    nats(store, "char_lm", [16.0, 17.0], hyperparameters={"tokens": "characters"})
+    store.write(record("dan", score=0.5, hyperparameters={"tokens": "words"}))
+    board = read(store.folder)
+    sections = {section: [architecture for architecture, _ in pairs] for section, pairs in board.sections.items()}
+    assert sections == {
+        Section("local", "equal"): ["dan"],
+        Section("local", "equal", "characters"): ["char_lm"],
+        Section("local", "equal", "words"): ["rnn_lm"],
+    }
+    assert section_title(Section("local", "equal", "words")) == "tier local, protocol equal, tokens words"
+
+
+def test_the_rule_of_comparability_is_one_for_all_pages(store):
+    """Two pages with a rule each would name two leaders."""
+    judged(store, GOOD, architecture="bilstm", counts={"train": 10}, partial=True)
+    judged(store, NEAR, architecture="dan")
+    store.write(record("cnn", score=0.2, data={"test": "t" * 64}))
+    store.write(record("rnn", status="failed", counts={"train": 9999}))
+    board = read(store.folder)
+    ranked = board.rivals(SECTION, "sst2", "accuracy")
+    assert [architecture for architecture, _ in ranked] == ["cnn", "dan"]
+    assert best_results(board, SECTION, "sst2", "accuracy") == {ranked[1][1]}
+    assert ranks(board, SECTION, "sst2", "accuracy") == {ranked[1][1]: 1, ranked[0][1]: 2}
+    assert names(found(store), found(store).rivals) == ["dan"]
+    assert ranked_scores(board, SECTION)[0] == {"cnn": {"sst2": 0.2}, "dan": {"sst2": 0.89}}
 
 
 def test_rows_on_other_test_data_or_without_outcomes_stay_out(store):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import leaderboard
-from harness.leaderboard.board import LeaderboardError, annotated, read, read_published
+from harness.leaderboard.board import LeaderboardError, Section, annotated, read, read_published
 from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, gaps_table
 from harness.leaderboard.pages.plots import Point, front, task_plots
 from harness.leaderboard.pages.task_page import ranks, task_tables
@@ -21,7 +21,7 @@ from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import judged, record
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTION = ("local", "equal")
+SECTION = Section("local", "equal")
 EVIL = "<img src=x onerror=alert(1)>"
 
 
@@ -127,11 +127,9 @@ def test_equal_scores_share_a_rank_and_partial_ones_have_none(store):
 
 def test_the_lowest_error_rate_has_the_first_rank(store):
     made = board(store, record("dan", "fsdd", {"wer": 0.3}), record("bilstm", "fsdd", {"wer": 0.2}))
-    found = made.results(SECTION, "fsdd")
-    assert {found[i][0]: rank for i, rank in ranks([result for _, result in found], "wer").items()} == {
-        "bilstm": 1,
-        "dan": 2,
-    }
+    names = {result: architecture for architecture, result in made.results(SECTION, "fsdd")}
+    places = {names[result]: rank for result, rank in ranks(made, SECTION, "fsdd", "wer").items()}
+    assert places == {"bilstm": 1, "dan": 2}
 
 
 # --- a table that sorts ---

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from harness.leaderboard.board import Published
+from harness.leaderboard.board import Published, Section
 from harness.leaderboard.pages import timeline
 from harness.leaderboard.pages.timeline import Point, best_so_far, groups, ranked_scores, story_page
 from harness.leaderboard.significance import Ranks
@@ -17,7 +17,7 @@ from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record
 
 EVIL = "<img src=x onerror=alert(1)></script>\u2028"
-SECTION = ("local", "equal")
+SECTION = Section("local", "equal")
 NAMES = [
     architecture("count", "Counting", family="classical", year=1990),
     architecture("bilstm", "biLSTM", year=2005),

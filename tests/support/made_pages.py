@@ -65,7 +65,7 @@ def board_of(
     others."""
     records = list(store.all())
     names = [{entry.id: entry for entry in entries} for entries in (architectures, tasks)]
-    return Board(store, records, list(published), *names, [], sections_of(records))
+    return Board(store, records, list(published), *names, [], sections_of(records, names[1]))
 
 
 def html_of(page: Page) -> str:

@@ -199,9 +199,7 @@ def _results(board: Board, architecture: str, found: list[Found]) -> Iterator[Ta
         ]
         columns = ["Task", "metric", "score", "95 % interval", "place", "by seed", "training examples"]
         title = f"Results: {section_title(section)}"
-        yield Table(
-            f"results-{'-'.join(section)}", title, columns, [Block("", rows)], list(RESULTS), text_columns=(1, 5)
-        )
+        yield Table(f"results-{section.id}", title, columns, [Block("", rows)], list(RESULTS), text_columns=(1, 5))
 
 
 def _row(board: Board, section: Section, task: str, result: Result) -> Row:
@@ -235,7 +233,7 @@ def _published(board: Board, architecture: str, found: list[Found]) -> list[Tabl
     values = [value for value in board.published if architecture in (value.architecture, value.counterpart)]
     if not values:
         return []
-    sections = [section for section in dict.fromkeys(section for section, _, _ in found) if section[0] != "mini"]
+    sections = [section for section in dict.fromkeys(section for section, _, _ in found) if section.tier != "mini"]
     ours = {(section, task): mine for section, task, mine in found}
     rows = []
     for value in values:

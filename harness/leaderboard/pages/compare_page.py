@@ -90,7 +90,7 @@ def _task(
     info = display_info(metric)
     fields: dict[str, Any] = {
         "section": section_title(section),
-        "place": "/".join(section),
+        "place": "/".join(filter(None, section)),
         "task": task,
         "name": board.task_name(task),
         "metric": metric_label(metric),

@@ -7,7 +7,6 @@ from collections import Counter
 
 from harness.leaderboard.board import Board, Section, task_file
 from harness.leaderboard.comparison import evidence
-from harness.leaderboard.pages.task_page import contenders, ranks
 from harness.leaderboard.tables.cost import device
 from harness.leaderboard.tables.formatting import (
     best_results,
@@ -29,7 +28,7 @@ from harness.records import STATUSES
 def run_table(board: Board) -> Table:
     """What was run: how many cells of each section ended how."""
     rows = []
-    for (tier, protocol), results in board.sections.items():
+    for section, results in board.sections.items():
         records = [record for found in results.values() for result in found for record in result.records]
         status = Counter(record.status for record in records)
         numbers = [
@@ -40,7 +39,10 @@ def run_table(board: Board) -> Table:
         ]
         seeds = ", ".join(map(str, sorted({record.seed for record in records})))
         rows.append(
-            Row(f"{tier}, {protocol}", [*([Part(str(n), "" if n else "quiet")] for n in numbers), [Part(seeds)]])
+            Row(
+                ", ".join(filter(None, section)),
+                [*([Part(str(n), "" if n else "quiet")] for n in numbers), [Part(seeds)]],
+            )
         )
     columns = ["Tier, protocol", "architectures", "tasks", "cells", *STATUSES, "seeds"]
     return Table("run", "What was run", columns, [Block("", rows)])
@@ -54,13 +56,13 @@ def best_table(board: Board) -> Table:
         for task in board.recorded_tasks:
             mine = board.results(section, task)
             metric = board.main_metric(task)
-            best = best_results([result for _, result in mine], metric)
+            best = best_results(board, section, task, metric)
             leaders, scores, bounds = [], [], []
             known = evidence(board, section, task)
-            for i in sorted(best):
-                architecture, result = mine[i]
+            for architecture, result in mine:
                 summary = result.summary(metric)
-                assert summary
+                if result not in best or summary is None:
+                    continue
                 leaders.append(_linked(board, architecture))
                 scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
                 ends = interval(known, result)
@@ -68,12 +70,12 @@ def best_table(board: Board) -> Table:
             if not leaders:
                 continue
             tied = [known.results[i] for i in sorted(known.tied)] if known else []
-            rivals = [_linked(board, a) for a, result in tied if all(result is not mine[i][1] for i in best)]
-            if known is None or contenders(known) < 2:
+            rivals = [_linked(board, a) for a, result in tied if result not in best]
+            if known is None or len(known.rivals) < 2:
                 rivals = [Part("not tested", "quiet")]
             elif not rivals:
                 rivals = [Part("none" if len(best) == 1 else "none besides")]
-            tested = f"{contenders(known) if known else 0} of {len(ranks([result for _, result in mine], metric))}"
+            tested = f"{len(known.rivals) if known else 0} of {len(board.rivals(section, task, metric))}"
             rows.append(
                 Row(board.task_name(task), [leaders, scores, bounds, rivals, [Part(tested)]], link=task_file(task))
             )
@@ -194,7 +196,7 @@ def coverage_table(board: Board, section: Section) -> Table:
         rows.append(Row(row.name, row.cells, row.classical, (), row.title, row.link))
     columns = ["Architecture", "family", "paper", *map(board.task_name, board.known_tasks)]
     title = f"Coverage: {section_title(section)}"
-    return Table(f"coverage-{'-'.join(section)}", title, columns, [Block("", rows)], text_columns=(1, 2))
+    return Table(f"coverage-{section.id}", title, columns, [Block("", rows)], text_columns=(1, 2))
 
 
 def facts(board: Board) -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     metric = board.main_metric(task)
     mine = [(a, result) for a, result in board.results(section, task) if result.ok]
     where = section_title(section)
-    key = "-".join((task, *section))
+    key = f"{task}-{section.id}"
     for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, mine).items())):
         speed = {
             "title": {

@@ -4,7 +4,6 @@ more than chance."""
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
@@ -48,24 +47,23 @@ def section_table(board: Board, section: Section, task: str) -> Table:
     """The results of one section's task."""
     main, *others = metrics_of(board, task)
     mine = board.results(section, task)
-    best = {m: best_results([result for _, result in mine], m) for m in (main, *others)}
+    best = {m: best_results(board, section, task, m) for m in (main, *others)}
     known = evidence(board, section, task)
-    places = ranks([result for _, result in mine], main)
+    places = ranks(board, section, task, main)
     rows = []
-    for i in sorted(range(len(mine)), key=lambda i: _quality(board, main, *mine[i])):
-        architecture, result = mine[i]
+    for architecture, result in sorted(mine, key=lambda pair: _quality(board, main, *pair)):
         entry = board.architectures.get(architecture)
         bounds = interval(known, result)
         cells = [
             [Part(entry.family if entry else "?")],
             [Part(entry.kind if entry else "?")],
-            score_parts(board, result, main, i in best[main]),
+            score_parts(board, result, main, result in best[main]),
             [Part(format_interval(main, bounds), order=display_info(main).shown(bounds[0]))] if bounds else BLANK,
-            [Part(place(places[i], known, result), order=places[i])] if i in places else BLANK,
+            [Part(place(places[result], known, result), order=places[result])] if result in places else BLANK,
         ]
         for metric in others:
             summary = result.summary(metric)
-            style = "best" if i in best[metric] else ""
+            style = "best" if result in best[metric] else ""
             order = display_info(metric).shown(summary.mean) if summary else None
             cells.append([Part(format_score(metric, summary), style, order=order)] if summary else BLANK)
         rows.append(our_row(board, architecture, [*cells, *cost_cells(result)]))
@@ -81,21 +79,22 @@ def section_table(board: Board, section: Section, task: str) -> Table:
     ]
     title = f"{board.task_name(task)}: quality and cost, {section_title(section)}"
     lead = [verdict(board, known)] if known else []
-    identity = f"results-{task}-{'-'.join(section)}"
+    identity = f"results-{task}-{section.id}"
     return Table(
         identity, title, columns, [Block("", rows)], lead, (1, 2, len(columns) - 1), sortable=True, filters=(1, 2)
     )
 
 
-def ranks(results: Sequence[Result], metric: str) -> dict[int, int]:
-    """Places from 1 of those trained on as many examples as the largest training set here; equal
-    ones as shown share the better place."""
-    summaries = {i: summary for i, result in enumerate(results) if (summary := result.summary(metric))}
-    most = max((results[i].trained_on for i in summaries), default=0)
+def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result, int]:
+    """Places from 1 of :meth:`Board.rivals`; equal ones as shown share the better place."""
     info = display_info(metric)
-    losses = {i: -info.quality(info.rounded(s.mean)) for i, s in summaries.items() if results[i].trained_on == most}
+    losses = {
+        result: -info.quality(info.rounded(summary.mean))
+        for _, result in board.rivals(section, task, metric)
+        if (summary := result.summary(metric))
+    }
     order = sorted(losses.values())
-    return {i: 1 + bisect.bisect_left(order, loss) for i, loss in losses.items()}
+    return {result: 1 + bisect.bisect_left(order, loss) for result, loss in losses.items()}
 
 
 def place(rank: int, known: Evidence | None, result: Result) -> str:
@@ -107,7 +106,7 @@ def place(rank: int, known: Evidence | None, result: Result) -> str:
 def verdict(board: Board, known: Evidence) -> str:
     """Whether the lead is real, in a sentence."""
     names = [board.name(known.results[i][0]) for i in sorted(known.tied)]
-    tested = contenders(known)
+    tested = len(known.rivals)
     if tested < 2:
         return (
             "Fewer than two comparable results here have saved predictions: whether a lead is more than chance cannot"
@@ -122,13 +121,6 @@ def verdict(board: Board, known: Evidence) -> str:
         f"{len(names)} of {tested} results tested share the first place, since chance may explain their distance:"
         f" {'; '.join(names)}."
     )
-
-
-def contenders(known: Evidence) -> int:
-    """How many results were tested for the first place: those trained on as many examples as the
-    largest training set among them."""
-    sizes = [result.trained_on for _, result in known.results]
-    return sizes.count(max(sizes))
 
 
 def _quality(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:

@@ -104,16 +104,16 @@ def _stories(board: Board, catalogue: dict[str, Described], families: Sequence[s
         drawn = False
         for section in recorded:
             ours, unknown = _ours(board, section, task, metric)
-            beside = [] if section[0] == "mini" else published
+            beside = [] if section.tier == "mini" else published
             if ours and _enough([*ours, *beside]):
                 drawn = drawn or bool(beside)
-                missing = unknown + (0 if section[0] == "mini" else undated)
+                missing = unknown + (0 if section.tier == "mini" else undated)
                 yield _story(
                     board,
                     task,
                     metric,
                     section_title(section),
-                    "-".join((task, *section)),
+                    f"{task}-{section.id}",
                     [*ours, *beside],
                     missing,
                     families,
@@ -156,14 +156,14 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     """Points of our results, and how many of those are of architectures that are not registered
     here and so have no year."""
     scored = [(a, result, summary) for a, result in board.results(section, task) if (summary := result.summary(metric))]
-    most = max((result.trained_on for _, result, _ in scored), default=0)
+    rivals = {result for _, result in board.rivals(section, task, metric)}
     points = []
     for architecture, result, summary in scored:
         entry = board.architectures.get(architecture)
         if entry:
             name = entry.name + (f" ({result.settings})" if result.settings else "")
             partial = any(record.partial for record in result.ok)
-            full = result.trained_on == most
+            full = result in rivals
             score = round(display_info(metric).shown(summary.mean), 2)
             points.append(
                 Point(entry.year, score, name, entry.family, entry.paper, "ours, partial" if partial else "ours", full)
@@ -295,7 +295,7 @@ def _ranking(board: Board, section: Section, ranked: Ranked | None) -> Ranking:
     that is counted."""
     scores, metrics = ranked_scores(board, section)
     title = f"Across tasks: {section_title(section)}"
-    id = f"ranks-{'-'.join(section)}"
+    id = f"ranks-{section.id}"
     ranks = ranked(section) if ranked else critical_difference(*_to_rank(board, section))
     if ranks is None:
         most = max((len(mine) for mine in scores.values()), default=0)
@@ -345,12 +345,9 @@ def ranked_scores(board: Board, section: Section) -> tuple[dict[str, dict[str, f
     metrics: dict[str, str] = {}
     for task in board.recorded_tasks:
         metric = board.main_metric(task)
-        rivals = [(a, result) for a, result in board.results(section, task) if result.summary(metric)]
-        most = max((result.trained_on for _, result in rivals), default=0)
         chosen: dict[str, list[Result]] = {}
-        for architecture, result in rivals:
-            if result.trained_on == most:
-                chosen.setdefault(architecture, []).append(result)
+        for architecture, result in board.rivals(section, task, metric):
+            chosen.setdefault(architecture, []).append(result)
         for architecture, results in chosen.items():
             summary = max(results, key=lambda result: _dev(result.ok, metric)).summary(metric)
             assert summary

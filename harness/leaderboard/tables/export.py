@@ -4,7 +4,8 @@
 ``results`` and ``published``.
 
 A result is one configuration of an architecture on a task in one tier and protocol, all seeds
-together: ``tier``, ``protocol``, ``task``, ``task_name``, ``architecture``, ``name``, ``family``,
+together: ``tier``, ``protocol``, ``tokens`` (null except for metrics per token),
+``task``, ``task_name``, ``architecture``, ``name``, ``family``,
 ``kind`` (both null where it is not registered), ``settings`` (what sets it apart from its
 siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of
 the others), ``partial``, ``training_examples``, ``rank`` and ``shares_first_place`` (null where
@@ -36,7 +37,7 @@ from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.comparison import evidence
-from harness.leaderboard.pages.task_page import contenders, metrics_of, ranks
+from harness.leaderboard.pages.task_page import metrics_of, ranks
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, mean_of, most_beside
 from harness.leaderboard.tables.formatting import caveats, counterpart, difference, interval, reason
 from harness.metrics import display_info
@@ -45,6 +46,7 @@ from harness.metrics.information import PERCENT
 COLUMNS = (
     "tier",
     "protocol",
+    "tokens",
     "task",
     "architecture",
     "name",
@@ -80,16 +82,17 @@ def _section(board: Board, section: Section, task: str, metrics: Sequence[str]) 
     mine = board.results(section, task)
     main = metrics[0]
     known = evidence(board, section, task)
-    places = ranks([result for _, result in mine], main)
-    for i, (architecture, result) in enumerate(mine):
+    places = ranks(board, section, task, main)
+    for architecture, result in mine:
         entry = board.architectures.get(architecture)
         scores = {metric: _score(board, result, metric) for metric in metrics if result.summary(metric)}
         if main in scores and (bounds := interval(known, result)):
             scores[main] |= {"low": bounds[0], "high": bounds[1]}
-        tested = known is not None and contenders(known) > 1 and known.row(result) is not None
+        tested = known is not None and len(known.rivals) > 1 and known.row(result) is not None
         yield {
-            "tier": section[0],
-            "protocol": section[1],
+            "tier": section.tier,
+            "protocol": section.protocol,
+            "tokens": section.tokens or None,
             "task": task,
             "task_name": board.task_name(task),
             "architecture": architecture,
@@ -104,7 +107,7 @@ def _section(board: Board, section: Section, task: str, metrics: Sequence[str]) 
             ],
             "partial": any(record.partial for record in result.ok),
             "training_examples": result.trained_on or None,
-            "rank": places.get(i),
+            "rank": places.get(result),
             "shares_first_place": known.row(result) in known.tied if known and tested else None,
             "notes": list(caveats(board, result)) if result.ok else [],
             "scores": scores,

@@ -4,9 +4,8 @@ ok."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
-from harness.leaderboard.board import Board, Published, Result, Section
+from harness.leaderboard.board import Board, Published, Result, Section, section_of
 from harness.leaderboard.comparison import Evidence
 from harness.leaderboard.significance import Summary, leaders
 from harness.leaderboard.tables.table import Part, Row
@@ -130,7 +129,7 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     ):
         if entry and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
-    if len(board.test_data.get(((first.tier, first.protocol), first.task), ())) > 1:
+    if len(board.test_data.get((section_of(first, board.main_metric(first.task)), first.task), ())) > 1:
         mine = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
         notes.append(f"scored on test data {', '.join(mine)}: not the same for all rows of this section")
     return tuple(notes)
@@ -156,24 +155,24 @@ def score_parts(
     return lines + failures(result)
 
 
-def best_results(results: Sequence[Result], metric: str) -> set[int]:
-    """Positions of the best results; only those trained on as many examples as the largest training
-    set here take part."""
-    most = max((result.trained_on for result in results if result.summary(metric)), default=0)
-    rivals = [
-        (i, summary.mean) for i, r in enumerate(results) if (summary := r.summary(metric)) and r.trained_on == most
-    ]
+def best_results(board: Board, section: Section, task: str, metric: str) -> set[Result]:
+    """The best of a section's task among :meth:`Board.rivals`; several if they are shown alike."""
     info = display_info(metric)
-    found = leaders(
-        [info.rounded(mean) for _, mean in rivals], lower_is_better=info.lower_is_better, digits=info.digits
-    )
-    return {rivals[i][0] for i in found}
+    scores = {
+        result: info.rounded(summary.mean)
+        for _, result in board.rivals(section, task, metric)
+        if (summary := result.summary(metric))
+    }
+    positions = leaders(list(scores.values()), lower_is_better=info.lower_is_better, digits=info.digits)
+    results = list(scores)
+    return {results[i] for i in positions}
 
 
 def section_title(section: Section) -> str:
     """What the rows of one tier and protocol have in common, in words."""
-    tier, protocol = section
-    return f"tier {tier}{' (generated corpus, not the published data)' if tier == 'mini' else ''}, protocol {protocol}"
+    generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
+    tokens = f", tokens {section.tokens}" if section.tokens else ""
+    return f"tier {section.tier}{generated}, protocol {section.protocol}{tokens}"
 
 
 def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> Row:

@@ -64,8 +64,8 @@ def _ours(board: Board, architecture: str, task: str, metric: str) -> Iterator[P
     """A line for each configuration of an architecture that was scored on the real corpus."""
     found = [
         (result, summary)
-        for (tier, protocol), results in board.sections.items()
-        if tier != "mini" and protocol != "smoke"
+        for section, results in board.sections.items()
+        if section.tier != "mini" and section.protocol != "smoke"
         for result in results.get((architecture, task), [])
         if (summary := result.summary(metric))
     ]

@@ -102,10 +102,7 @@ def _published_rows(board: Board, values: Sequence[Published], columns: list[tup
 def _our_rows(
     board: Board, section: Section, chosen: dict[tuple[str, str], list[Result]], columns: list[tuple[str, str]]
 ) -> list[Row]:
-    best: set[tuple[int, str]] = set()
-    for task, metric in columns:
-        rivals = [result for (_, other), found in chosen.items() if other == task for result in found]
-        best |= {(id(rivals[i]), metric) for i in best_results(rivals, metric)}
+    best = {(task, metric): best_results(board, section, task, metric) for task, metric in columns}
 
     def cell(architecture: str, task: str, metric: str) -> list[Part]:
         if task not in board.known_tasks:
@@ -113,7 +110,7 @@ def _our_rows(
         lines = []
         for result in chosen.get((architecture, task), []):
             lines += score_parts(
-                board, result, metric, (id(result), metric) in best, counterpart(board, result, metric)
+                board, result, metric, result in best[task, metric], counterpart(board, result, metric)
             )
         return lines or [Part("not run", "quiet")]
 
