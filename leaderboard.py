@@ -1,10 +1,9 @@
-"""Builds the leaderboard from the record files: HTML pages, and Markdown, CSV, LaTeX and JSON;
-needs neither torch nor a network.
+"""Builds the leaderboard from the record files: HTML pages, Markdown, CSV, LaTeX and JSON.
 
-``python leaderboard.py [--results DIR] [--out DIR] [--serve]``. The first five tables have the
-shape of those in Minaee et al. (2020), "Deep Learning Based Text Classification", with the values
-printed there beside ours. Rows are compared only within one section: one tier of the data and one
-protocol.
+``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network. The
+first five tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text
+Classification", with the values printed there next to ours. Rows are compared only within one
+section: one tier of the data and one protocol.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from pathlib import Path
 import jinja2
 
 import harness.leaderboard
+from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
-from harness.leaderboard.board import Board, LeaderboardError, read, task_file
+from harness.leaderboard.board import Board, read, task_file
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import (
@@ -29,7 +29,7 @@ from harness.leaderboard.pages.front_page import (
     best_table,
     coverage_table,
     facts,
-    gaps_table,
+    missing_table,
     run_table,
 )
 from harness.leaderboard.pages.page import Page
@@ -38,7 +38,7 @@ from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.export import results, to_csv, to_json
 from harness.leaderboard.tables.latex import latex
-from harness.leaderboard.tables.reported import gap_table
+from harness.leaderboard.tables.reported import reported_table
 from harness.leaderboard.tables.survey import survey_tables
 from harness.leaderboard.tables.table import Table, markdown
 from harness.records import UNSTABLE_ABOVE, Record
@@ -81,21 +81,21 @@ EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.t
 
 
 def write(board: Board, out: Path) -> Path:
-    """Write all pages below ``out``; returns the front page. The same records give the same
+    """Write all pages below ``out`` and return the front page. The same records give the same
     bytes."""
     out.mkdir(parents=True, exist_ok=True)
-    gaps = [table for table in [gap_table(board)] if table]
-    survey = [*survey_tables(board), *gaps]
-    with rank_in_background(board) as ranked:
+    reported = [table for table in [reported_table(board)] if table]
+    survey = [*survey_tables(board), *reported]
+    with rank_in_background(board) as section_ranks:
         tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
         pages = [
             *task_pages(board, tasks),
             tables_page(survey),
             *architecture_pages(board),
             compare_page(board),
-            story_page(board, ranked),
+            story_page(board, section_ranks),
         ]
-    pages.append(front_page(board))  # the last one: it shows what the others noticed
+    pages.append(front_page(board))  # the last one, because it shows the notices of the others
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -103,7 +103,7 @@ def write(board: Board, out: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = {page.file for page in pages}
+    page_files = {page.file for page in pages}
     places = [
         ("Leaderboard", "index.html"),
         ("Tables", "tables.html"),
@@ -111,7 +111,7 @@ def write(board: Board, out: Path) -> Path:
         ("Story", "story.html"),
     ]
     shared = {
-        "navigation": [(name, file) for name, file in places if file in written],
+        "navigation": [(name, file) for name, file in places if file in page_files],
         "task_pages": [(board.task_name(task), task_file(task)) for task in board.recorded_tasks],
         "exports": EXPORTS,
     }
@@ -121,14 +121,14 @@ def write(board: Board, out: Path) -> Path:
         )
         for name, content in {page.file: text, **page.beside}.items():
             (out / name).write_text(content, encoding="utf-8")
-    every = [*survey, *(table for tables in tasks.values() for table in tables)]
-    found = list(results(board))
+    tables = [*survey, *(table for of_task in tasks.values() for table in of_task)]
+    rows = list(results(board))
     files = {
-        "tables.md": markdown("Leaderboard", LEGEND, every),
-        "gaps.md": gaps_document(gaps),
-        "tables.tex": latex("Leaderboard", LEGEND, every),
-        "tables.csv": to_csv(found),
-        "leaderboard.json": to_json(board, LEGEND, found),
+        "tables.md": markdown("Leaderboard", LEGEND, tables),
+        "gaps.md": reported_document(reported),
+        "tables.tex": latex("Leaderboard", LEGEND, tables),
+        "tables.csv": to_csv(rows),
+        "leaderboard.json": to_json(board, LEGEND, rows),
         "plotly.min.js": javascript.plotly(),
         "datatables.js": javascript.datatables(),
     }
@@ -138,18 +138,18 @@ def write(board: Board, out: Path) -> Path:
     return out / "index.html"
 
 
-def gaps_document(gaps: Sequence[Table]) -> str:
-    """The Markdown text that is committed as ``results/gaps.md``."""
+def reported_document(tables: Sequence[Table]) -> str:
+    """Markdown text that is committed as ``results/gaps.md``."""
     lead = ["Made by `python leaderboard.py` from gaps.csv and the records."]
-    return markdown("Ours and theirs", lead, gaps)
+    return markdown("Ours and theirs", lead, tables)
 
 
 def front_page(board: Board) -> Page:
-    """What was run, the best per task, what is missing, and how near the published values we
-    are."""
+    """Cells that were run or are missing, the best result per task, and the differences to published
+    values."""
     parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
     if board.records:
-        tables = [best_table(board), run_table(board), agreement_table(board), gaps_table(board)]
+        tables = [best_table(board), run_table(board), agreement_table(board), missing_table(board)]
         parts["shown"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
     else:
         parts["lead"] = ["There are no records yet: `archbench run` makes them."]
@@ -157,7 +157,7 @@ def front_page(board: Board) -> Page:
 
 
 def tables_page(tables: Sequence[Table]) -> Page:
-    """The survey's tables with our rows, ours of other tasks, and where we lie against what others
+    """The survey's tables with our rows, tables of our other tasks, and the results that others
     report."""
     return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "shown": tables})
 
@@ -182,7 +182,7 @@ def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
 
 
 def about(board: Board, task: str) -> list[str]:
-    """What a task's adapter says of itself; nothing where it is not registered here."""
+    """Type, protocol and sizes of a task; empty if it is not registered here."""
     entry = board.tasks.get(task)
     if entry is None:
         return []
@@ -202,8 +202,8 @@ def serve(out: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build the leaderboard; returns the exit code: 0, or 2 when there is nothing to build from or
-    nowhere to write."""
+    """Build the leaderboard and return the exit code: 0, or 2 if there is no results folder or the
+    output cannot be written."""
     parser = argparse.ArgumentParser(
         prog="leaderboard.py", description="Build the leaderboard from the records of a results folder."
     )
@@ -211,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder (default: results)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the pages go (default: leaderboard in the results folder)"
+        "--out", type=Path, metavar="DIR", help="output folder (default: leaderboard in the results folder)"
     )
     parser.add_argument("--serve", action="store_true", help="serve the pages on 127.0.0.1 and print the address")
     arguments = parser.parse_args(argv)

@@ -32,6 +32,10 @@ class RecordError(ArchbenchError):
     wrong with it."""
 
 
+class LeaderboardError(ArchbenchError):
+    """Input that no leaderboard can be built from; the message names the file or option."""
+
+
 class UsageError(ArchbenchError):
     """A command line that cannot be carried out: the message names the option, what was found and
     what would be right."""

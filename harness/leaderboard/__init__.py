@@ -1,2 +1,2 @@
-"""What the leaderboard shows, from records to tables; ``leaderboard.py`` in the repository root
-writes the pages."""
+"""Tables and pages of the leaderboard, made from records; ``leaderboard.py`` in the repository root
+writes them."""

@@ -1,4 +1,4 @@
-"""What the source texts say of every system they name, whether it is built here or not."""
+"""Facts of the source texts about every system they name, registered here or not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from harness.leaderboard.board import ROOT, Board
 
 
 @dataclass(frozen=True)
-class Described:
-    """One line of ``results/catalogue.csv``; ``year`` is None where the line has no number
-    there."""
+class CatalogueEntry:
+    """One line of ``results/catalogue.csv``; ``year`` is None if missing."""
 
     name: str
     year: int | None
@@ -20,18 +19,18 @@ class Described:
     mechanism: str
 
 
-def read_catalogue(board: Board) -> dict[str, Described]:
-    """The catalogue by id, from the results folder or else from this repository; empty where
-    neither has one."""
+def read_catalogue(board: Board) -> dict[str, CatalogueEntry]:
+    """The catalogue by id, from the results folder or else from this repository; empty if neither
+    has one."""
     folders = (board.store.folder, ROOT / "results")
     path = next((folder / "catalogue.csv" for folder in folders if (folder / "catalogue.csv").is_file()), None)
     if path is None:
         return {}
     with path.open(encoding="utf-8", newline="") as file:
-        return {row["id"]: _described(row) for row in csv.DictReader(file) if row.get("id")}
+        return {row["id"]: _entry(row) for row in csv.DictReader(file) if row.get("id")}
 
 
-def _described(row: dict[str, str | None]) -> Described:
+def _entry(row: dict[str, str | None]) -> CatalogueEntry:
     year = row.get("year") or ""
     texts = [row.get(column) or "" for column in ("name", "paper", "family", "defining_mechanism")]
-    return Described(texts[0], int(year) if year.isdecimal() else None, *texts[1:])
+    return CatalogueEntry(texts[0], int(year) if year.isdecimal() else None, *texts[1:])

@@ -1,5 +1,5 @@
-"""JavaScript libraries that lie beside the pages, taken from installed packages without importing
-these (that alone takes a second)."""
+"""JavaScript libraries of the pages, read from installed packages without importing these (an import
+takes a second)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from harness.leaderboard.board import LeaderboardError
+from harness.errors import LeaderboardError
 
 
 def plotly() -> str:
@@ -24,14 +24,14 @@ def datatables() -> str:
 def as_script(module: str, name: str) -> str:
     """An ES module without imports as a plain script whose default export is the global ``name``.
 
-    Browsers load no ES module from ``file://``. Such a bundle ends with one ``export{a as b,c as
-    default}``; around the rest goes a function, so that its variables stay its own.
+    Browsers load no ES module from ``file://``. The module must end with one ``export{a as b,c as
+    default}``. The rest is wrapped in a function to keep its variables local.
     """
     exports = list(re.finditer(r"\bexport\s*\{([^}]*)\}", module))
     default = re.search(r"([\w$]+)\s+as\s+default\b", exports[-1][1]) if exports else None
     if default is None:
         raise LeaderboardError(
-            "itables: its dt_bundle.js has no default export in the form that this version of archbench knows"
+            "itables: its dt_bundle.js has no default export in a form that this version of archbench can read"
         )
     body = module[: exports[-1].start()] + f"window.{name}={default[1]};" + module[exports[-1].end() :]
     return f'(()=>{{"use strict";{body}\n}})();\n'
@@ -45,6 +45,4 @@ def _read(package: str, file: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise LeaderboardError(
-            f"{path}: {error.strerror}; the package should carry it: pip install -U {package}"
-        ) from error
+        raise LeaderboardError(f"{path}: {error.strerror}; reinstall the package: pip install -U {package}") from error

@@ -1,9 +1,8 @@
-"""What several seeds say together, how sure a score is, and which differences are more than chance.
+"""Means over seeds, intervals of scores, and tests of differences between scores.
 
 Scores are ratios of sums over test units (:mod:`harness.records.outcomes`): row r scores
-``numerators[r].sum() / denominators[r].sum()``, its seeds averaged unit by unit. Intervals and
-tests look at the test units alone: they say how the same models would do on other texts, not how
-other seeds would.
+``numerators[r].sum() / denominators[r].sum()``, its seeds averaged unit by unit. Intervals and tests
+are over the test units alone: they hold for the same models on other texts, not for other seeds.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ import numpy as np
 
 RESAMPLES = 2_000
 PERMUTATIONS = 2_000
-"""The fewest; with many rows there are 40 for each, so that the smallest p there can be still
+"""Smallest number of permutations. There are at least 40 per row, so that the smallest possible p
 passes Holm's correction."""
 BLOCK = 4_000_000
-"""Random numbers drawn at a time, so that memory stays small."""
+"""Largest number of random numbers held in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean of ``n`` values and their sample standard deviation (divisor n - 1), which one value
-    does not have."""
+    """Mean of ``n`` values and their sample standard deviation (divisor n - 1); None for a single
+    value."""
 
     mean: float
     sd: float | None
@@ -37,8 +36,8 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Mean, standard deviation and number of ``values``, the same in any order; :class:`ValueError`
-    when there are none."""
+    """Mean, standard deviation and number of ``values``, independent of their order; raises
+    ``ValueError`` if there are none."""
     n = len(values)
     if n == 0:
         raise ValueError("no values to summarise")
@@ -48,25 +47,25 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def leaders(values: Sequence[float], *, lower_is_better: bool, digits: int) -> set[int]:
-    """Positions of the best of ``values``: several where they are equal after rounding to
-    ``digits``, as a table shows them."""
+    """Positions of the best of ``values``; several if equal after rounding to ``digits``, as a table
+    shows them."""
     rounded = [round(value, digits) for value in values]
     best = (min if lower_is_better else max)(rounded, default=None)
     return {i for i, value in enumerate(rounded) if value == best}
 
 
 def intervals(numerators: np.ndarray, denominators: np.ndarray, level: float = 0.95, seed: int = 0) -> np.ndarray:
-    """Bootstrap percentile interval (rows, 2) of each row's score; the test units (columns) are
-    drawn with replacement.
+    """Bootstrap percentile interval (rows, 2) of each row's score, over draws of the test units
+    (columns) with replacement.
 
-    All rows see the same draws. Source: Efron 1979; Koehn 2004 for scores over a corpus.
+    All rows share the draws. Source: Efron 1979; Koehn 2004 for scores over a corpus.
     """
     units = numerators.shape[1]
     generator = np.random.default_rng(seed)
     scores = []
     for size in _blocks(RESAMPLES, units):
-        drawn = generator.integers(0, units, (size, units))
-        weights = np.stack([np.bincount(row, minlength=units) for row in drawn]).astype(float)
+        draws = generator.integers(0, units, (size, units))
+        weights = np.stack([np.bincount(row, minlength=units) for row in draws]).astype(float)
         scores.append(_ratio(weights @ numerators.T, weights @ denominators.T))
     return np.quantile(np.concatenate(scores), [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
@@ -75,10 +74,10 @@ def paired_p(numerators: np.ndarray, denominators: np.ndarray, seed: int = 0) ->
     """Two-sided p-value (rows, rows) of every pair of rows by approximate randomisation, not
     corrected; 1 on the diagonal.
 
-    If two systems were the same, it would be chance which of them made which of the two outcomes of
-    a unit. So the outcomes of each unit are exchanged or left with probability 1/2,
-    :data:`PERMUTATIONS` times or more; p is the share of times that the scores then differ by as
-    much as they do, the outcome seen included. Source: Noreen 1989; Yeh 2000.
+    Under the null hypothesis the two outcomes of a unit are exchangeable. A permutation exchanges
+    those of each unit with probability 1/2, :data:`PERMUTATIONS` times or more. p is the share of
+    permutations, the identity included, whose scores differ by as much as the observed ones.
+    Source: Noreen 1989; Yeh 2000.
     """
     rows, units = numerators.shape
     permutations = max(PERMUTATIONS, 40 * rows)
@@ -100,26 +99,26 @@ def paired_p(numerators: np.ndarray, denominators: np.ndarray, seed: int = 0) ->
         mean_n, mean_d = (n[i] + n[others, None]) / 2, (d[i] + d[others, None]) / 2
         change_n, change_d = (signed_n[i] - signed_n[others]) / 2, (signed_d[i] - signed_d[others]) / 2
         differences = _ratio(mean_n + change_n, mean_d + change_d) - _ratio(mean_n - change_n, mean_d - change_d)
-        seen = np.abs(_ratio(n[i], d[i]) - _ratio(n[others], d[others]))[:, None]
-        as_large = (np.abs(differences) >= seen - 1e-12).sum(1)
+        observed = np.abs(_ratio(n[i], d[i]) - _ratio(n[others], d[others]))[:, None]
+        as_large = (np.abs(differences) >= observed - 1e-12).sum(1)
         p[i, others] = p[others, i] = (as_large + 1) / (permutations + 1)
     return p
 
 
 def _blocks(draws: int, units: int) -> list[int]:
-    """How many draws to make at a time."""
+    """Sizes of the blocks that the draws are made in."""
     size = max(1, min(draws, BLOCK // max(1, units)))
     return [min(size, draws - start) for start in range(0, draws, size)]
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotient; 0 where nothing was to be had."""
+    """Elementwise quotient; 0 where the denominator is 0."""
     return np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below != 0)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values of several comparisons corrected so that one false alarm among all of them is as
-    rare as p says (Holm 1979)."""
+    """P-values corrected for the number of comparisons, so that they bound the probability of any
+    false alarm (Holm 1979)."""
     corrected = [0.0] * len(p)
     largest = 0.0
     for rank, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
@@ -128,9 +127,9 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def tied(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, alpha: float = 0.05) -> set[int]:
-    """The best row, and the rows that do not differ from it at level ``alpha`` after Holm's
-    correction over all that might."""
+def tie_group(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, alpha: float = 0.05) -> set[int]:
+    """The best row and the rows that do not differ from it at level ``alpha``, after Holm's
+    correction over all the others."""
     if not len(scores):
         return set()
     best = (min if lower_is_better else max)(range(len(scores)), key=scores.__getitem__)
@@ -141,8 +140,8 @@ def tied(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, alpha
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each system over tasks, best first; two differ by more than chance where their
-    ranks differ by more than ``cd``."""
+    """Mean rank of each system over tasks, best first; two differ significantly if their ranks differ
+    by more than ``cd``."""
 
     names: list[str]
     mean_ranks: list[float]
@@ -151,34 +150,30 @@ class Ranks:
     tasks: list[str]
 
 
-def complete(
+def complete_block(
     scores: Mapping[str, Mapping[str, float]], fewest_tasks: int, fewest_systems: int
 ) -> tuple[list[str], list[str]]:
     """The systems and tasks of the largest block without a gap (most systems x tasks, then most
-    tasks); both empty where there is none.
+    tasks); both empty if there is none.
 
-    ``scores`` holds each system's score by task. Grows the set of tasks greedily, the most widely
-    scored first, so that one task that few have tried does not empty the block.
+    ``scores`` holds each system's score by task. The set of tasks grows greedily, the most widely
+    scored first, so that one task with few scores does not empty the block.
     """
-    count: dict[str, int] = {}
-    for mine in scores.values():
-        for task in mine:
-            count[task] = count.get(task, 0) + 1
     best: tuple[list[str], list[str]] = ([], [])
-    chosen: list[str] = []
+    tasks: list[str] = []
     systems = sorted(scores)
-    left = sorted(count)
-    while left:
-        task = max(left, key=lambda t: (sum(t in scores[s] for s in systems), t))
-        left.remove(task)
-        chosen.append(task)
+    remaining = sorted({task for by_task in scores.values() for task in by_task})
+    while remaining:
+        task = max(remaining, key=lambda t: (sum(t in scores[s] for s in systems), t))
+        remaining.remove(task)
+        tasks.append(task)
         systems = [s for s in systems if task in scores[s]]
         if (
-            len(chosen) >= fewest_tasks
+            len(tasks) >= fewest_tasks
             and len(systems) >= fewest_systems
-            and len(systems) * len(chosen) >= len(best[0]) * len(best[1])
+            and len(systems) * len(tasks) >= len(best[0]) * len(best[1])
         ):
-            best = (list(systems), list(chosen))
+            best = (list(systems), list(tasks))
     return best
 
 
@@ -186,11 +181,11 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     """Friedman's test and Nemenyi's critical difference over the tasks that the systems share
     (Demsar 2006), by autorank.
 
-    ``scores`` holds each system's score by task; ``lower_is_better`` the tasks where less is
-    better. None where fewer than 5 tasks or 3 systems have no gap (:func:`complete`), or autorank
-    (extra ``stats``) is not installed.
+    ``scores`` holds each system's score by task; ``lower_is_better`` names the tasks with error
+    rates. None if fewer than 5 tasks or 3 systems have no gap (:func:`complete_block`), or autorank (extra
+    ``stats``) is not installed.
     """
-    systems, tasks = complete(scores, fewest_tasks=5, fewest_systems=3)
+    systems, tasks = complete_block(scores, fewest_tasks=5, fewest_systems=3)
     if not systems or importlib.util.find_spec("autorank") is None:
         return None
     import pandas as pd
@@ -202,8 +197,8 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     with (
         contextlib.redirect_stdout(io.StringIO()),
         warnings.catch_warnings(),
-    ):  # it prints its table, and wonders at equal scores
+    ):  # autorank prints its table and warns of equal scores
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = autorank(table, alpha=0.05, verbose=False, force_mode="nonparametric")
-    ranks = found.rankdf["meanrank"].sort_values(kind="stable")
-    return Ranks(list(ranks.index), [float(rank) for rank in ranks], float(found.cd), float(found.pvalue), tasks)
+        result = autorank(table, alpha=0.05, verbose=False, force_mode="nonparametric")
+    ranks = result.rankdf["meanrank"].sort_values(kind="stable")
+    return Ranks(list(ranks.index), [float(rank) for rank in ranks], float(result.cd), float(result.pvalue), tasks)

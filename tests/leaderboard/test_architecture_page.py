@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from harness.leaderboard.board import Published
 from harness.leaderboard.pages.architecture_page import architecture_pages, docstring, mean_slices, paragraphs
+from harness.leaderboard.published import Published
 from harness.records import Store
 from harness.records.outcomes import Outcomes
 from tests.support.made_pages import architecture, board_of, html_of, task
@@ -88,7 +88,7 @@ def test_without_saved_predictions_interval_and_place_are_dashes(store):
     row = cells(page, "results-local-equal", "SST-2")
     assert (row["score"], row["95 % interval"], row["place"]) == ("80.0 (1)", "–", "–")
     assert not page.parts["errors"]
-    assert "Where its errors lie" not in html_of(page)
+    assert "Error analysis" not in html_of(page)
 
 
 def test_a_failed_cell_is_shown_with_its_reason_and_command(store):

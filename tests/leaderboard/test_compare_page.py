@@ -123,7 +123,7 @@ def test_nothing_to_find_and_nothing_claimed_is_right():
 
 def test_many_levels_take_more_digits():
     rates = np.linspace(0, 1, 100).round(3)[None]
-    levels, width, (codes,) = module._encoded(rates)
+    levels, width, (codes,) = module._encode(rates)
     assert width == 2
     assert [levels[int(codes[i : i + 2], 36)] for i in range(0, 200, 2)] == rates[0].tolist()
 
@@ -150,8 +150,8 @@ def test_predictions_are_left_out_where_there_are_too_many_or_they_are_no_texts(
     judged(store, "10", task="wikiqa", metric="map")
     judged(store, "10")
     assert ["said" in task["results"][0] for task in data(store)] == [True, False]
-    monkeypatch.setattr(module, "MOST_PREDICTIONS", 1)
-    monkeypatch.setattr(module, "_said", lambda *_: pytest.fail("read all the same"))
+    monkeypatch.setattr(module, "MAX_PREDICTIONS", 1)
+    monkeypatch.setattr(module, "_predictions", lambda *_: pytest.fail("read all the same"))
     assert not any("said" in task["results"][0] for task in data(store))
 
 

@@ -1,16 +1,17 @@
-"""Evidence beside scores: which rows share the first place, and on which units that rests."""
+"""Comparison of results: intervals, tie groups, and the rows that are left out."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from harness.leaderboard.board import LeaderboardError, Section, read
-from harness.leaderboard.comparison import evidence
+from harness.errors import LeaderboardError
+from harness.leaderboard.board import Section, read
+from harness.leaderboard.comparison import compare
 from harness.leaderboard.pages.task_page import ranks, section_table
 from harness.leaderboard.pages.timeline import ranked_scores
 from harness.leaderboard.tables.formatting import best_results, section_title
-from harness.leaderboard.tables.reported import gap_table
+from harness.leaderboard.tables.reported import reported_table
 from harness.records import Store
 from tests.support.made_records import judged, record
 from harness.records.outcomes import Outcomes
@@ -25,24 +26,24 @@ def store(tmp_path) -> Store:
     return Store(tmp_path)
 
 
-def found(store: Store):
-    return evidence(read(store.folder), SECTION, "sst2")
+def comparison_of(store: Store):
+    return compare(read(store.folder), SECTION, "sst2")
 
 
-def names(evidence, rows) -> list[str]:
-    return [evidence.results[row][0] for row in rows]
+def names(comparison, rows) -> list[str]:
+    return [comparison.results[row][0] for row in rows]
 
 
 def test_rows_that_chance_may_have_parted_share_the_first_place(store):
     """One unit of a hundred is no lead; fifty are."""
     for architecture, right in (("dan", NEAR), ("bilstm", GOOD), ("cnn", BAD)):
         judged(store, right, architecture=architecture)
-    it = found(store)
-    assert names(it, range(3)) == ["bilstm", "dan", "cnn"]
-    assert it.scores.tolist() == [0.90, 0.89, 0.40]
-    assert names(it, sorted(it.tied)) == ["bilstm", "dan"]
-    assert it.p[0, 2] < 0.001 < 0.5 < it.p[0, 1]
-    low, high = it.intervals[0]
+    comparison = comparison_of(store)
+    assert names(comparison, range(3)) == ["bilstm", "dan", "cnn"]
+    assert comparison.scores.tolist() == [0.90, 0.89, 0.40]
+    assert names(comparison, sorted(comparison.tie_group)) == ["bilstm", "dan"]
+    assert comparison.p[0, 2] < 0.001 < 0.5 < comparison.p[0, 1]
+    low, high = comparison.intervals[0]
     assert 0.8 < low < 0.9 < high < 0.97
 
 
@@ -50,25 +51,25 @@ def test_seeds_are_averaged_unit_by_unit(store):
     """Two seeds that are right on other units are worth their mean on each."""
     judged(store, "1100", architecture="dan")
     judged(store, "1010", architecture="dan", seed=1)
-    it = found(store)
-    assert it.scores.tolist() == [0.5]
-    assert [outcomes.numerators.tolist() for outcomes in it.outcomes[0]] == [[1, 1, 0, 0], [1, 0, 1, 0]]
+    comparison = comparison_of(store)
+    assert comparison.scores.tolist() == [0.5]
+    assert [outcomes.numerators.tolist() for outcomes in comparison.outcomes[0]] == [[1, 1, 0, 0], [1, 0, 1, 0]]
 
 
 def test_a_row_of_less_training_data_does_not_tie(store):
     """It was not in the same race, whatever its score."""
     judged(store, NEAR, architecture="dan")
     judged(store, GOOD, architecture="bilstm", counts={"train": 10}, partial=True)
-    it = found(store)
-    assert names(it, sorted(it.tied)) == ["dan"]
+    comparison = comparison_of(store)
+    assert names(comparison, sorted(comparison.tie_group)) == ["dan"]
 
 
 def test_for_error_rates_the_lowest_is_first(store):
     for architecture, wrong in (("dan", BAD), ("bilstm", GOOD)):
         judged(store, wrong, architecture=architecture, task="fsdd", metric="wer")
-    it = evidence(read(store.folder), SECTION, "fsdd")
-    assert names(it, [0]) == ["dan"]
-    assert names(it, sorted(it.tied)) == ["dan"]
+    comparison = compare(read(store.folder), SECTION, "fsdd")
+    assert names(comparison, [0]) == ["dan"]
+    assert names(comparison, sorted(comparison.tie_group)) == ["dan"]
 
 
 def nats(store: Store, architecture: str, sums: list[float], **fields) -> None:
@@ -88,9 +89,9 @@ def test_language_models_have_intervals_and_tests_of_their_perplexity(store):
     nats(store, "rnn_lm", [30.0, 32.0] * 20)
     nats(store, "ngram_lm", [50.0, 52.0] * 20)
     board = read(store.folder)
-    comparison = evidence(board, SECTION, "lm")
+    comparison = compare(board, SECTION, "lm")
     assert names(comparison, range(2)) == ["rnn_lm", "ngram_lm"], "fewer nats are better"
-    assert names(comparison, comparison.tied) == ["rnn_lm"]
+    assert names(comparison, comparison.tie_group) == ["rnn_lm"]
     assert comparison.p[0, 1] < 0.001
     row = section_table(board, SECTION, "lm").blocks[0].rows[0]
     shown = [cell[0].text for cell in row.cells[2:4]]
@@ -125,7 +126,7 @@ def test_the_rule_of_comparability_is_one_for_all_pages(store):
     assert [architecture for architecture, _ in ranked] == ["cnn", "dan"]
     assert best_results(board, SECTION, "sst2", "accuracy") == {ranked[1][1]}
     assert ranks(board, SECTION, "sst2", "accuracy") == {ranked[1][1]: 1, ranked[0][1]: 2}
-    assert names(found(store), found(store).rivals) == ["dan"]
+    assert names(comparison_of(store), comparison_of(store).rivals) == ["dan"]
     assert ranked_scores(board, SECTION)[0] == {"cnn": {"sst2": 0.2}, "dan": {"sst2": 0.89}}
 
 
@@ -137,15 +138,15 @@ def test_rows_on_other_test_data_or_without_outcomes_stay_out(store):
     store.write(other.model_copy(update={"data": {"test": "u" * 64}}))
     store.write(record("rnn", score=0.5, data={"test": "t" * 64}))
     board = read(store.folder)
-    it = evidence(board, SECTION, "sst2")
-    assert sorted(names(it, range(2))) == ["cnn", "dan"]
-    assert it.row(board.sections[SECTION]["rnn", "sst2"][0]) is None
-    assert it.row(board.sections[SECTION]["dan", "sst2"][0]) in (0, 1)
+    comparison = compare(board, SECTION, "sst2")
+    assert sorted(names(comparison, range(2))) == ["cnn", "dan"]
+    assert comparison.row(board.sections[SECTION]["rnn", "sst2"][0]) is None
+    assert comparison.row(board.sections[SECTION]["dan", "sst2"][0]) in (0, 1)
 
 
 def test_nothing_is_known_where_nothing_was_kept(store):
     store.write(record("rnn", score=0.5))
-    assert found(store) is None
+    assert comparison_of(store) is None
 
 
 def test_a_damaged_file_of_outcomes_is_a_notice(store):
@@ -154,13 +155,13 @@ def test_a_damaged_file_of_outcomes_is_a_notice(store):
     path = next(store.folder.rglob("records/sst2/dan/*.outcomes.json.gz"))
     path.write_bytes(b"?")
     board = read(store.folder)
-    assert names(evidence(board, SECTION, "sst2"), [0]) == ["cnn"]
+    assert names(compare(board, SECTION, "sst2"), [0]) == ["cnn"]
     assert any(str(path) in notice for notice in board.notices)
 
 
 def gaps(store: Store, text: str):
     (store.folder / "gaps.csv").write_text("task,architectures,theirs,why\n" + text)
-    return gap_table(read(store.folder))
+    return reported_table(read(store.folder))
 
 
 def test_gaps_show_every_configuration_with_its_caps(store):
@@ -182,4 +183,4 @@ def test_a_line_of_gaps_that_is_not_as_it_should_be_is_named(store):
 
 
 def test_no_file_of_gaps_is_no_table(store):
-    assert gap_table(read(store.folder)) is None
+    assert reported_table(read(store.folder)) is None

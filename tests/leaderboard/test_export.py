@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import leaderboard
+from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
-from harness.leaderboard.board import LeaderboardError
 from harness.leaderboard.tables.latex import escape, latex
-from harness.leaderboard.tables.table import Block, Part, Row, Table
+from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import judged, record
@@ -231,7 +231,7 @@ def test_latex_is_balanced_and_has_a_cell_for_every_column(build):
 
 def test_latex_of_a_table_is_as_written_by_hand():
     rows = [
-        Row(
+        TableRow(
             "One & two",
             [[Part("1.0", "best", ("why",)), Part("published 2.0")], [Part("–")]],
             classical=True,

@@ -407,7 +407,7 @@ def test_speeds_taken_beside_other_cells_are_marked_and_old_ones_say_so(build):
     assert 'title="1-minute load average of the machine at the end: 2.6"' in page
     plot = dict(plots_of(page))["Quality against training speed on box: tier local, protocol equal"]
     assert [name.endswith(" †") for trace in plot["data"][1:] for name in trace["text"]].count(True) == 1
-    assert plot["layout"]["xaxis"]["title"]["text"] == "training speed (examples/s; †: beside other cells)"
+    assert plot["layout"]["xaxis"]["title"]["text"] == "training speed (examples/s; †: other cells ran on the machine)"
 
 
 def test_architectures_and_tasks_that_are_not_registered_here_are_shown(build):

@@ -10,14 +10,14 @@ import scipy.stats
 
 from harness.leaderboard.significance import (
     Summary,
-    complete,
+    complete_block,
     critical_difference,
     holm,
     intervals,
     leaders,
     paired_p,
     summarise,
-    tied,
+    tie_group,
 )
 
 
@@ -177,15 +177,15 @@ def test_the_tie_group_holds_what_chance_may_have_parted():
     """Three rivals: .90 leads, .89 cannot be told from it, .50 can; .04 alone would be significant,
     but not as one of two."""
     p = np.array([[1.0, 0.30, 0.04], [0.30, 1.0, 0.2], [0.04, 0.2, 1.0]])
-    assert tied([0.90, 0.89, 0.50], p, lower_is_better=False) == {0, 1, 2}
+    assert tie_group([0.90, 0.89, 0.50], p, lower_is_better=False) == {0, 1, 2}
     p[0, 2] = p[2, 0] = 0.02
-    assert tied([0.90, 0.89, 0.50], p, lower_is_better=False) == {0, 1}
-    assert tied([0.90, 0.89, 0.50], p, lower_is_better=True) == {1, 2}
-    assert tied([], np.ones((0, 0)), lower_is_better=False) == set()
+    assert tie_group([0.90, 0.89, 0.50], p, lower_is_better=False) == {0, 1}
+    assert tie_group([0.90, 0.89, 0.50], p, lower_is_better=True) == {1, 2}
+    assert tie_group([], np.ones((0, 0)), lower_is_better=False) == set()
 
 
 def test_a_lone_system_leads():
-    assert tied([0.3], np.ones((1, 1)), lower_is_better=False) == {0}
+    assert tie_group([0.3], np.ones((1, 1)), lower_is_better=False) == {0}
 
 
 def gappy() -> dict[str, dict[str, float]]:
@@ -201,10 +201,10 @@ def gappy() -> dict[str, dict[str, float]]:
 
 def test_ranks_are_taken_over_the_largest_block_without_a_gap():
     """A rank over tasks that only some have run compares different things."""
-    assert complete(gappy(), 5, 3) == (["a", "b", "c", "d"], ["t5", "t4", "t2", "t1", "t0"])
-    assert complete(gappy(), 6, 3)[0] == ["a", "b", "c"]
-    assert complete(gappy(), 8, 3) == ([], [])
-    assert complete({}, 1, 1) == ([], [])
+    assert complete_block(gappy(), 5, 3) == (["a", "b", "c", "d"], ["t5", "t4", "t2", "t1", "t0"])
+    assert complete_block(gappy(), 6, 3)[0] == ["a", "b", "c"]
+    assert complete_block(gappy(), 8, 3) == ([], [])
+    assert complete_block({}, 1, 1) == ([], [])
 
 
 def test_critical_difference_matches_a_hand_worked_case():

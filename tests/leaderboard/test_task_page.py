@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import leaderboard
-from harness.leaderboard.board import LeaderboardError, Section, annotated, read, read_published
-from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, gaps_table
-from harness.leaderboard.pages.plots import Point, front, task_plots
+from harness.errors import LeaderboardError
+from harness.leaderboard.board import Section, read
+from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, missing_table
+from harness.leaderboard.pages.plots import CostPoint, front, task_plots
 from harness.leaderboard.pages.task_page import ranks, task_tables
+from harness.leaderboard.published import read_published, with_notes
 from harness.leaderboard.tables.table import Table
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
@@ -182,7 +184,8 @@ def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
 def test_the_pareto_front_is_what_no_other_beats_in_both():
     """A dominated point on the line would be recommended to somebody who pays for it."""
     points = [
-        Point(cost, score, 0.0, str(cost), "") for cost, score in ((1, 90), (2, 80), (2, 85), (3, 90), (4, 70), (5, 60))
+        CostPoint(cost, score, 0.0, str(cost), "")
+        for cost, score in ((1, 90), (2, 80), (2, 85), (3, 90), (4, 70), (5, 60))
     ]
     assert [(p.cost, p.score) for p in front(points, more_is_better=True, lower_is_better=False)] == [
         (5, 60),
@@ -225,7 +228,7 @@ def test_plots_hold_the_values_of_the_records(store):
         "Quality against number of parameters",
         "Learning curves, score on dev, first seed of each",
         "Learning curves, training loss, first seed of each",
-        "Every seed of what has several",
+        "All seeds of results with several",
     }
     edge, *groups = plots["Quality against training speed on box"].data
     assert (edge["name"], edge["x"], edge["y"]) == ("Pareto front", [100.0], [81.0])
@@ -240,7 +243,7 @@ def test_plots_hold_the_values_of_the_records(store):
     assert (line["name"], line["x"], line["y"]) == ("DAN, seed 0", [1, 2], [50.0, 75.0])
     [line] = plots["Learning curves, training loss, first seed of each"].data
     assert (line["x"], line["y"]) == ([1], [1.25])
-    [seeds] = plots["Every seed of what has several"].data
+    [seeds] = plots["All seeds of results with several"].data
     assert (seeds["x"], seeds["y"], seeds["text"]) == ([80.0, 82.0], ["DAN", "DAN"], ["seed 0", "seed 1"])
     for plot in plots.values():
         assert plot.layout["xaxis"]["title"]["text"]
@@ -275,7 +278,7 @@ def test_what_failed_is_listed_with_its_reason(store):
         record("bilstm", status="oom", error={"type": "MemoryError", "message": "12 GiB wanted"}),
         record("nse", status="skipped", error={"type": "unfit", "message": "reads no text"}),
     )
-    table = gaps_table(made)
+    table = missing_table(made)
     assert cell(table, "BILSTM", "how it ended") == ["oom"]
     assert cell(table, "BILSTM", "reason") == ["oom: MemoryError: 12 GiB wanted"]
     assert cell(table, EVIL, "reason") == ["skipped: unfit: reads no text"]
@@ -332,7 +335,7 @@ PUBLISHED = ROOT / "results" / "published.csv"
 
 
 def test_notes_go_to_the_values_that_they_name(tmp_path):
-    values = annotated(
+    values = with_notes(
         read_published(PUBLISHED),
         notes(
             tmp_path,
@@ -351,20 +354,20 @@ def test_notes_go_to_the_values_that_they_name(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1,nobody,,,a note,", r"published_notes.csv:3: no published value is that of 1, nobody"),
+        ("1,nobody,,,a note,", r"published_notes.csv:3: there is no published value of 1, nobody"),
         (
             "2,bert,sst2,accuracy,in the wrong table,",
-            r"published_notes.csv:3: no published value is that of 2, bert, sst2, accuracy",
+            r"published_notes.csv:3: there is no published value of 2, bert, sst2, accuracy",
         ),
         ("1,bert,,, ,", r"published_notes.csv:3: the note is empty"),
-        ("1,bert,,,one, two,three", r"published_notes.csv:3: the line has not 6 fields"),
-        ("1,bert", r"published_notes.csv:3: the line has not 6 fields"),
+        ("1,bert,,,one, two,three", r"published_notes.csv:3: expected 6 fields"),
+        ("1,bert", r"published_notes.csv:3: expected 6 fields"),
     ],
 )
 def test_a_note_that_fits_nothing_is_named_by_line(tmp_path, line, message):
     """A misspelt id would make the note vanish without a word."""
     with pytest.raises(LeaderboardError, match=message):
-        annotated(read_published(PUBLISHED), notes(tmp_path, "1,nse,,,fine,", line))
+        with_notes(read_published(PUBLISHED), notes(tmp_path, "1,nse,,,fine,", line))
 
 
 def test_the_columns_of_the_notes_are_checked(tmp_path):
@@ -373,7 +376,7 @@ def test_the_columns_of_the_notes_are_checked(tmp_path):
     with pytest.raises(
         LeaderboardError, match=r"published_notes.csv: the columns are \['architecture', 'note'\], expected"
     ):
-        annotated(read_published(PUBLISHED), file)
+        with_notes(read_published(PUBLISHED), file)
 
 
 def test_the_notes_of_the_repository_fit_and_stand_at_the_printed_values(store, capsys):

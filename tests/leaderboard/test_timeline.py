@@ -8,9 +8,10 @@ import re
 
 import pytest
 
-from harness.leaderboard.board import Published, Section
+from harness.leaderboard.board import Section
 from harness.leaderboard.pages import timeline
-from harness.leaderboard.pages.timeline import Point, best_so_far, groups, ranked_scores, story_page
+from harness.leaderboard.pages.timeline import YearPoint, best_so_far, groups, ranked_scores, story_page
+from harness.leaderboard.published import Published
 from harness.leaderboard.significance import Ranks
 from harness.records import Store
 from tests.support.made_pages import architecture, board_of, html_of, task
@@ -93,7 +94,7 @@ def test_a_family_has_one_colour_ours_filled_and_published_open(store):
 
 def test_for_error_rates_the_best_so_far_goes_down():
     many = [
-        Point(year, score, "n", "f", "", "ours", True)
+        YearPoint(year, score, "n", "f", "", "ours", True)
         for year, score in ((2016, 5.0), (2014, 9.0), (2015, 10.0), (2016, 7.0))
     ]
     assert best_so_far(many, lower=True) == [(2014, 9.0), (2015, 9.0), (2016, 5.0)]

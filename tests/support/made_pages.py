@@ -13,8 +13,9 @@ import pytest
 
 import harness.leaderboard
 from harness import registry
-from harness.leaderboard.board import Board, Published, sections_of
+from harness.leaderboard.board import Board, sections_of
 from harness.leaderboard.pages.page import Page
+from harness.leaderboard.published import Published
 from harness.records import Store
 
 

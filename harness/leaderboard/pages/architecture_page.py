@@ -1,5 +1,5 @@
-"""One architecture: what it is, what it scored everywhere, how to run it again, and where its
-errors lie."""
+"""The page of one architecture: facts, scores on every task, commands to run it again, and error
+analyses."""
 
 from __future__ import annotations
 
@@ -14,39 +14,36 @@ from pathlib import Path
 from typing import Any
 
 from harness.leaderboard.board import ROOT, Board, Result, Section, architecture_file, task_file
-from harness.leaderboard.catalogue import Described, read_catalogue
-from harness.leaderboard.comparison import evidence
+from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
+from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (
-    format_interval,
-    interval,
+    interval_part,
     metric_label,
     score_parts,
     section_title,
+    training_size,
 )
-from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
 from harness.registry import Entry
 
 CURVES = {"length in words": "length, words", "unknown words": "share of words that the training data does not hold"}
-"""Properties whose parts have an order, with the title of their axis: drawn as curves besides being
-tables."""
-FEWEST = 20
-"""A part of fewer units is in the tables alone: a point of a curve would say more than it knows."""
-RESULTS = (
-    (
-        "The interval is over the test examples. A place counts all results of the section's task whose predictions"
-        " were saved, those trained on a part of the data too; bold ones share the first place: they differ from the"
-        " best by no more than chance (paired randomisation test with Holm's correction)."
-    ),
+"""Properties with ordered parts, drawn as curves as well as tables; the value is the axis title."""
+MIN_UNITS = 20
+"""Smallest number of units of a part on a curve; the scores of smaller parts are too uncertain."""
+RESULTS_LEAD = (
+    "The interval is over the test examples. A place counts all results of the section's task whose predictions"
+    " were saved, those trained on a part of the data too; bold ones share the first place: they differ from the"
+    " best by no more than chance (paired randomisation test with Holm's correction)."
 )
 
 
 @dataclass(frozen=True)
-class Sliced:
+class SliceScores:
     """Scores of the parts of the test data by one property: (part, units, score as shown, score as
     a share of a bar)."""
 
@@ -56,8 +53,8 @@ class Sliced:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts by actual and predicted class, each with its share of the actual class; ``title`` says
-    of which seeds."""
+    """Counts by actual and predicted class, each with its share of the actual class; ``title`` names
+    the seeds."""
 
     title: str
     labels: list[str]
@@ -66,68 +63,72 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Errors:
-    """Where one result's errors lie."""
+    """Error analysis of one result."""
 
     title: str
     lead: str
-    slices: list[Sliced]
+    slices: list[SliceScores]
     confusion: Confusion | None
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """What one result was made with and, for every seed, its file and its command."""
+    """Settings of one result and, for every seed, its file and its command."""
 
     title: str
     settings: str
     records: list[tuple[str, str, str]]
 
 
-Found = tuple[Section, str, list[Result]]
+TaskResults = tuple[Section, str, list[Result]]
+"""The configurations of one architecture on one task of one section."""
+Slices = list[tuple[str, int, float | None]]
+"""Parts of the test data: name, units, score."""
 
 
 def architecture_pages(board: Board) -> Iterator[Page]:
     """A page for every architecture that has a record, in the order of the tables."""
-    found: dict[str, list[Found]] = {}
-    for section, results in board.sections.items():
-        for (architecture, task), mine in results.items():
-            found.setdefault(architecture, []).append((section, task, mine))
+    results: dict[str, list[TaskResults]] = {}
+    tasks = {task: i for i, task in enumerate(board.known_tasks)}
+    for section, pairs in board.sections.items():
+        for architecture, task in sorted(pairs, key=lambda pair: tasks[pair[1]]):
+            results.setdefault(architecture, []).append((section, task, pairs[architecture, task]))
     catalogue = read_catalogue(board)
-    for architecture in sorted(found, key=board.order):
-        yield _page(board, architecture, found[architecture], catalogue.get(architecture))
+    for architecture in sorted(results, key=board.order):
+        yield _page(board, architecture, results[architecture], catalogue.get(architecture))
 
 
-def _page(board: Board, architecture: str, found: list[Found], described: Described | None) -> Page:
+def _page(board: Board, architecture: str, results: list[TaskResults], described: CatalogueEntry | None) -> Page:
     entry = board.architectures.get(architecture)
-    place = {task: i for i, task in enumerate(board.known_tasks)}
-    found = sorted(found, key=lambda each: (list(board.sections).index(each[0]), place[each[1]]))
-    errors, curves = [], {name: [] for name in CURVES}
-    for section, task, mine in found:
-        known = evidence(board, section, task)
-        for result in mine if known else ():
-            row = known.row(result)
-            if row is not None:
-                title = _titled(board, section, task, result)
-                each = _errors(title, known.metric, result, known.outcomes[row])
-                errors += [each] if each.slices or each.confusion else []
-                for name in CURVES:
-                    curves[name].append(
-                        (f"{title}, {metric_label(known.metric)}", known.metric, mean_slices(known.outcomes[row], name))
-                    )
+    errors: list[Errors] = []
+    curves: dict[str, list[tuple[str, str, Slices]]] = {name: [] for name in CURVES}
+    for section, task, configurations in results:
+        comparison = compare(board, section, task)
+        for result in configurations:
+            row = comparison.row(result) if comparison else None
+            if comparison is None or row is None:
+                continue
+            title, outcomes = _title(board, section, task, result), comparison.outcomes[row]
+            analysis = _errors(title, comparison.metric, result, outcomes)
+            if analysis.slices or analysis.confusion:
+                errors.append(analysis)
+            for name in CURVES:
+                label = f"{title}, {metric_label(comparison.metric)}"
+                curves[name].append((label, comparison.metric, mean_slices(outcomes, name)))
     parts = {
-        "known": _facts(architecture, entry),
+        "facts": _facts(architecture, entry),
         "mechanism": described.mechanism if described else "",
         "docstring": paragraphs(docstring(entry)) if entry else [],
         "deviations": list(entry.deviations) if entry else [],
-        "shown": [*_results(board, architecture, found), *_published(board, architecture, found)],
-        "reruns": [_rerun(board, task, section, result) for section, task, mine in found for result in mine],
+        "shown": [*_results(board, results), *_published(board, architecture, results)],
+        "reruns": [_rerun(board, task, section, result) for section, task, each in results for result in each],
         "errors": errors,
         "plots": [plot for i, name in enumerate(CURVES) for plot in _curves(f"curve-{i}", name, curves[name])],
     }
     return Page(architecture_file(architecture), board.name(architecture), "architecture.html", parts)
 
 
-# --- what it is ---
+# --- facts ---
 
 
 def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
@@ -142,35 +143,35 @@ def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
     ]
     facts += [
         ("kind", entry.kind),
-        ("file", _place(entry.file)),
+        ("file", _path(entry.file)),
         ("class", entry.class_name),
         ("version", str(entry.version)),
     ]
-    if fixed := entry.options.get("hyperparameters"):
-        facts.append(("settings of this id", _named(fixed)))
+    if settings := entry.options.get("hyperparameters"):
+        facts.append(("settings of this id", _assignments(settings)))
     if recipe := entry.options.get("recipe"):
         facts.append(
             (
                 "training in protocol paper",
-                _named({k: v for k, v in dataclasses.asdict(recipe).items() if v is not None}),
+                _assignments({k: v for k, v in dataclasses.asdict(recipe).items() if v is not None}),
             )
         )
     return [(name, text) for name, text in facts if text]
 
 
-def _place(file: Path) -> str:
-    """A file's path in this repository; of a plugin from elsewhere only the name, which is the same
+def _path(file: Path) -> str:
+    """Path of a file in this repository; for a plugin from elsewhere only the name, which is the same
     on all machines."""
     return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
 
 
-def _named(values: dict[str, Any]) -> str:
+def _assignments(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def docstring(entry: Entry) -> str:
-    """What the class says of itself, read from its file without importing it; empty where the file
-    cannot be read."""
+    """Docstring of the class, read from its file without importing it; empty if the file cannot be
+    read."""
     try:
         tree = ast.parse(entry.file.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError):
@@ -180,7 +181,7 @@ def docstring(entry: Entry) -> str:
 
 
 def paragraphs(text: str) -> list[list[tuple[bool, str]]]:
-    """Paragraphs of a docstring as pieces: (whether it is code, text)."""
+    """Paragraphs of a docstring as pieces: (true for code, text)."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"``\1``", text)
     return [
         [(i % 2 == 1, piece) for i, piece in enumerate(each.split("``")) if piece]
@@ -189,72 +190,71 @@ def paragraphs(text: str) -> list[list[tuple[bool, str]]]:
     ]
 
 
-# --- what it scored ---
+# --- scores ---
 
 
-def _results(board: Board, architecture: str, found: list[Found]) -> Iterator[Table]:
-    for section in dict.fromkeys(section for section, _, _ in found):
+def _results(board: Board, results: list[TaskResults]) -> Iterator[Table]:
+    for section in dict.fromkeys(section for section, _, _ in results):
         rows = [
-            _row(board, section, task, result) for other, task, mine in found if other == section for result in mine
+            _row(board, section, task, result)
+            for other, task, configurations in results
+            if other == section
+            for result in configurations
         ]
         columns = ["Task", "metric", "score", "95 % interval", "place", "by seed", "training examples"]
         title = f"Results: {section_title(section)}"
-        yield Table(f"results-{section.id}", title, columns, [Block("", rows)], list(RESULTS), text_columns=(1, 5))
+        yield Table(f"results-{section.id}", title, columns, [Block("", rows)], [RESULTS_LEAD], text_columns=(1, 5))
 
 
-def _row(board: Board, section: Section, task: str, result: Result) -> Row:
+def _row(board: Board, section: Section, task: str, result: Result) -> TableRow:
     metric = board.main_metric(task)
-    known = evidence(board, section, task)
-    row = known.row(result) if known else None
-    first = known is not None and row in known.tied
-    place = BLANK
-    if known is not None and row is not None:
-        place = [
-            Part(f"{row + 1} of {len(known.results)}{', shares the first' if first and len(known.tied) > 1 else ''}")
-        ]
-    bounds = interval(known, result)
-    seeds = [
-        f"{r.seed}: {display_info(metric).format(r.scores['test'][metric])}"
-        for r in result.ok
-        if metric in r.scores.get("test", {})
-    ]
+    comparison = compare(board, section, task)
+    scores = ((record.seed, record.scores.get("test", {}).get(metric)) for record in result.ok)
+    seeds = [f"{seed}: {display_info(metric).format(score)}" for seed, score in scores if score is not None]
     cells = [
         [Part(metric_label(metric))],
-        score_parts(board, result, metric, first),
-        [Part(format_interval(metric, bounds))] if bounds else BLANK,
-        place,
+        score_parts(board, result, metric, comparison is not None and comparison.shares_first_place(result)),
+        [interval_part(comparison, result)],
+        _place(comparison, result),
         [Part(", ".join(seeds))] if seeds else BLANK,
-        [Part(f"{result.trained_on:,}")] if result.trained_on else BLANK,
+        training_size(result),
     ]
-    return Row(board.task_name(task), cells, title=task, link=task_file(task))
+    return TableRow(board.task_name(task), cells, title=task, link=task_file(task))
 
 
-def _published(board: Board, architecture: str, found: list[Found]) -> list[Table]:
+def _place(comparison: Comparison | None, result: Result) -> list[Part]:
+    row = comparison.row(result) if comparison else None
+    if comparison is None or row is None:
+        return BLANK
+    shared = len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
+    return [Part(f"{row + 1} of {len(comparison.results)}{', shares the first' if shared else ''}")]
+
+
+def _published(board: Board, architecture: str, results: list[TaskResults]) -> list[Table]:
     values = [value for value in board.published if architecture in (value.architecture, value.counterpart)]
     if not values:
         return []
-    sections = [section for section in dict.fromkeys(section for section, _, _ in found) if section.tier != "mini"]
-    ours = {(section, task): mine for section, task, mine in found}
+    sections = [section for section in dict.fromkeys(section for section, _, _ in results) if section.tier != "mini"]
+    ours = {(section, task): configurations for section, task, configurations in results}
     rows = []
     for value in values:
+        published = value if value.counterpart == architecture else None
         cells = [
             [Part(value.table)],
             [Part(value.method)],
             [Part(value.percent, "", value.notes, f"printed as {value.printed}")],
         ]
         for section in sections:
-            mine = ours.get((section, value.dataset), [])
-            beside = value if value.counterpart == architecture else None
-            cells.append(
-                [part for result in mine for part in score_parts(board, result, value.metric, False, beside)] or BLANK
-            )
-        rows.append(Row(f"{board.task_name(value.dataset)} {metric_label(value.metric)}", cells))
+            configurations = ours.get((section, value.dataset), [])
+            parts = [score_parts(board, result, value.metric, False, published) for result in configurations]
+            cells.append([part for lines in parts for part in lines] or BLANK)
+        rows.append(TableRow(f"{board.task_name(value.dataset)} {metric_label(value.metric)}", cells))
     columns = [
         "Data set",
         "table of the survey",
         "method as printed",
         "published",
-        *(f"ours: {section_title(s)}" for s in sections),
+        *(f"ours: {section_title(section)}" for section in sections),
     ]
     return [Table("published", "Published values", columns, [Block("", rows)], text_columns=(2,))]
 
@@ -266,41 +266,41 @@ def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
         (f"seed {r.seed}, {r.status}", store.path(r).relative_to(store.folder).as_posix(), r.command)
         for r in result.records
     ]
-    return Rerun(_titled(board, section, task, result), settings, records)
+    return Rerun(_title(board, section, task, result), settings, records)
 
 
-def _titled(board: Board, section: Section, task: str, result: Result) -> str:
+def _title(board: Board, section: Section, task: str, result: Result) -> str:
     return f"{board.task_name(task)}{f' ({result.settings})' if result.settings else ''}: {section_title(section)}"
 
 
-# --- where its errors lie ---
+# --- errors ---
 
 
 def _errors(title: str, metric: str, result: Result, outcomes: Sequence[Outcomes]) -> Errors:
-    seeds = f"Mean over {len(outcomes)} seeds" if len(outcomes) > 1 else "One seed"
     info = display_info(metric)
     unit = {PERCENT: " in percent", "": ""}.get(info.unit, f" {info.unit}")
+    seeds = f"Mean over {len(outcomes)} seeds" if len(outcomes) > 1 else "One seed"
     lead = f"Scores of parts of the test data: {metric_label(metric)}{unit}. {seeds}."
     slices = []
     for name in dict.fromkeys(name for each in outcomes for name in each.slices):
         parts = mean_slices(outcomes, name)
-        most = max((score for _, _, score in parts if score is not None), default=0) if info.lower_is_better else 1
+        largest = max((score for _, _, score in parts if score is not None), default=0) if info.lower_is_better else 1
         rows = [
-            (part, f"{units:,}", "–" if score is None else info.format(score), f"{_share(score, most):.3f}")
+            (part, f"{units:,}", "–" if score is None else info.format(score), f"{_share(score, largest):.3f}")
             for part, units, score in parts
         ]
         if rows:
-            slices.append(Sliced(name, rows))
+            slices.append(SliceScores(name, rows))
     return Errors(title, lead, slices, _confusion(result, outcomes))
 
 
-def _share(score: float | None, most: float) -> float:
-    return min(1.0, max(0.0, score / most)) if score and most else 0.0
+def _share(score: float | None, largest: float) -> float:
+    return min(1.0, max(0.0, score / largest)) if score and largest else 0.0
 
 
 def mean_slices(outcomes: Sequence[Outcomes], name: str) -> list[tuple[str, int, float | None]]:
-    """Parts by one property in their order: units (of the first seed that has the part) and the
-    score, averaged over seeds."""
+    """Parts by one property in their order: name, units (of the first seed that has the part) and the
+    score averaged over seeds."""
     scores: dict[str, list[float]] = {}
     units: dict[str, int] = {}
     for each in outcomes:
@@ -311,41 +311,37 @@ def mean_slices(outcomes: Sequence[Outcomes], name: str) -> list[tuple[str, int,
 
 
 def _confusion(result: Result, outcomes: Sequence[Outcomes]) -> Confusion | None:
-    """The counts summed over seeds; a class that one seed alone predicted has its row and
-    column."""
-    found = [each.confusion for each in outcomes if each.confusion]
-    if not found:
+    """The counts summed over seeds, with a row and a column for every class of any seed."""
+    matrices = [each.confusion for each in outcomes if each.confusion]
+    if not matrices:
         return None
-    labels = sorted({name for names, _ in found for name in names})
+    labels = sorted({name for names, _ in matrices for name in names})
     number = {name: i for i, name in enumerate(labels)}
     counts = [[0] * len(labels) for _ in labels]
-    for names, rows in found:
+    for names, rows in matrices:
         for name, row in zip(names, rows, strict=True):
             for other, n in zip(names, row, strict=True):
                 counts[number[name]][number[other]] += n
     rows = [[(n, f"{n / (sum(row) or 1):.3f}") for n in row] for row in counts]
-    title = (
-        f"Sum over {len(found)} seeds"
-        if len(found) > 1
-        else f"Seed {result.ok[0].seed}"
-        if len(result.ok) == 1
-        else "One seed"
-    )
+    if len(matrices) > 1:
+        title = f"Sum over {len(matrices)} seeds"
+    else:
+        title = f"Seed {result.ok[0].seed}" if len(result.ok) == 1 else "One seed"
     return Confusion(title, labels, rows)
 
 
-def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str, int, float | None]]]]) -> list[Plot]:
-    """Score against the ordered parts of a property, one line per result; nothing where no result
-    has two parts."""
-    drawn = [
-        (title, metric, [part for part in parts if part[2] is not None and part[1] >= FEWEST])
+def _curves(id: str, name: str, results: Iterable[tuple[str, str, Slices]]) -> list[Plot]:
+    """Score against the ordered parts of a property, one line per result; empty if no result has two
+    parts."""
+    lines = [
+        (title, metric, [part for part in parts if part[2] is not None and part[1] >= MIN_UNITS])
         for title, metric, parts in results
         if display_info(metric).unit == PERCENT
     ]
-    drawn = [(title, metric, parts) for title, metric, parts in drawn if len(parts) > 1]
-    if not drawn:
+    lines = [(title, metric, parts) for title, metric, parts in lines if len(parts) > 1]
+    if not lines:
         return []
-    order = sorted({part for _, _, parts in drawn for part, _, _ in parts}, key=_first_number)
+    order = sorted({part for _, _, parts in lines for part, _, _ in parts}, key=_first_number)
     data = [
         {
             "type": "scatter",
@@ -356,28 +352,24 @@ def _curves(id: str, name: str, results: Iterable[tuple[str, str, list[tuple[str
             "text": [f"{units:,} units" for _, units, _ in parts],
             "hovertemplate": "%{x}: %{y:.1f} % (%{text})<extra></extra>",
         }
-        for title, metric, parts in drawn
+        for title, metric, parts in lines
     ]
-    down = any(display_info(metric).lower_is_better for _, metric, _ in drawn)
-    names = [html.escape(part) for part in order]
+    remark = " (error rates: less is better)" if any(display_info(m).lower_is_better for _, m, _ in lines) else ""
     layout = {
         "xaxis": {
             "title": {"text": CURVES[name]},
             "type": "category",
             "categoryorder": "array",
-            "categoryarray": names,
+            "categoryarray": [html.escape(part) for part in order],
         },
-        "yaxis": {
-            "title": {"text": "score, %" + (" (error rates: less is better)" if down else "")},
-            "rangemode": "tozero",
-        },
+        "yaxis": {"title": {"text": f"score, %{remark}"}, "rangemode": "tozero"},
         "showlegend": True,
         "height": 420 + 20 * len(data),
     }
-    return [Plot(id, f"Score by {name}, parts of {FEWEST} units and more", data, layout)]
+    return [Plot(id, f"Score by {name}, parts of {MIN_UNITS} units and more", data, layout)]
 
 
 def _first_number(part: str) -> tuple[float, str]:
-    """Places "none" before "up to 10 %" and "more than 40" after "21 to 40"."""
+    """Sorting key of parts: "none" before "up to 10 %", "more than 40" after "21 to 40"."""
     digits = re.search(r"\d+", part)
     return (float(digits[0]) + (0.5 if part.startswith("more") else 0.0) if digits else -1.0), part

@@ -1,10 +1,9 @@
-"""Architectures side by side: what ``static/compare.js`` needs to show them, as one script beside
-the page.
+"""Data of the compare page: everything that ``static/compare.js`` shows, as one script.
 
-Browsers let a page from disk fetch nothing, so the data is a script that assigns JSON to
-``compareData``. Per section and task it holds the test units once, the distinct outcomes once
-(``levels``), and for each result one string with a number (base 36, ``width`` digits) per unit: the
-place of its outcome among the levels.
+A page on disk cannot fetch files, so the data is a script that assigns JSON to ``compareData``. Per
+section and task it holds the test units once, the distinct outcomes once (``levels``), and for each
+result one string with a number (base 36, ``width`` digits) per unit: the place of its outcome among
+the levels.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from harness.errors import RecordError
-from harness.leaderboard.board import Board, Result, Section
-from harness.leaderboard.comparison import Evidence, evidence
+from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
@@ -32,12 +31,12 @@ from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
 
-MOST_PREDICTIONS = 500_000
-"""Test examples times results whose predictions are read (about 1 microsecond each) and shown;
+MAX_PREDICTIONS = 500_000
+"""Largest number of predictions that are read (about 1 microsecond each) and shown, over all tasks;
 tasks beyond that show ids alone."""
-LONGEST = 40
+MAX_PREDICTION_CHARS = 40
 """Characters of a prediction that are shown."""
-SPOKEN = ("classify", "match", "extract", "answer", "transcribe")
+SHORT_TEXT_TYPES = ("classify", "match", "extract", "answer", "transcribe")
 """Task types whose predictions are one short text each."""
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -55,36 +54,40 @@ def compare_page(board: Board) -> Page:
 
 
 def data_script(name: str, content: Any) -> str:
-    """A script that assigns JSON to a global; nothing in a text can end the script or its
-    strings."""
+    """A script that assigns JSON to a global variable, escaped such that no text can end it."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f"var {name}={text};\n"
 
 
 def _tasks(board: Board) -> Iterator[dict[str, Any]]:
-    left = MOST_PREDICTIONS
+    remaining = MAX_PREDICTIONS
     for section in board.sections:
         for task in board.recorded_tasks:
-            mine = [(a, result) for a, result in board.results(section, task) if result.ok]
-            if not mine:
+            results = [(architecture, result) for architecture, result in board.results(section, task) if result.ok]
+            if not results:
                 continue
-            known = evidence(board, section, task)
-            compared = known.results if known else []
-            rest = [(a, result) for a, result in mine if known is None or known.row(result) is None]
-            rest.sort(key=lambda pair: (*board.order(pair[0]), pair[1].settings))
-            size = len(compared) * len(known.units) if known else 0
-            spoken = task in board.tasks and board.tasks[task].type in SPOKEN and size <= left
-            left -= size if spoken else 0
-            yield _task(board, section, task, known, [*compared, *rest], spoken)
+            comparison = compare(board, section, task)
+            size = len(comparison.results) * len(comparison.units) if comparison else 0
+            with_predictions = _has_short_texts(board, task) and size <= remaining
+            remaining -= size if with_predictions else 0
+            yield _task(board, section, task, comparison, _in_order(board, results, comparison), with_predictions)
+
+
+def _has_short_texts(board: Board, task: str) -> bool:
+    return task in board.tasks and board.tasks[task].type in SHORT_TEXT_TYPES
+
+
+def _in_order(board: Board, results: Pairs, comparison: Comparison | None) -> Pairs:
+    """The results of the comparison, best first, then the others in the order of the tables."""
+    if comparison is None:
+        others, first = results, []
+    else:
+        others, first = [pair for pair in results if comparison.row(pair[1]) is None], comparison.results
+    return [*first, *sorted(others, key=lambda pair: (*board.order(pair[0]), pair[1].settings))]
 
 
 def _task(
-    board: Board,
-    section: Section,
-    task: str,
-    known: Evidence | None,
-    results: Sequence[tuple[str, Result]],
-    spoken: bool,
+    board: Board, section: Section, task: str, comparison: Comparison | None, results: Pairs, with_predictions: bool
 ) -> dict[str, Any]:
     metric = board.main_metric(task)
     info = display_info(metric)
@@ -97,42 +100,46 @@ def _task(
         "unit": "points" if info.unit == PERCENT else "",
         "lower": info.lower_is_better,
         "results": [
-            _result(board, section, task, metric, known, architecture, result) for architecture, result in results
+            _result(board, section, task, metric, comparison, architecture, result) for architecture, result in results
         ],
     }
-    if known is None:
+    if comparison is None:
         return fields
-    fields["units"] = known.units
-    fields["p"] = [
-        [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(known.p)
-    ]  # of a row with those above it
-    rates = np.array([unit_rates(outcomes, fields["lower"]) for outcomes in known.outcomes])
-    fields["levels"], fields["width"], codes = _encoded(rates)
+    fields["units"] = comparison.units
+    fields["p"] = [  # of a row with those above it
+        [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(comparison.p)
+    ]
+    rates = np.array([unit_rates(outcomes, info.lower_is_better) for outcomes in comparison.outcomes])
+    fields["levels"], fields["width"], codes = _encode(rates)
     words: dict[str | None, int] = {None: 0}
-    for i, (shown, code) in enumerate(zip(fields["results"], codes, strict=False)):
-        shown["codes"] = code
-        if spoken and (said := _said(board, results[i][1], known.units)):
-            shown["said"] = [words.setdefault(text, len(words)) for text in said]
+    for i, (of_result, code) in enumerate(zip(fields["results"], codes, strict=False)):
+        of_result["codes"] = code
+        if with_predictions and (texts := _predictions(board, results[i][1], comparison.units)):
+            of_result["said"] = [words.setdefault(text, len(words)) for text in texts]
     fields["words"] = list(words)
     return fields
 
 
 def _result(
-    board: Board, section: Section, task: str, metric: str, known: Evidence | None, architecture: str, result: Result
+    board: Board,
+    section: Section,
+    task: str,
+    metric: str,
+    comparison: Comparison | None,
+    architecture: str,
+    result: Result,
 ) -> dict[str, Any]:
-    row = known.row(result) if known else None
-    lone = len(board.sections[section][architecture, task]) == 1
+    interval = comparison.interval(result) if comparison else None
+    single = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
     mean = display_info(metric).rounded(summary.mean) if summary else math.nan
     return {
-        "id": architecture if lone else f"{architecture}~{result.first.key}",
-        "name": board.name(architecture) + (f" ({result.settings})" if result.settings else ""),
+        "id": architecture if single else f"{architecture}~{result.first.key}",
+        "name": board.result_name(architecture, result),
         "score": score_parts(board, result, metric, False)[0].text,
         "mean": mean if math.isfinite(mean) else None,
-        "interval": None
-        if known is None or row is None
-        else format_interval(metric, (known.intervals[row][0], known.intervals[row][1])),
-        "tied": known is not None and row in known.tied,
+        "interval": format_interval(metric, interval) if interval else None,
+        "tied": comparison is not None and comparison.shares_first_place(result),
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],
         "seed": result.ok[0].seed,
@@ -140,16 +147,15 @@ def _result(
 
 
 def unit_rates(outcomes: Sequence[Outcomes], lower: bool) -> np.ndarray:
-    """What each unit scored over the seeds; where nothing was to be had and nothing was claimed,
-    all of it is right."""
+    """Score of each unit over the seeds; a unit with denominator 0 counts as right."""
     numerators = np.sum([each.numerators for each in outcomes], axis=0, dtype=float)
     denominators = np.sum([each.denominators for each in outcomes], axis=0, dtype=float)
-    nothing = np.full(numerators.shape, 0.0 if lower else 1.0)
-    return np.round(np.divide(numerators, denominators, out=nothing, where=denominators != 0), 3)
+    right = np.full(numerators.shape, 0.0 if lower else 1.0)
+    return np.round(np.divide(numerators, denominators, out=right, where=denominators != 0), 3)
 
 
-def _encoded(rates: np.ndarray) -> tuple[list[float], int, list[str]]:
-    """The distinct rates, the digits of a number, and one string per row."""
+def _encode(rates: np.ndarray) -> tuple[list[float], int, list[str]]:
+    """The distinct rates, the number of digits of a place among them, and one string per row."""
     levels, places = np.unique(rates, return_inverse=True)
     width = 1
     while len(DIGITS) ** width < len(levels):
@@ -166,18 +172,20 @@ def _base36(number: int, width: int) -> str:
     return digits
 
 
-def _said(board: Board, result: Result, units: Sequence[str]) -> list[str | None] | None:
-    """The predictions of the first seed, shortened; None where they cannot be read or are no
-    texts."""
-    if result.ok[0].predictions is None:
+def _predictions(board: Board, result: Result, units: Sequence[str]) -> list[str | None] | None:
+    """Predictions of the first seed, shortened; None if they cannot be read or are no texts."""
+    record = result.ok[0]
+    if record.predictions is None:
         return None
     try:
-        ids, predictions = board.store.load_predictions(result.ok[0])
+        ids, predictions = board.store.load_predictions(record)
     except RecordError as error:
         board.notices.append(str(error))
         return None
-    found = {id: text for id, text in zip(ids, predictions, strict=True) if isinstance(text, str)}
-    said = [found.get(unit) for unit in units]
-    if not any(text is not None for text in said):
-        return None
-    return [text if text is None or len(text) <= LONGEST else f"{text[: LONGEST - 1]}…" for text in said]
+    texts = {id: _shorten(text) for id, text in zip(ids, predictions, strict=True) if isinstance(text, str)}
+    by_unit = [texts.get(unit) for unit in units]
+    return by_unit if any(text is not None for text in by_unit) else None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_PREDICTION_CHARS else f"{text[: MAX_PREDICTION_CHARS - 1]}…"

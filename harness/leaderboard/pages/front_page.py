@@ -1,12 +1,12 @@
-"""The front page: what was run, where, and which squares of the grid are empty."""
+"""The front page: what was run, the best result per task, and which cells are missing."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
 
-from harness.leaderboard.board import Board, Section, task_file
-from harness.leaderboard.comparison import evidence
+from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.tables.cost import device
 from harness.leaderboard.tables.formatting import (
     best_results,
@@ -14,71 +14,42 @@ from harness.leaderboard.tables.formatting import (
     counterpart,
     difference,
     failures,
-    format_interval,
+    format_points,
     format_score,
-    interval,
+    interval_part,
     our_row,
     section_title,
-    signed,
 )
-from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
+from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import STATUSES
 
 
 def run_table(board: Board) -> Table:
-    """What was run: how many cells of each section ended how."""
+    """Number of cells of each section by the way they ended."""
     rows = []
     for section, results in board.sections.items():
-        records = [record for found in results.values() for result in found for record in result.records]
+        records = [
+            record for configurations in results.values() for result in configurations for record in result.records
+        ]
         status = Counter(record.status for record in records)
         numbers = [
-            len({a for a, _ in results}),
-            len({t for _, t in results}),
+            len({architecture for architecture, _ in results}),
+            len({task for _, task in results}),
             len(records),
             *(status[s] for s in STATUSES),
         ]
         seeds = ", ".join(map(str, sorted({record.seed for record in records})))
-        rows.append(
-            Row(
-                ", ".join(filter(None, section)),
-                [*([Part(str(n), "" if n else "quiet")] for n in numbers), [Part(seeds)]],
-            )
-        )
+        cells = [[Part(str(n), "" if n else "quiet")] for n in numbers]
+        rows.append(TableRow(", ".join(filter(None, section)), [*cells, [Part(seeds)]]))
     columns = ["Tier, protocol", "architectures", "tasks", "cells", *STATUSES, "seeds"]
     return Table("run", "What was run", columns, [Block("", rows)])
 
 
 def best_table(board: Board) -> Table:
-    """The best of every section's task, and which others differ from it by no more than chance."""
+    """The best result of every section's task, and those not significantly worse."""
     blocks = []
     for section in board.sections:
-        rows = []
-        for task in board.recorded_tasks:
-            mine = board.results(section, task)
-            metric = board.main_metric(task)
-            best = best_results(board, section, task, metric)
-            leaders, scores, bounds = [], [], []
-            known = evidence(board, section, task)
-            for architecture, result in mine:
-                summary = result.summary(metric)
-                if result not in best or summary is None:
-                    continue
-                leaders.append(_linked(board, architecture))
-                scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
-                ends = interval(known, result)
-                bounds.append(Part(format_interval(metric, ends)) if ends else BLANK[0])
-            if not leaders:
-                continue
-            tied = [known.results[i] for i in sorted(known.tied)] if known else []
-            rivals = [_linked(board, a) for a, result in tied if result not in best]
-            if known is None or len(known.rivals) < 2:
-                rivals = [Part("not tested", "quiet")]
-            elif not rivals:
-                rivals = [Part("none" if len(best) == 1 else "none besides")]
-            tested = f"{len(known.rivals) if known else 0} of {len(board.rivals(section, task, metric))}"
-            rows.append(
-                Row(board.task_name(task), [leaders, scores, bounds, rivals, [Part(tested)]], link=task_file(task))
-            )
+        rows = [row for task in board.recorded_tasks if (row := _best_row(board, section, task))]
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = [
@@ -89,28 +60,52 @@ def best_table(board: Board) -> Table:
     return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 4))
 
 
-def _linked(board: Board, architecture: str) -> Part:
+def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
+    """None if no result of the section's task has a score."""
+    metric = board.main_metric(task)
+    best = best_results(board, section, task, metric)
+    if not best:
+        return None
+    comparison = compare(board, section, task)
+    names, scores, intervals = [], [], []
+    for architecture, result in board.results(section, task):
+        summary = result.summary(metric)
+        if result in best and summary:
+            names.append(_linked_name(board, architecture))
+            scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
+            intervals.append(interval_part(comparison, result))
+    tested = f"{len(comparison.rivals) if comparison else 0} of {len(board.rivals(section, task, metric))}"
+    cells = [names, scores, intervals, _sharing_parts(board, comparison, best), [Part(tested)]]
+    return TableRow(board.task_name(task), cells, link=task_file(task))
+
+
+def _sharing_parts(board: Board, comparison: Comparison | None, best: set[Result]) -> list[Part]:
+    """The architectures that share the first place with the best results."""
+    if comparison is None or len(comparison.rivals) < 2:
+        return [Part("not tested", "quiet")]
+    tie_group = [comparison.results[i] for i in sorted(comparison.tie_group)]
+    others = [_linked_name(board, architecture) for architecture, result in tie_group if result not in best]
+    return others or [Part("none" if len(best) == 1 else "none besides")]
+
+
+def _linked_name(board: Board, architecture: str) -> Part:
     return Part(board.name(architecture), link=board.page_of(architecture))
 
 
-def gaps_table(board: Board) -> Table:
-    """What did not end ok, with its reason, and how many squares of the grid have no record at
-    all."""
+def missing_table(board: Board) -> Table:
+    """The cells that did not end ok, with reasons; the number of pairs without any record stands
+    above."""
     blocks = []
     for section, results in board.sections.items():
         rows = []
-        for (architecture, task), found in sorted(
+        for (architecture, task), configurations in sorted(
             results.items(), key=lambda item: (board.known_tasks.index(item[0][1]), item[0])
         ):
-            for part in (part for result in found for part in failures(result)):
-                why = [Part(note) for note in part.notes]
-                rows.append(
-                    _gap(
-                        board,
-                        architecture,
-                        [[Part(board.task_name(task), link=task_file(task))], [part._replace(notes=())], why],
-                    )
-                )
+            for part in (part for result in configurations for part in failures(result)):
+                reasons = [Part(note) for note in part.notes]
+                cells = [[Part(board.task_name(task), link=task_file(task))], [part._replace(notes=())], reasons]
+                name, classical = board.name(architecture), board.is_classical(architecture)
+                rows.append(TableRow(name, cells, classical, link=board.page_of(architecture)))
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = []
@@ -123,38 +118,27 @@ def gaps_table(board: Board) -> Table:
         )
     if not blocks:
         lead.append("No cell failed.")
-    return Table(
-        "missing",
-        "Missing or failed",
-        ["Architecture", "task", "how it ended", "reason"],
-        blocks,
-        lead,
-        text_columns=(1, 2, 3),
-    )
-
-
-def _gap(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
-    return Row(board.name(architecture), cells, board.is_classical(architecture), link=board.page_of(architecture))
+    columns = ["Architecture", "task", "how it ended", "reason"]
+    return Table("missing", "Missing or failed", columns, blocks, lead, text_columns=(1, 2, 3))
 
 
 def agreement_table(board: Board) -> Table:
-    """How far our scores lie from the published ones, over all that have one; generated corpora are
-    left out."""
+    """Differences between our scores and the published ones; generated corpora are left out."""
     groups: dict[str, list[float]] = {"trained on all data": [], "partial": []}
     for results in board.sections.values():
-        for result in (result for found in results.values() for result in found):
-            for metric in result.summaries:
-                printed, summary = counterpart(board, result, metric), result.summary(metric)
-                if printed and summary:
-                    partial = any(record.partial for record in result.ok)
-                    groups["partial" if partial else "trained on all data"].append(difference(printed, metric, summary))
+        for result in (result for configurations in results.values() for result in configurations):
+            for metric, summary in result.summaries.items():
+                published = counterpart(board, result, metric)
+                if published:
+                    group = groups["partial" if result.partial else "trained on all data"]
+                    group.append(difference(published, metric, summary))
     rows = []
     for name, differences in groups.items():
         if differences:
-            within = sum(1 for d in differences if abs(d) <= 1)
-            numbers = [str(len(differences)), signed(round(statistics.median(differences), 1)), str(within)]
-            numbers += [signed(min(differences)), signed(max(differences))]
-            rows.append(Row(name, [[Part(number)] for number in numbers]))
+            within = sum(1 for points in differences if abs(points) <= 1)
+            numbers = [str(len(differences)), format_points(round(statistics.median(differences), 1)), str(within)]
+            numbers += [format_points(min(differences)), format_points(max(differences))]
+            rows.append(TableRow(name, [[Part(number)] for number in numbers]))
     columns = ["Ours minus published, in points", "pairs", "median difference", "within one point", "lowest", "highest"]
     lead = [
         "A pair is one of our scores and the survey's value for the same architecture, data set and metric; two"
@@ -170,38 +154,32 @@ def agreement_table(board: Board) -> Table:
 
 
 def coverage_table(board: Board, section: Section) -> Table:
-    """Architecture x task: how each pair ended; what was not run says so."""
+    """Architecture x task: the way each pair ended, or "not run"."""
     results = board.sections[section]
 
     def cell(architecture: str, task: str) -> list[Part]:
         lines = []
         for result in results.get((architecture, task), []):
             if result.ok:
-                partial = any(record.partial for record in result.ok)
-                lines.append(
-                    Part(
-                        f"{'partial' if partial else 'ok'} ({len(result.ok)})",
-                        "partial" if partial else "ok",
-                        caveats(board, result),
-                    )
-                )
+                status = "partial" if result.partial else "ok"
+                lines.append(Part(f"{status} ({len(result.ok)})", status, caveats(board, result)))
             lines += failures(result)
         return lines or [Part("not run", "quiet")]
 
     rows = []
     for name in board.known_architectures:
         entry = board.architectures.get(name)
-        about = [Part(entry.family if entry else "?"), Part(entry.paper if entry else "?")]
-        row = our_row(board, name, [[part] for part in about] + [cell(name, task) for task in board.known_tasks])
-        rows.append(Row(row.name, row.cells, row.classical, (), row.title, row.link))
+        about = [[Part(entry.family if entry else "?")], [Part(entry.paper if entry else "?")]]
+        row = our_row(board, name, about + [cell(name, task) for task in board.known_tasks])
+        rows.append(TableRow(row.name, row.cells, row.classical, (), row.title, row.link))
     columns = ["Architecture", "family", "paper", *map(board.task_name, board.known_tasks)]
     title = f"Coverage: {section_title(section)}"
     return Table(f"coverage-{section.id}", title, columns, [Block("", rows)], text_columns=(1, 2))
 
 
 def facts(board: Board) -> list[tuple[str, str]]:
-    """Where and from what the records come, from the records alone, so that the same records make
-    the same page."""
+    """Machines, commits and versions of the records. They are read from the records alone, so that
+    the same records make the same page."""
     records = board.records
     if not records:
         return []

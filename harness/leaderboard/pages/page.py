@@ -1,4 +1,4 @@
-"""What a page of the leaderboard consists of, apart from how it is written."""
+"""Content of a page, independent of how it is written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Plot:
-    """An interactive plot as plotly's own JSON (``data`` and ``layout``), drawn in the reader's
-    browser.
+    """An interactive plot as plotly's own JSON (``data`` and ``layout``), drawn by the browser.
 
     Plotly reads markup in texts: escape every text that comes from a record, a plugin or a task.
     """
@@ -22,8 +21,8 @@ class Plot:
 
 @dataclass(frozen=True)
 class Page:
-    """One HTML file: a template of this folder with its ``parts``; ``beside`` holds further files
-    (name to text) that it loads."""
+    """One HTML file: a template with its ``parts``, and further files that it loads (``beside``, text
+    by name)."""
 
     file: str
     title: str

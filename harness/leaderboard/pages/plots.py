@@ -1,5 +1,5 @@
-"""A task's plots: quality against speed and size with the Pareto front, learning curves, and how
-far seeds lie apart."""
+"""Plots of a task: quality against speed and size with the Pareto front, learning curves, and the
+spread over seeds."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.significance import summarise
-from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, mean_of, most_beside
+from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, max_other_cells, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title
 from harness.metrics import display_info
 
-COLOURS = 8  # those of archbench.css; where they are used up, symbols and dashes tell groups apart
+COLOURS = 8  # as in archbench.css; beyond these, groups differ by symbol or dash
 SYMBOLS = ("circle", "square", "diamond", "cross")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-NAMED = 12
-"""Up to so many points carry their names; more would cover each other, and hovering names them."""
+MAX_LABELS = 12
+"""Largest number of points with printed names; more names would overlap. Hovering shows all."""
 
 
-class Point(NamedTuple):
-    """One result: its cost, its score as shown, the deviation over seeds, its name, and the family
-    that gives it its colour."""
+class CostPoint(NamedTuple):
+    """One result: cost, shown score, deviation over seeds, name, and the family that sets its
+    colour."""
 
     cost: float
     score: float
@@ -39,84 +39,75 @@ def task_plots(board: Board, task: str) -> list[Plot]:
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     metric = board.main_metric(task)
-    mine = [(a, result) for a, result in board.results(section, task) if result.ok]
-    where = section_title(section)
-    key = f"{task}-{section.id}"
-    for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, mine).items())):
-        speed = {
-            "title": {
-                "text": (
-                    "training speed"
-                    f" (examples/s{'; †: beside other cells' if any('†' in p.name for p in points) else ''})"
-                )
-            }
-        }
-        title = f"Quality against training speed on {machine}: {where}"
-        yield Plot(f"speed-{key}-{i}", title, *_scatter(metric, points, speed, more_is_better=True))
-    if sized := list(_by_size(board, metric, mine)):
-        size = {"title": {"text": "trainable parameters"}}
-        yield Plot(
-            f"size-{key}",
-            f"Quality against number of parameters: {where}",
-            *_scatter(metric, sized, size, more_is_better=False),
-        )
-    quality: dict[str, Any] = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
-    for name, column, show, axis in (
-        ("dev", metric, display_info(metric).shown, quality),
-        ("loss", "train_loss", float, {"title": {"text": "training loss (logarithmic)"}, "type": "log"}),
-    ):
-        lines = list(_curves(board, mine, column, show))
-        if lines:
-            what = "Learning curves, score on dev" if name == "dev" else "Learning curves, training loss"
-            layout: dict[str, Any] = {
-                "xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"},
-                "yaxis": axis,
-                "hovermode": "closest",
-            }
-            layout |= {"height": 420 + 8 * len(lines), "showlegend": True}
-            yield Plot(f"{name}-{key}", f"{what}, first seed of each: {where}", lines, layout)
-    if seeds := _seeds(board, metric, mine):
-        yield Plot(f"seeds-{key}", f"Every seed of what has several: {where}", *seeds)
+    results = [(architecture, result) for architecture, result in board.results(section, task) if result.ok]
+    title, id = section_title(section), f"{task}-{section.id}"
+    for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, results).items())):
+        shared = "; †: other cells ran on the machine" if any("†" in point.name for point in points) else ""
+        axis = {"title": {"text": f"training speed (examples/s{shared})"}}
+        scatter = _scatter(metric, points, axis, more_is_better=True)
+        yield Plot(f"speed-{id}-{i}", f"Quality against training speed on {machine}: {title}", *scatter)
+    if points := list(_by_size(board, metric, results)):
+        scatter = _scatter(metric, points, {"title": {"text": "trainable parameters"}}, more_is_better=False)
+        yield Plot(f"size-{id}", f"Quality against number of parameters: {title}", *scatter)
+    if lines := list(_curves(board, results, metric, display_info(metric).shown)):
+        axis = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
+        layout = _curve_layout(axis, len(lines))
+        yield Plot(f"dev-{id}", f"Learning curves, score on dev, first seed of each: {title}", lines, layout)
+    if lines := list(_curves(board, results, "train_loss", float)):
+        axis = {"title": {"text": "training loss (logarithmic)"}, "type": "log"}
+        layout = _curve_layout(axis, len(lines))
+        yield Plot(f"loss-{id}", f"Learning curves, training loss, first seed of each: {title}", lines, layout)
+    if seeds := _seeds(board, metric, results):
+        yield Plot(f"seeds-{id}", f"All seeds of results with several: {title}", *seeds)
 
 
-def _by_speed(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> dict[str, list[Point]]:
-    """Points by machine: the speeds of two machines are not comparable."""
-    found: dict[str, list[Point]] = {}
-    for architecture, result in mine:
+def _curve_layout(axis: dict[str, Any], lines: int) -> dict[str, Any]:
+    return {
+        "xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"},
+        "yaxis": axis,
+        "hovermode": "closest",
+        "height": 420 + 8 * lines,
+        "showlegend": True,
+    }
+
+
+def _by_speed(board: Board, metric: str, results: Pairs) -> dict[str, list[CostPoint]]:
+    """Points by machine; the speeds of two machines are not comparable."""
+    points: dict[str, list[CostPoint]] = {}
+    for architecture, result in results:
         summary = result.summary(metric)
         for machine, records in by_device(result).items() if summary else ():
             rate = mean_of(records, MEASURES["training examples/s"])
             if rate:
                 point = _point(board, metric, architecture, result, rate)
-                found.setdefault(machine, []).append(
-                    point._replace(name=f"{point.name} †") if most_beside(records) else point
-                )
-    return found
+                if max_other_cells(records):
+                    point = point._replace(name=f"{point.name} †")
+                points.setdefault(machine, []).append(point)
+    return points
 
 
-def _by_size(board: Board, metric: str, mine: Iterable[tuple[str, Result]]) -> Iterator[Point]:
-    for architecture, result in mine:
+def _by_size(board: Board, metric: str, results: Pairs) -> Iterator[CostPoint]:
+    for architecture, result in results:
         size = mean_of(result.ok, COUNTS["parameters"][0])
         if size and result.summary(metric):
             yield _point(board, metric, architecture, result, size)
 
 
-def _point(board: Board, metric: str, architecture: str, result: Result, cost: float) -> Point:
+def _point(board: Board, metric: str, architecture: str, result: Result, cost: float) -> CostPoint:
     summary, entry = result.summary(metric), board.architectures.get(architecture)
     assert summary
     info = display_info(metric)
-    partial = ", partial" if any(record.partial for record in result.ok) else ""
-    return Point(
+    return CostPoint(
         float(f"{cost:.4g}"),
         round(info.shown(summary.mean), 2),
         round(info.shown_deviation(summary.mean, summary.sd or 0.0), 2),
-        _named(board, architecture, result) + partial,
+        _name(board, architecture, result) + (", partial" if result.partial else ""),
         html.escape(entry.family if entry else "not registered here"),
     )
 
 
 def _scatter(
-    metric: str, points: Sequence[Point], axis: dict[str, Any], *, more_is_better: bool
+    metric: str, points: Sequence[CostPoint], axis: dict[str, Any], *, more_is_better: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Points coloured by family, with the Pareto front as a line; the axis of costs is
     logarithmic."""
@@ -133,16 +124,16 @@ def _scatter(
         }
     ]
     for i, family in enumerate(sorted({point.family for point in points})):
-        mine = sorted(point for point in points if point.family == family)
+        members = sorted(point for point in points if point.family == family)
         data.append(
             {
                 "type": "scatter",
-                "mode": "markers+text" if len(points) <= NAMED else "markers",
+                "mode": "markers+text" if len(points) <= MAX_LABELS else "markers",
                 "name": family,
-                "x": [p.cost for p in mine],
-                "y": [p.score for p in mine],
-                "error_y": {"type": "data", "array": [p.sd for p in mine], "thickness": 1},
-                "text": [p.name for p in mine],
+                "x": [p.cost for p in members],
+                "y": [p.score for p in members],
+                "error_y": {"type": "data", "array": [p.sd for p in members], "thickness": 1},
+                "text": [p.name for p in members],
                 "textposition": "top center",
                 "cliponaxis": False,
                 "marker": {"size": 9, "symbol": SYMBOLS[i // COLOURS % len(SYMBOLS)], "color": _colour(i)},
@@ -153,59 +144,60 @@ def _scatter(
     return data, {"xaxis": axis | {"type": "log"}, "yaxis": scores, "showlegend": True, "hovermode": "closest"}
 
 
-def front(points: Iterable[Point], *, more_is_better: bool, lower_is_better: bool) -> list[Point]:
-    """The points that no other beats in both: the best score there is at that cost or a better one;
-    cheapest first.
+def front(points: Iterable[CostPoint], *, more_is_better: bool, lower_is_better: bool) -> list[CostPoint]:
+    """The Pareto front, cheapest first: points whose score no other reaches at that cost or a better
+    one.
 
-    ``more_is_better``: of the cost (a speed); ``lower_is_better``: of the score (an error rate).
+    ``more_is_better`` holds for costs that are speeds, ``lower_is_better`` for scores that are error
+    rates.
     """
-    dear = -1 if more_is_better else 1
-    bad = 1 if lower_is_better else -1
-    edge: list[Point] = []
-    for point in sorted(points, key=lambda p: (dear * p.cost, bad * p.score, p.name)):
-        if not edge or bad * point.score < bad * edge[-1].score:
+    expense = -1 if more_is_better else 1
+    loss = 1 if lower_is_better else -1
+    edge: list[CostPoint] = []
+    for point in sorted(points, key=lambda p: (expense * p.cost, loss * p.score, p.name)):
+        if not edge or loss * point.score < loss * edge[-1].score:
             edge.append(point)
     return edge
 
 
-def _curves(
-    board: Board, mine: Iterable[tuple[str, Result]], column: str, show: Callable[[float], float]
-) -> Iterator[dict[str, Any]]:
+def _curves(board: Board, results: Pairs, column: str, show: Callable[[float], float]) -> Iterator[dict[str, Any]]:
     """One line per result: a column of the curve of its first seed that has one."""
-    drawn = 0
-    for architecture, result in mine:
-        for record in result.ok:
-            both = ((row.get("epoch"), row.get(column)) for row in record.training.get("curve", ()))
-            rows = [(epoch, value) for epoch, value in both if epoch is not None and value is not None]
-            if rows:
-                name = f"{_named(board, architecture, result)}, seed {record.seed}"
-                yield {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "name": name,
-                    "x": [epoch for epoch, _ in rows],
-                    "y": [float(f"{show(value):.4g}") for _, value in rows],
-                    "marker": {"size": 5},
-                    "line": {"color": _colour(drawn), "dash": DASHES[drawn // COLOURS % len(DASHES)], "width": 1.5},
-                    "text": name,  # not in the template, where a name could hold a %{field}
-                    "hovertemplate": "%{text}<br>epoch %{x}: %{y:.4g}<extra></extra>",
-                }
-                drawn += 1
-                break
+    lines = ((_name(board, architecture, result), _first_curve(result, column)) for architecture, result in results)
+    for i, (result_name, (seed, points)) in enumerate((name, curve) for name, curve in lines if curve):
+        name = f"{result_name}, seed {seed}"
+        yield {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": [epoch for epoch, _ in points],
+            "y": [float(f"{show(value):.4g}") for _, value in points],
+            "marker": {"size": 5},
+            "line": {"color": _colour(i), "dash": DASHES[i // COLOURS % len(DASHES)], "width": 1.5},
+            "text": name,  # not in the template, where a name could hold a %{field}
+            "hovertemplate": "%{text}<br>epoch %{x}: %{y:.4g}<extra></extra>",
+        }
+
+
+def _first_curve(result: Result, column: str) -> tuple[int, list[tuple[float, float]]] | None:
+    """Seed and (epoch, value) of the first record whose curve has the column."""
+    for record in result.ok:
+        pairs = ((row.get("epoch"), row.get(column)) for row in record.training.get("curve", ()))
+        points = [(epoch, value) for epoch, value in pairs if epoch is not None and value is not None]
+        if points:
+            return record.seed, points
+    return None
 
 
 def _colour(i: int) -> str:
     return f"var(--series-{i % COLOURS + 1})"
 
 
-def _seeds(
-    board: Board, metric: str, mine: Iterable[tuple[str, Result]]
-) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
-    """A row of points for each result with several seeds, best mean at the top; None where there is
-    none."""
+def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
+    """A row of points for each result with several seeds, best mean at the top; None if there is no
+    such result."""
     rows = [
-        (_named(board, architecture, result), values)
-        for architecture, result in mine
+        (_name(board, architecture, result), values)
+        for architecture, result in results
         if len(values := _scores(result, metric)) > 1
     ]
     if not rows:
@@ -232,11 +224,11 @@ def _seeds(
 
 
 def _scores(result: Result, metric: str) -> list[tuple[int, float]]:
-    """Seeds and their test scores as shown."""
+    """Seeds and their test scores on the scale of the pages."""
     tests = [(record.seed, record.scores.get("test", {})) for record in result.ok]
     return [(seed, display_info(metric).shown(test[metric])) for seed, test in tests if metric in test]
 
 
-def _named(board: Board, architecture: str, result: Result) -> str:
-    """A result's name for plotly, which reads markup."""
-    return html.escape(board.name(architecture) + (f" ({result.settings})" if result.settings else ""))
+def _name(board: Board, architecture: str, result: Result) -> str:
+    """A result's name, escaped for plotly."""
+    return html.escape(board.result_name(architecture, result))

@@ -1,5 +1,4 @@
-"""One task: every result with its metrics, what it cost, and whether its place among the others is
-more than chance."""
+"""Tables of one task: every result with its metrics, its cost, and the significance of its rank."""
 
 from __future__ import annotations
 
@@ -7,13 +6,12 @@ import bisect
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
-from harness.leaderboard.comparison import Evidence, evidence
+from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
     best_results,
-    format_interval,
     format_score,
-    interval,
+    interval_part,
     metric_label,
     our_row,
     score_parts,
@@ -24,69 +22,73 @@ from harness.metrics import display_info
 
 
 def task_tables(board: Board, task: str) -> list[Table]:
-    """Every result on one task, best first: a table for each section, so that sorting never mixes
-    what cannot be compared."""
+    """All results on one task, best first: a table for each section, so that sorting never mixes
+    results that cannot be compared."""
     return [section_table(board, section, task) for section in board.sections if board.results(section, task)]
 
 
 def metrics_of(board: Board, task: str) -> list[str]:
-    """The metrics that records of a task have, the main one first, then in the order that the task
-    declares."""
+    """The metrics that records of a task have: the main one, then in the order that the task declares,
+    then the rest."""
     main = board.main_metric(task)
-    seen = {
+    recorded = {
         metric
         for section in board.sections
         for _, result in board.results(section, task)
         for metric in result.summaries
     }
     declared = board.tasks[task].metrics if task in board.tasks else ()
-    return [main, *(m for m in declared if m in seen and m != main), *sorted(seen - set(declared) - {main})]
+    others = [metric for metric in declared if metric in recorded and metric != main]
+    return [main, *others, *sorted(recorded - set(declared) - {main})]
 
 
 def section_table(board: Board, section: Section, task: str) -> Table:
     """The results of one section's task."""
     main, *others = metrics_of(board, task)
-    mine = board.results(section, task)
-    best = {m: best_results(board, section, task, m) for m in (main, *others)}
-    known = evidence(board, section, task)
+    best = {metric: best_results(board, section, task, metric) for metric in (main, *others)}
+    comparison = compare(board, section, task)
     places = ranks(board, section, task, main)
     rows = []
-    for architecture, result in sorted(mine, key=lambda pair: _quality(board, main, *pair)):
+    for architecture, result in sorted(board.results(section, task), key=lambda pair: _order(board, main, *pair)):
         entry = board.architectures.get(architecture)
-        bounds = interval(known, result)
+        rank = places.get(result)
         cells = [
             [Part(entry.family if entry else "?")],
             [Part(entry.kind if entry else "?")],
             score_parts(board, result, main, result in best[main]),
-            [Part(format_interval(main, bounds), order=display_info(main).shown(bounds[0]))] if bounds else BLANK,
-            [Part(place(places[result], known, result), order=places[result])] if result in places else BLANK,
+            [interval_part(comparison, result)],
+            BLANK if rank is None else [Part(format_rank(rank, comparison, result), order=rank)],
+            *(_score_cell(result, metric, result in best[metric]) for metric in others),
         ]
-        for metric in others:
-            summary = result.summary(metric)
-            style = "best" if result in best[metric] else ""
-            order = display_info(metric).shown(summary.mean) if summary else None
-            cells.append([Part(format_score(metric, summary), style, order=order)] if summary else BLANK)
         rows.append(our_row(board, architecture, [*cells, *cost_cells(result)]))
     columns = [
-        "Architecture",
-        "family",
-        "kind",
-        metric_label(main),
-        "95 % interval",
-        "rank",
+        *("Architecture", "family", "kind", metric_label(main), "95 % interval", "rank"),
         *map(metric_label, others),
         *COLUMNS,
     ]
-    title = f"{board.task_name(task)}: quality and cost, {section_title(section)}"
-    lead = [verdict(board, known)] if known else []
-    identity = f"results-{task}-{section.id}"
     return Table(
-        identity, title, columns, [Block("", rows)], lead, (1, 2, len(columns) - 1), sortable=True, filters=(1, 2)
+        f"results-{task}-{section.id}",
+        f"{board.task_name(task)}: quality and cost, {section_title(section)}",
+        columns,
+        [Block("", rows)],
+        [verdict(board, comparison)] if comparison else [],
+        text_columns=(1, 2, len(columns) - 1),
+        sortable=True,
+        filters=(1, 2),
     )
 
 
+def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:
+    summary = result.summary(metric)
+    if summary is None:
+        return BLANK
+    order = display_info(metric).shown(summary.mean)
+    return [Part(format_score(metric, summary), "best" if best else "", order=order)]
+
+
 def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result, int]:
-    """Places from 1 of :meth:`Board.rivals`; equal ones as shown share the better place."""
+    """Ranks from 1 of :meth:`Board.rivals`; results with the same rounded score share the better
+    rank."""
     info = display_info(metric)
     losses = {
         result: -info.quality(info.rounded(summary.mean))
@@ -97,16 +99,16 @@ def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result
     return {result: 1 + bisect.bisect_left(order, loss) for result, loss in losses.items()}
 
 
-def place(rank: int, known: Evidence | None, result: Result) -> str:
-    """A rank, and whether the row shares the first place with others."""
-    shares = known is not None and len(known.tied) > 1 and known.row(result) in known.tied
-    return f"{rank}, shares first place" if shares else str(rank)
+def format_rank(rank: int, comparison: Comparison | None, result: Result) -> str:
+    """A rank, with a remark if several results share the first place."""
+    shared = comparison is not None and len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
+    return f"{rank}, shares first place" if shared else str(rank)
 
 
-def verdict(board: Board, known: Evidence) -> str:
-    """Whether the lead is real, in a sentence."""
-    names = [board.name(known.results[i][0]) for i in sorted(known.tied)]
-    tested = len(known.rivals)
+def verdict(board: Board, comparison: Comparison) -> str:
+    """One sentence on the significance of the lead."""
+    names = [board.name(comparison.results[i][0]) for i in sorted(comparison.tie_group)]
+    tested = len(comparison.rivals)
     if tested < 2:
         return (
             "Fewer than two comparable results here have saved predictions: whether a lead is more than chance cannot"
@@ -123,15 +125,8 @@ def verdict(board: Board, known: Evidence) -> str:
     )
 
 
-def _quality(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:
-    """Sorting key: best mean first, then what has no score, then what was skipped."""
-    summary = result.summary(metric)
-    info = display_info(metric)
-    skipped = all(record.status == "skipped" for record in result.records)
-    return (
-        skipped,
-        summary is None,
-        -info.quality(info.rounded(summary.mean)) if summary else 0.0,
-        board.order(architecture),
-        result.settings,
-    )
+def _order(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:
+    """Sorting key: best mean first, then results without a score, then skipped ones."""
+    summary, info = result.summary(metric), display_info(metric)
+    loss = -info.quality(info.rounded(summary.mean)) if summary else 0.0
+    return result.skipped, summary is None, loss, board.order(architecture), result.settings

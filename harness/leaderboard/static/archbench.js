@@ -1,7 +1,7 @@
-// Tables that sort, filter and search, and plots. Pages read without this file; it must work from file:// and ask no network.
+// Sortable tables with filters and search, and plots. Pages are readable without this file. It works from file:// and without a network.
 "use strict";
 (() => {
-  /** Load a classic script that lies beside the page. */
+  /** Load a classic script from the folder of the page. */
   const load = (file) =>
     new Promise((resolve, reject) => {
       const script = document.createElement("script");
@@ -21,7 +21,7 @@
 
   // --- tables ---
 
-  /** Numbers by value, and what has none last in both directions. */
+  /** Orders numbers by value, with empty cells last in both directions. */
   const emptyLast = (compare) => (a, b) => (a === "" || b === "" ? (a === "") - (b === "") : compare(Number(a), Number(b)));
 
   const enhance = (table) => {
@@ -55,7 +55,7 @@
     count();
   };
 
-  /** The text of a cell as DataTables holds it: its HTML, or an object of it where data-order stands beside. */
+  /** Text of a cell as DataTables holds it: its HTML, or an object if the cell has data-order. */
   const cellText = (held) => {
     const box = document.createElement("template");
     box.innerHTML = typeof held === "string" ? held : held.display;
@@ -74,7 +74,7 @@
     return value;
   };
 
-  /** What all plots share; a plot's own layout goes before it. */
+  /** Layout of all plots; a plot's own layout takes precedence. */
   const template = () => {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--edge"), zeroline: false, automargin: true };
     return {
@@ -114,7 +114,7 @@
       all();
       for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", all);
     }
-    document.documentElement.dataset.ready = "yes"; // for tests in a browser: everything stands
+    document.documentElement.dataset.ready = "yes"; // tests in a browser wait for it
   };
 
   document.addEventListener("DOMContentLoaded", start);

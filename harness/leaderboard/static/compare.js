@@ -1,4 +1,4 @@
-// The compare page: what is chosen stands in the address after "#", what is shown comes from compare-data.js. Works from file://.
+// The compare page: the choice is in the address after "#", the data in compare-data.js. Works from file://.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const SHOWN = 50;
@@ -23,12 +23,12 @@ document.addEventListener("DOMContentLoaded", () => {
     if (options.some(([known]) => known === value)) select.value = value;
   };
 
-  // --- what is chosen ---
+  // --- the choice ---
 
   const places = [...new Map(tasks.map((task) => [task.place, task.section]))];
   const current = () => tasks.find((task) => task.place === form.section.value && task.task === form.task.value);
 
-  /** Take a choice as far as it exists; what does not is replaced by the first, and by the two best architectures. */
+  /** Apply a choice; unknown parts of it are replaced by the first section and task and the two best architectures. */
   const choose = (section, task, ids) => {
     fill(form.section, places, section);
     fill(form.task, tasks.filter(({ place }) => place === form.section.value).map(({ task, name }) => [task, name]), task);
@@ -51,14 +51,14 @@ document.addEventListener("DOMContentLoaded", () => {
     slots.replaceChildren(...chosen.map((id, i) => slot(task, id, i)));
     form.add.disabled = chosen.length >= task.results.length;
     const rows = chosen.map((id) => task.results.findIndex((result) => result.id === id));
-    status.textContent = `On ${task.name}, ${task.section}: ${rows.map((row) => task.results[row].name).join(" beside ")}.`;
+    status.textContent = `On ${task.name}, ${task.section}: ${rows.map((row) => task.results[row].name).join(", ")}.`;
     output.replaceChildren(sideBySide(task, rows), ...rows.slice(1).flatMap((row) => examples(task, rows[0], row)));
   };
 
   const slot = (task, id, i) => {
     const select = element("select", {});
     const free = task.results.filter((result) => result.id === id || !chosen.includes(result.id));
-    fill(select, [...free.map((result) => [result.id, result.name]), ...(chosen.length > 2 ? [["", "(take away)"]] : [])], id);
+    fill(select, [...free.map((result) => [result.id, result.name]), ...(chosen.length > 2 ? [["", "(remove)"]] : [])], id);
     select.addEventListener("change", () => {
       chosen = chosen.map((old, j) => (j === i ? select.value : old)).filter(Boolean);
       show();
@@ -95,7 +95,7 @@ document.addEventListener("DOMContentLoaded", () => {
       [`difference to ${results[0].name}${task.unit && `, ${task.unit}`}`, ...results.map(difference)],
       ["p of that difference, not corrected", ...rows.map(p)],
       ...compareData.measures.map((measure, i) => [measure, ...results.map(({ costs }) => costs[i])]),
-      ["what to know", ...results.map(({ notes }) => (notes.length ? notes : "–"))],
+      ["caveats", ...results.map(({ notes }) => (notes.length ? notes : "–"))],
     ];
     return table("Side by side", ["", ...results.map(link)], body, false);
   };
@@ -108,8 +108,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const examples = (task, first, other) => {
     const [a, b] = [task.results[first], task.results[other]];
-    const title = element("h2", {}, `${a.name} and ${b.name}: where they differ`);
-    if (!a.codes || !b.codes) return [title, element("p", {}, "Of one of the two no predictions on the same test data were saved.")];
+    const title = element("h2", {}, `${a.name} and ${b.name}: differences`);
+    if (!a.codes || !b.codes) return [title, element("p", {}, "One of the two has no saved predictions on the same test data.")];
     const [ours, theirs] = [outcomes(task, first), outcomes(task, other)];
     const gain = task.units.map((_, i) => (ours[i] - theirs[i]) * (task.lower ? -1 : 1));
     const better = (sign) => gain.flatMap((value, i) => (value * sign > 0 ? [i] : [])).sort((i, j) => Math.abs(gain[j]) - Math.abs(gain[i]) || i - j);
@@ -127,7 +127,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const said = x.said && y.said;
     const cells = (i) => [task.units[i], share(outcomesOfX[i]), share(outcomesOfY[i]), ...(said ? [x, y].map((result) => task.words[result.said[i]] ?? "–") : [])];
     const head = ["test unit", `outcome of ${x.name}`, `outcome of ${y.name}`];
-    if (said) head.push(`${x.name} said (seed ${x.seed})`, `${y.name} said (seed ${y.seed})`);
+    if (said) head.push(`prediction of ${x.name} (seed ${x.seed})`, `prediction of ${y.name} (seed ${y.seed})`);
     const title = `${x.name} does better than ${y.name}: ${found.length > SHOWN ? `the first ${SHOWN} of ${found.length}` : `all ${found.length}`}`;
     return [element("h3", {}, title), table(title, head, found.slice(0, SHOWN).map(cells), true)];
   };

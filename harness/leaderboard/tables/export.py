@@ -3,28 +3,29 @@
 ``leaderboard.json`` holds ``schema`` (1), ``legend`` (how to read the scores, as on the pages),
 ``results`` and ``published``.
 
-A result is one configuration of an architecture on a task in one tier and protocol, all seeds
-together: ``tier``, ``protocol``, ``tokens`` (null except for metrics per token),
-``task``, ``task_name``, ``architecture``, ``name``, ``family``,
-``kind`` (both null where it is not registered), ``settings`` (what sets it apart from its
-siblings), ``main_metric``, ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of
-the others), ``partial``, ``training_examples``, ``rank`` and ``shares_first_place`` (null where
-that cannot be said), ``notes``, ``scores`` and ``costs``. ``scores`` maps a metric to ``mean``,
-``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units, of the main metric alone),
-``published`` and ``difference``. Means, deviations and ends are those of the records (fractions for
-most metrics; ``nats_per_token``, which pages show as perplexity, in nats);
-``published`` and ``difference`` are percent and points. ``costs`` has one object per machine:
-``device``, ``records``, ``beside`` (the most other cells that ran on it at a time, null where that
-was not recorded), ``unstable`` (whether a training speed is) and the mean of each measurement;
-sizes (``parameters``, ``FLOPs/example``) stand in all of them. ``published`` lists the survey's
-values: ``survey_table``, ``architecture``, ``method``, ``dataset``, ``metric``, ``printed``,
-``percent``, ``classical``, ``counterpart`` (our architecture to compare with, or null) and
-``notes``.
+A result is one configuration of an architecture on a task in one section, all seeds together. Its
+fields:
+
+- ``tier``, ``protocol``, ``tokens`` (the token unit, null except for metrics per token), ``task``,
+  ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if not registered),
+  ``settings`` (differences to the other configurations), ``main_metric``;
+- ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
+  ``training_examples``, ``rank`` and ``shares_first_place`` (null if unknown), ``notes``;
+- ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units,
+  of the main metric alone), ``published`` and ``difference``. Means, deviations and ends are those of
+  the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
+  ``difference`` are percent and points;
+- ``costs``: one object per machine with ``device``, ``records``, ``beside`` (the largest number of
+  other cells at a time, null if not recorded), ``unstable`` (of a training speed) and the mean of each
+  measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of them.
+
+``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``, ``dataset``,
+``metric``, ``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture to compare
+with, or null) and ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of
-:data:`COLUMNS`; fractions in percent, differences in points, both unrounded; ``beside`` is
-filled for speeds. A result without any score has one line, whose metric is empty and whose status
-says why.
+:data:`COLUMNS`. Fractions are in percent and differences in points, both unrounded. ``beside`` is
+filled for speeds. A result without any score has one line with an empty metric and its status.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
-from harness.leaderboard.comparison import evidence
+from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.task_page import metrics_of, ranks
-from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, mean_of, most_beside
-from harness.leaderboard.tables.formatting import caveats, counterpart, difference, interval, reason
+from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, max_other_cells, mean_of
+from harness.leaderboard.tables.formatting import caveats, counterpart, difference, failure_reason
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 
@@ -71,58 +72,77 @@ COLUMNS = (
 
 
 def results(board: Board) -> Iterator[dict[str, Any]]:
-    """Every result of the board, by task and section."""
+    """All results of the board, by task and section."""
     for task in board.recorded_tasks:
         metrics = metrics_of(board, task)
         for section in board.sections:
-            yield from _section(board, section, task, metrics)
+            yield from _section_results(board, section, task, metrics)
 
 
-def _section(board: Board, section: Section, task: str, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
-    mine = board.results(section, task)
-    main = metrics[0]
-    known = evidence(board, section, task)
-    places = ranks(board, section, task, main)
-    for architecture, result in mine:
-        entry = board.architectures.get(architecture)
-        scores = {metric: _score(board, result, metric) for metric in metrics if result.summary(metric)}
-        if main in scores and (bounds := interval(known, result)):
-            scores[main] |= {"low": bounds[0], "high": bounds[1]}
-        tested = known is not None and len(known.rivals) > 1 and known.row(result) is not None
+def _section_results(board: Board, section: Section, task: str, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    comparison = compare(board, section, task)
+    places = ranks(board, section, task, metrics[0])
+    for architecture, result in board.results(section, task):
         yield {
-            "tier": section.tier,
-            "protocol": section.protocol,
-            "tokens": section.tokens or None,
-            "task": task,
-            "task_name": board.task_name(task),
-            "architecture": architecture,
-            "name": board.name(architecture),
-            "family": entry.family if entry else None,
-            "kind": entry.kind if entry else None,
-            "settings": result.settings,
-            "main_metric": main,
-            "seeds": [record.seed for record in result.ok],
-            "not_ok": [
-                {"seed": r.seed, "status": r.status, "reason": reason(r)} for r in result.records if r.status != "ok"
-            ],
-            "partial": any(record.partial for record in result.ok),
-            "training_examples": result.trained_on or None,
+            **_identity(board, section, task, architecture, result),
+            "main_metric": metrics[0],
+            **_seeds(result),
             "rank": places.get(result),
-            "shares_first_place": known.row(result) in known.tied if known and tested else None,
+            "shares_first_place": _shares_first_place(comparison, result),
             "notes": list(caveats(board, result)) if result.ok else [],
-            "scores": scores,
-            "costs": [
-                {"device": machine, "records": len(records), "beside": most_beside(records)}
-                | {"unstable": any(record.speed.get("unstable") for record in records)}
-                | {name: mean_of(records, measure) for name, measure in MEASURES.items()}
-                | {name: mean_of(result.ok, measure) for name, (measure, _) in COUNTS.items()}
-                for machine, records in by_device(result).items()
-            ],
+            "scores": _scores(board, result, metrics, comparison),
+            "costs": _costs(result),
         }
 
 
+def _identity(board: Board, section: Section, task: str, architecture: str, result: Result) -> dict[str, Any]:
+    entry = board.architectures.get(architecture)
+    return {
+        "tier": section.tier,
+        "protocol": section.protocol,
+        "tokens": section.tokens or None,
+        "task": task,
+        "task_name": board.task_name(task),
+        "architecture": architecture,
+        "name": board.name(architecture),
+        "family": entry.family if entry else None,
+        "kind": entry.kind if entry else None,
+        "settings": result.settings,
+    }
+
+
+def _seeds(result: Result) -> dict[str, Any]:
+    return {
+        "seeds": [record.seed for record in result.ok],
+        "not_ok": [
+            {"seed": record.seed, "status": record.status, "reason": failure_reason(record)}
+            for record in result.records
+            if record.status != "ok"
+        ],
+        "partial": result.partial,
+        "training_examples": result.trained_on or None,
+    }
+
+
+def _shares_first_place(comparison: Comparison | None, result: Result) -> bool | None:
+    """None if the result, or all its rivals, could not be tested."""
+    if comparison is None or len(comparison.rivals) < 2 or comparison.row(result) is None:
+        return None
+    return comparison.shares_first_place(result)
+
+
+def _scores(
+    board: Board, result: Result, metrics: Sequence[str], comparison: Comparison | None
+) -> dict[str, dict[str, Any]]:
+    scores = {metric: _score(board, result, metric) for metric in metrics if result.summary(metric)}
+    bounds = comparison.interval(result) if comparison else None
+    if bounds and metrics[0] in scores:
+        scores[metrics[0]] |= {"low": bounds[0], "high": bounds[1]}
+    return scores
+
+
 def _score(board: Board, result: Result, metric: str) -> dict[str, Any]:
-    summary, printed = result.summary(metric), counterpart(board, result, metric)
+    summary, published = result.summary(metric), counterpart(board, result, metric)
     assert summary
     return {
         "mean": summary.mean,
@@ -130,13 +150,28 @@ def _score(board: Board, result: Result, metric: str) -> dict[str, Any]:
         "n": summary.n,
         "low": None,
         "high": None,
-        "published": float(printed.percent) if printed else None,
-        "difference": difference(printed, metric, summary) if printed else None,
+        "published": float(published.percent) if published else None,
+        "difference": difference(published, metric, summary) if published else None,
     }
 
 
-def to_json(board: Board, legend: Sequence[str], found: Sequence[dict[str, Any]]) -> str:
-    """The text of ``leaderboard.json``; it may stand inside a page, since it holds no ``<``."""
+def _costs(result: Result) -> list[dict[str, Any]]:
+    sizes = {name: mean_of(result.ok, measure) for name, (measure, _) in COUNTS.items()}
+    return [
+        {
+            "device": machine,
+            "records": len(records),
+            "beside": max_other_cells(records),
+            "unstable": any(record.speed.get("unstable") for record in records),
+            **{name: mean_of(records, measure) for name, measure in MEASURES.items()},
+            **sizes,
+        }
+        for machine, records in by_device(result).items()
+    ]
+
+
+def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any]]) -> str:
+    """Text of ``leaderboard.json``, without any ``<``, so that a page can embed it."""
     published = [
         {
             "survey_table": value.table,
@@ -152,9 +187,9 @@ def to_json(board: Board, legend: Sequence[str], found: Sequence[dict[str, Any]]
         }
         for value in board.published
     ]
-    content = {"legend": legend, "results": found, "published": published}
-    # One line for each object: a difference between two builds names it, and json writes an
-    # indented text many times slower.
+    content = {"legend": legend, "results": results, "published": published}
+    # One line for each object, because a diff of two builds is then readable, and json is many times
+    # slower with indentation.
     lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
     return ('{"schema": 1,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
 
@@ -163,42 +198,45 @@ def _object(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def to_csv(found: Sequence[dict[str, Any]]) -> str:
-    """The text of ``tables.csv``: lines end as RFC 4180 has it."""
+def to_csv(results: Sequence[dict[str, Any]]) -> str:
+    """Text of ``tables.csv``, with the line ends of RFC 4180."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
     writer.writeheader()
-    for result in found:
+    for result in results:
         for line in _lines(result):
             writer.writerow({name: "" if value is None else value for name, value in (result | line).items()})
     return text.getvalue()
 
 
 def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What the lines of a result have of their own."""
-    failed = {
-        "status": " ".join(
-            dict.fromkeys((["ok"] if result["seeds"] else []) + [cell["status"] for cell in result["not_ok"]])
-        ),
+    """Columns that differ between the lines of one result."""
+    statuses = (["ok"] if result["seeds"] else []) + [cell["status"] for cell in result["not_ok"]]
+    status = {
+        "status": " ".join(dict.fromkeys(statuses)),
         "reason": "; ".join(dict.fromkeys(cell["reason"] for cell in result["not_ok"])),
     }
+    no_place = {"rank": None, "shares_first_place": None}
     for metric, score in result["scores"].items():
-        info = display_info(metric)
-        show = info.shown if info.unit == PERCENT else float
-        shown = {name: None if score[name] is None else show(score[name]) for name in ("mean", "sd", "low", "high")}
-        main = {} if metric == result["main_metric"] else {"rank": None, "shares_first_place": None}
-        yield score | shown | failed | main | {"metric": metric}
-    other = {"rank": None, "shares_first_place": None} | failed
+        place = {} if metric == result["main_metric"] else no_place
+        yield score | _in_percent(metric, score) | status | place | {"metric": metric}
     if not result["scores"]:
-        yield other | {"metric": ""}
+        yield no_place | status | {"metric": ""}
     for cost in result["costs"]:
-        for name in (*MEASURES, *COUNTS):
-            if cost[name] is not None:
-                company = (
-                    {"beside": "not recorded" if cost["beside"] is None else cost["beside"]} if name in SPEEDS else {}
-                )
-                yield (
-                    other
-                    | company
-                    | {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
-                )
+        for line in _cost_lines(cost):
+            yield no_place | status | line
+
+
+def _in_percent(metric: str, score: dict[str, Any]) -> dict[str, float | None]:
+    """The values of a score, times 100 if they are fractions."""
+    info = display_info(metric)
+    show = info.shown if info.unit == PERCENT else float
+    return {name: None if score[name] is None else show(score[name]) for name in ("mean", "sd", "low", "high")}
+
+
+def _cost_lines(cost: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    other_cells = {"beside": "not recorded" if cost["beside"] is None else cost["beside"]}
+    for name in (*MEASURES, *COUNTS):
+        if cost[name] is not None:
+            line = {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
+            yield line | other_cells if name in SPEEDS else line

@@ -1,63 +1,20 @@
-"""A result as lines of a table cell: its score with marks, and the words for what did not end
-ok."""
+"""Scores, differences and failures of results as text and as lines of table cells."""
 
 from __future__ import annotations
 
 import textwrap
 
-from harness.leaderboard.board import Board, Published, Result, Section, section_of
-from harness.leaderboard.comparison import Evidence
+from harness.leaderboard.board import Board, Result, Section, section_of
+from harness.leaderboard.comparison import Comparison
+from harness.leaderboard.published import Published
 from harness.leaderboard.significance import Summary, leaders
-from harness.leaderboard.tables.table import Part, Row
+from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.metrics import display_info
 from harness.records import Record
 
 
-def format_score(metric: str, summary: Summary) -> str:
-    """Mean ± standard deviation (number of seeds); one seed has no deviation."""
-    info = display_info(metric)
-    mean = info.format(summary.mean)
-    if summary.sd is None:
-        return f"{mean} ({summary.n})"
-    return f"{mean} ± {info.format_deviation(summary.mean, summary.sd)} ({summary.n})"
-
-
-def counterpart(board: Board, result: Result, metric: str) -> Published | None:
-    """The published value that a result is compared with; none for a generated corpus, which is not
-    the published data."""
-    first = result.first
-    return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
-
-
-def difference(published: Published, metric: str, summary: Summary) -> float:
-    """Ours minus the published value, in points, from the values as they are shown, so that a
-    reader's own subtraction agrees."""
-    return round(display_info(metric).rounded(summary.mean) - float(published.percent), 1)
-
-
-def signed(points: float) -> str:
-    """A difference with its sign, which nothing has not."""
-    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
-
-
-def interval(evidence: Evidence | None, result: Result) -> tuple[float, float] | None:
-    """The 95 % interval of a result's score over test units, as a fraction; None where its records
-    have no outcomes."""
-    row = evidence.row(result) if evidence else None
-    return (
-        None
-        if evidence is None or row is None
-        else (float(evidence.intervals[row][0]), float(evidence.intervals[row][1]))
-    )
-
-
-def format_interval(metric: str, bounds: tuple[float, float]) -> str:
-    """The two ends on the scale of the scores."""
-    return " to ".join(map(display_info(metric).format, bounds))
-
-
 def metric_label(metric: str) -> str:
-    """Heading of a metric's column; an arrow marks those where less is better."""
+    """Heading of a metric's column; an arrow marks metrics where less is better."""
     info = display_info(metric)
     return f"{info.label} ↓" if info.lower_is_better else info.label
 
@@ -68,56 +25,88 @@ def axis_title(metric: str) -> str:
     return f"{metric_label(metric)} ({unit})" if unit else metric_label(metric)
 
 
-def number(value: float) -> str:
-    """A count or a rate: whole from 100 on, with thousands separated, else three significant
-    digits."""
+def section_title(section: Section) -> str:
+    """Tier, protocol and token unit of a section."""
+    generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
+    tokens = f", tokens {section.tokens}" if section.tokens else ""
+    return f"tier {section.tier}{generated}, protocol {section.protocol}{tokens}"
+
+
+def format_score(metric: str, summary: Summary) -> str:
+    """Mean ± standard deviation (number of seeds); no deviation for one seed."""
+    info = display_info(metric)
+    mean = info.format(summary.mean)
+    if summary.sd is None:
+        return f"{mean} ({summary.n})"
+    return f"{mean} ± {info.format_deviation(summary.mean, summary.sd)} ({summary.n})"
+
+
+def format_interval(metric: str, bounds: tuple[float, float]) -> str:
+    """Both ends of an interval on the scale of the scores."""
+    return " to ".join(map(display_info(metric).format, bounds))
+
+
+def format_points(points: float) -> str:
+    """A difference with its sign; zero has none."""
+    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+
+
+def format_number(value: float) -> str:
+    """A count or a rate: a whole number with thousands separators from 100 on, else three
+    significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def magnitude(value: float) -> str:
+def format_magnitude(value: float) -> str:
     """A large count with three significant digits and its power of a thousand."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g} {unit}"
-    return number(value)
+    return format_number(value)
 
 
-def failures(result: Result) -> list[Part]:
-    """What did not end ok, one line per status and reason, the reason as a note."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for record in result.records:
-        if record.status != "ok":
-            groups.setdefault((record.status, reason(record)), []).append(record.seed)
-    lines = []
-    for (status, why), seeds in groups.items():
-        which = "" if len(seeds) == len(result.records) else f", seed {', '.join(map(str, seeds))}"
-        text = status if len(result.records) == 1 else f"{status} ({len(seeds)})"
-        notes = (result.settings, f"{status}{which}: {why}") if result.settings else (f"{status}{which}: {why}",)
-        lines.append(Part(text, "skipped" if status == "skipped" else "failed", notes))
-    return lines
-
-
-def reason(record: Record) -> str:
-    """Why a cell did not end ok, in one line."""
+def failure_reason(record: Record) -> str:
+    """Error of a cell that did not end ok, in one line of at most 300 characters."""
     error = record.error or {}
     message = ": ".join(filter(None, (error.get("type"), error.get("message"))))
     return textwrap.shorten(message, 300, placeholder=" …") or "the record gives no reason"
 
 
-def caveats(board: Board, result: Result) -> tuple[str, ...]:
-    """What a reader must know before comparing a score: other settings, a part of the training
-    data, random word vectors in place of the paper's, an older version."""
+def counterpart(board: Board, result: Result, metric: str) -> Published | None:
+    """The published value that a result is compared with; None for a generated corpus, which is not
+    the published data."""
     first = result.first
+    return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
+
+
+def difference(published: Published, metric: str, summary: Summary) -> float:
+    """Ours minus the published value in points, computed from the rounded values on the page."""
+    return round(display_info(metric).rounded(summary.mean) - float(published.percent), 1)
+
+
+def failures(result: Result) -> list[Part]:
+    """The cells that did not end ok: one line per status and reason, the reason as a note."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for record in result.records:
+        if record.status != "ok":
+            groups.setdefault((record.status, failure_reason(record)), []).append(record.seed)
+    lines = []
+    for (status, reason), seeds in groups.items():
+        which = "" if len(seeds) == len(result.records) else f", seed {', '.join(map(str, seeds))}"
+        text = status if len(result.records) == 1 else f"{status} ({len(seeds)})"
+        note = f"{status}{which}: {reason}"
+        notes = (result.settings, note) if result.settings else (note,)
+        lines.append(Part(text, "skipped" if status == "skipped" else "failed", notes))
+    return lines
+
+
+def caveats(board: Board, result: Result) -> tuple[str, ...]:
+    """Reasons not to compare a score blindly: other settings, a part of the training data, an older
+    version, other test data."""
     notes = [result.settings] if result.settings else []
-    if any(record.partial for record in result.ok):
-        size = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
-        passes = first.hyperparameters.get("limits", {}).get("max_epochs")
-        if size == result.trained_on and passes:
-            notes.append(f"partial: at most {passes} passes over the training set")
-        else:
-            whole = f"{size:,}" if size else "more"
-            notes.append(f"partial: trained on {result.trained_on:,} examples; the official training set has {whole}")
-            notes += [f"at most {passes} passes over them"] if passes else []
+    if result.partial:
+        notes += _partial_notes(board, result)
+    first = result.first
     architecture = board.architectures.get(first.architecture)
     named = architecture.options.get("vectors_of_paper") if architecture else None
     random = (r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
@@ -129,30 +118,54 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     ):
         if entry and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
-    if len(board.test_data.get((section_of(first, board.main_metric(first.task)), first.task), ())) > 1:
-        mine = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
-        notes.append(f"scored on test data {', '.join(mine)}: not the same for all rows of this section")
+    section = section_of(first, board.main_metric(first.task))
+    if len(board.test_data.get((section, first.task), ())) > 1:
+        digests = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
+        notes.append(f"scored on test data {', '.join(digests)}: not the same for all rows of this section")
     return tuple(notes)
+
+
+def _partial_notes(board: Board, result: Result) -> list[str]:
+    first = result.first
+    official = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
+    passes = first.hyperparameters.get("limits", {}).get("max_epochs")
+    if official == result.trained_on and passes:
+        return [f"partial: at most {passes} passes over the training set"]
+    size = f"{official:,}" if official else "more"
+    notes = [f"partial: trained on {result.trained_on:,} examples; the official training set has {size}"]
+    return [*notes, f"at most {passes} passes over them"] if passes else notes
 
 
 def score_parts(
     board: Board, result: Result, metric: str, best: bool, published: Published | None = None
 ) -> list[Part]:
-    """The lines of a result in a column: its score with marks, the published value and the
-    difference to it, then what failed."""
+    """The lines of a result in a column: its score with marks, the published value with the
+    difference to it, and the failures."""
     lines = []
     summary = result.summary(metric)
     if summary:
-        text = format_score(metric, summary) + (" partial" if any(record.partial for record in result.ok) else "")
-        lines.append(
-            Part(text, "best" if best else "", caveats(board, result), order=display_info(metric).shown(summary.mean))
-        )
+        text = format_score(metric, summary) + (" partial" if result.partial else "")
+        order = display_info(metric).shown(summary.mean)
+        lines.append(Part(text, "best" if best else "", caveats(board, result), order=order))
         if published:
-            text = f"published {published.percent}, difference {signed(difference(published, metric, summary))}"
-            lines.append(Part(text, "quiet", published.notes))
+            points = format_points(difference(published, metric, summary))
+            lines.append(Part(f"published {published.percent}, difference {points}", "quiet", published.notes))
     elif result.ok:
         lines.append(Part("not scored", "failed", (f"the record is ok and has no test score called {metric}",)))
     return lines + failures(result)
+
+
+def interval_part(comparison: Comparison | None, result: Result) -> Part:
+    """The 95 % interval of a result's main score; a dash if its records have no outcomes."""
+    bounds = comparison.interval(result) if comparison else None
+    if comparison is None or bounds is None:
+        return BLANK[0]
+    return Part(format_interval(comparison.metric, bounds), order=display_info(comparison.metric).shown(bounds[0]))
+
+
+def training_size(result: Result) -> list[Part]:
+    """Number of training examples; a dash if unknown."""
+    return [Part(f"{result.trained_on:,}", order=result.trained_on)] if result.trained_on else BLANK
 
 
 def best_results(board: Board, section: Section, task: str, metric: str) -> set[Result]:
@@ -168,17 +181,10 @@ def best_results(board: Board, section: Section, task: str, metric: str) -> set[
     return {results[i] for i in positions}
 
 
-def section_title(section: Section) -> str:
-    """What the rows of one tier and protocol have in common, in words."""
-    generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
-    tokens = f", tokens {section.tokens}" if section.tokens else ""
-    return f"tier {section.tier}{generated}, protocol {section.protocol}{tokens}"
-
-
-def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> Row:
+def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> TableRow:
     """A row of ours, with the architecture's deviations from its paper as notes."""
     entry = board.architectures.get(architecture)
     name = board.name(architecture)
     title = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
     notes = tuple(f"{name}: {text}" for text in entry.deviations) if entry else ()
-    return Row(name, cells, board.is_classical(architecture), notes, title, board.page_of(architecture))
+    return TableRow(name, cells, board.is_classical(architecture), notes, title, board.page_of(architecture))

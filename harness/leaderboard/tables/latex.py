@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from harness.leaderboard.tables.table import Part, Row, Table
+from harness.leaderboard.tables.table import Part, Table, TableRow
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -34,7 +34,7 @@ _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
 def latex(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
-    """Every table as a longtable with its notes below it."""
+    """Tables as LaTeX longtables with numbered notes below each."""
     lines = [
         "% Needs \\usepackage{booktabs,longtable} and, for pdflatex, \\usepackage[T1]{fontenc}.",
         f"\\section*{{{escape(title)}}}",
@@ -50,8 +50,8 @@ def latex(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it is, on one line."""
-    return _SPECIAL.sub(lambda found: SPECIAL[found[0]], " ".join(text.split()))
+    """Text on one line, with all LaTeX markup escaped."""
+    return _SPECIAL.sub(lambda match: SPECIAL[match[0]], " ".join(text.split()))
 
 
 def _table(table: Table) -> list[str]:
@@ -77,8 +77,8 @@ def _table(table: Table) -> list[str]:
     return lines
 
 
-def _rows(table: Table, row: Row) -> list[str]:
-    """A row takes as many lines as its longest cell."""
+def _rows(table: Table, row: TableRow) -> list[str]:
+    """The lines of a row, as many as its longest cell has."""
     name = escape(row.name)
     first = (f"\\emph{{{name}}}" if row.classical else name) + _marks(table, row.notes)
     height = max((1, *map(len, row.cells)))

@@ -1,5 +1,5 @@
-"""Ours beside the figures that papers and toolkits report, and why they differ: ``gaps.csv`` in the
-results folder."""
+"""Results that papers and toolkits report next to ours, with reasons for the differences; read from
+``gaps.csv`` in the results folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.leaderboard.board import Board, LeaderboardError, Result, read_rows
+from harness.errors import LeaderboardError
+from harness.leaderboard.board import Board, Result
+from harness.leaderboard.published import read_rows
 from harness.leaderboard.tables.formatting import format_score, metric_label
-from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 
 COLUMNS = ["task", "architectures", "theirs", "why"]
 LEGEND = (
@@ -20,9 +22,9 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Architectures on one task, what others report for them, and the reason why ours is another
-    figure (empty: there is no gap)."""
+class Reported:
+    """Scores that others report for architectures on one task, and the reason for the difference to
+    ours (empty if there is none)."""
 
     task: str
     architectures: tuple[str, ...]
@@ -30,31 +32,30 @@ class Gap:
     why: str
 
 
-def read_gaps(path: Path) -> list[Gap]:
-    """The rows of a CSV file, none where there is no such file; :class:`LeaderboardError` names the
-    line that is not as it should be."""
-    gaps = []
+def read_reported(path: Path) -> list[Reported]:
+    """The rows of a CSV file, empty if there is none; :class:`LeaderboardError` names a malformed
+    line."""
+    lines = []
     for place, row in read_rows(path, COLUMNS) if path.is_file() else ():
         if not row["task"] or not row["architectures"].split():
             raise LeaderboardError(f"{place}: expected a task and architecture ids with spaces between")
-        gaps.append(Gap(row["task"], tuple(row["architectures"].split()), row["theirs"], row["why"]))
-    return gaps
+        lines.append(Reported(row["task"], tuple(row["architectures"].split()), row["theirs"], row["why"]))
+    return lines
 
 
-def gap_table(board: Board) -> Table | None:
-    """One row per line of the file; None where the results folder has none."""
-    gaps = read_gaps(board.store.folder / "gaps.csv")
-    if not gaps:
+def reported_table(board: Board) -> Table | None:
+    """One row per line of the file; None if the results folder has no such file."""
+    lines = read_reported(board.store.folder / "gaps.csv")
+    if not lines:
         return None
     rows = []
-    for gap in gaps:
-        metric = board.main_metric(gap.task)
-        ours = [part for architecture in gap.architectures for part in _ours(board, architecture, gap.task, metric)]
-        name = f"{board.task_name(gap.task)} {metric_label(metric)}"
-        rows.append(
-            Row(name, [[Part(gap.theirs)] if gap.theirs else BLANK, ours, [Part(gap.why)] if gap.why else BLANK])
-        )
-    title = "Against the figures one should come near"
+    for line in lines:
+        metric = board.main_metric(line.task)
+        ours = [part for architecture in line.architectures for part in _ours(board, architecture, line.task, metric)]
+        name = f"{board.task_name(line.task)} {metric_label(metric)}"
+        cells = [[Part(line.theirs)] if line.theirs else BLANK, ours, [Part(line.why)] if line.why else BLANK]
+        rows.append(TableRow(name, cells))
+    title = "Compared with reported results"
     return Table(
         "gaps", title, ["Task", "theirs", "ours", "why the gap"], [Block("", rows)], [LEGEND], text_columns=(1, 2, 3)
     )
@@ -62,16 +63,16 @@ def gap_table(board: Board) -> Table | None:
 
 def _ours(board: Board, architecture: str, task: str, metric: str) -> Iterator[Part]:
     """A line for each configuration of an architecture that was scored on the real corpus."""
-    found = [
+    scores = [
         (result, summary)
         for section, results in board.sections.items()
         if section.tier != "mini" and section.protocol != "smoke"
         for result in results.get((architecture, task), [])
         if (summary := result.summary(metric))
     ]
-    for result, summary in found:
+    for result, summary in scores:
         yield Part(f"{architecture} {format_score(metric, summary)}{_cap(result)}{_choice(result)}")
-    if not found:
+    if not scores:
         yield Part(f"{architecture} not yet", "quiet")
 
 
@@ -84,6 +85,7 @@ def _cap(result: Result) -> str:
 
 
 def _choice(result: Result) -> str:
-    """Hyperparameters in which a configuration differs from its siblings; caps are said already."""
-    chosen = [setting for setting in result.settings.split(", ") if setting and not setting.startswith("limits.")]
-    return f" with {', '.join(chosen)}" if chosen else ""
+    """Hyperparameters in which a configuration differs from the others of its architecture, without
+    the caps of :func:`_cap`."""
+    settings = [setting for setting in result.settings.split(", ") if setting and not setting.startswith("limits.")]
+    return f" with {', '.join(settings)}" if settings else ""

@@ -1,14 +1,15 @@
 """Methods x data sets: the survey's five tables with our rows below the published ones, then our
-further tasks."""
+other tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.leaderboard.board import Board, Published, Result, Section
+from harness.leaderboard.board import Board, Result, Section, SectionResults
+from harness.leaderboard.published import Published
 from harness.leaderboard.tables.formatting import (
     best_results,
     counterpart,
@@ -17,20 +18,22 @@ from harness.leaderboard.tables.formatting import (
     score_parts,
     section_title,
 )
-from harness.leaderboard.tables.table import BLANK, Block, Part, Row, Table
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
+
+Column = tuple[str, str]
+"""Data set and metric."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A table of methods x data sets: its data sets, further tasks by pattern or type, and metrics
-    (none: each task's main one)."""
+    """A table of methods x data sets: its data sets, patterns of further task ids, and metrics (empty:
+    the main one of each task)."""
 
     id: str
     title: str
     datasets: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
 
 
 SHAPES = (
@@ -39,52 +42,57 @@ SHAPES = (
     Shape("3", "Table 3: question answering, SQuAD", ("squad1", "squad2"), ("exact_match", "f1")),
     Shape("4", "Table 4: question answering, WikiQA", ("wikiqa",), ("map", "mrr")),
     Shape("5", "Table 5: natural language inference", ("snli", "mnli_matched", "mnli_mismatched"), ("accuracy",)),
-    Shape("tagging", "Tagging", patterns=("conll*",), types=("tag",)),
-    Shape("speech", "Speech", patterns=("fsdd*", "an4*"), types=("transcribe",)),
-    Shape("stories", "Stories", types=("answer",)),
+    Shape("tagging", "Tagging", patterns=("conll*",)),
+    Shape("speech", "Speech", patterns=("fsdd*", "an4*")),
+    Shape("stories", "Stories"),
     Shape("other", "Other tasks", patterns=("*",)),
 )
+SHAPE_OF_TYPE = {"tag": "tagging", "transcribe": "speech", "answer": "stories"}
+"""Id of the table for tasks of a type that no table names."""
 
 
 def survey_tables(board: Board) -> list[Table]:
-    """The survey's five tables with our rows, then tagging, speech and what belongs to none of
-    them; every task is in one."""
-    left = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
+    """The survey's five tables with our rows, then tagging, speech, stories and the rest; every task
+    is in exactly one."""
+    remaining = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
     tables = []
     for shape in SHAPES:
-        datasets = [d for d in shape.datasets if d in left]
-        datasets += [d for d in left if d not in datasets and (printed_in.get(d) == shape.id or _fits(board, shape, d))]
+        datasets = [d for d in shape.datasets if d in remaining]
+        datasets += [
+            d for d in remaining if d not in datasets and (printed_in.get(d) == shape.id or _fits(board, shape, d))
+        ]
         for dataset in datasets:
-            del left[dataset]
+            del remaining[dataset]
         if datasets:
             tables.append(survey_table(board, shape, datasets))
     return tables
 
 
 def _fits(board: Board, shape: Shape, task: str) -> bool:
-    kind = board.tasks[task].type if task in board.tasks else ""
-    claimed = any(task in other.datasets for other in SHAPES)
-    return not claimed and (kind in shape.types or any(fnmatchcase(task, pattern) for pattern in shape.patterns))
+    if any(task in other.datasets for other in SHAPES):
+        return False
+    by_type = SHAPE_OF_TYPE.get(board.tasks[task].type) if task in board.tasks else None
+    return by_type == shape.id or any(fnmatchcase(task, pattern) for pattern in shape.patterns)
 
 
 def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
-    """One table of methods x data sets: the published rows, then ours by tier and protocol."""
+    """One table of methods x data sets: the published rows, then ours by section."""
     columns = [(d, metric) for d in datasets for metric in shape.metrics or (board.main_metric(d),)]
     published = _published_rows(board, [value for value in board.published if value.table == shape.id], columns)
     blocks = [Block(f"Published in the survey, table {shape.id}", published)] if published else []
     ours = []
     for section, results in board.sections.items():
-        chosen = {pair: found for pair, found in results.items() if pair[1] in datasets}
-        if chosen:
-            ours.append(Block(f"Ours: {section_title(section)}", _our_rows(board, section, chosen, columns)))
-    lead = [] if ours else ["No record has a place in this table yet."]
+        in_columns = {pair: configurations for pair, configurations in results.items() if pair[1] in datasets}
+        if in_columns:
+            ours.append(Block(f"Ours: {section_title(section)}", _our_rows(board, section, in_columns, columns)))
+    lead = [] if ours else ["There is no record for this table yet."]
     headings = ["Method", *(f"{board.task_name(d)} {metric_label(metric)}" for d, metric in columns)]
     return Table(f"table-{shape.id}", shape.title, headings, blocks + ours, lead)
 
 
-def _published_rows(board: Board, values: Sequence[Published], columns: list[tuple[str, str]]) -> list[Row]:
-    methods: dict[tuple[str, str], dict[tuple[str, str], Published]] = {}
+def _published_rows(board: Board, values: Iterable[Published], columns: Sequence[Column]) -> list[TableRow]:
+    methods: dict[tuple[str, str], dict[Column, Published]] = {}
     for value in values:
         methods.setdefault((value.method, value.architecture), {})[value.dataset, value.metric] = value
     rows = []
@@ -95,34 +103,30 @@ def _published_rows(board: Board, values: Sequence[Published], columns: list[tup
             for column, value in printed.items()
         }
         cells = [[parts[column]] if column in parts else BLANK for column in columns]
-        rows.append(Row(method, cells, first.classical, title=architecture, link=board.page_of(first.counterpart)))
+        rows.append(TableRow(method, cells, first.classical, title=architecture, link=board.page_of(first.counterpart)))
     return rows
 
 
-def _our_rows(
-    board: Board, section: Section, chosen: dict[tuple[str, str], list[Result]], columns: list[tuple[str, str]]
-) -> list[Row]:
+def _our_rows(board: Board, section: Section, results: SectionResults, columns: Sequence[Column]) -> list[TableRow]:
     best = {(task, metric): best_results(board, section, task, metric) for task, metric in columns}
 
     def cell(architecture: str, task: str, metric: str) -> list[Part]:
         if task not in board.known_tasks:
             return BLANK
         lines = []
-        for result in chosen.get((architecture, task), []):
-            lines += score_parts(
-                board, result, metric, result in best[task, metric], counterpart(board, result, metric)
-            )
+        for result in results.get((architecture, task), []):
+            published = counterpart(board, result, metric)
+            lines += score_parts(board, result, metric, result in best[task, metric], published)
         return lines or [Part("not run", "quiet")]
 
-    def place(architecture: str) -> tuple[Any, ...]:
-        mine = [
-            record
-            for (a, _), found in chosen.items()
-            if a == architecture
-            for result in found
-            for record in result.records
-        ]
-        return all(record.status == "skipped" for record in mine), *board.order(architecture)
+    by_architecture: dict[str, list[Result]] = {}
+    for (architecture, _), configurations in results.items():
+        by_architecture.setdefault(architecture, []).extend(configurations)
 
-    architectures = sorted({architecture for architecture, _ in chosen}, key=place)
-    return [our_row(board, a, [cell(a, task, metric) for task, metric in columns]) for a in architectures]
+    def order(architecture: str) -> tuple[Any, ...]:
+        return all(result.skipped for result in by_architecture[architecture]), *board.order(architecture)
+
+    return [
+        our_row(board, architecture, [cell(architecture, task, metric) for task, metric in columns])
+        for architecture in sorted(by_architecture, key=order)
+    ]

@@ -1,4 +1,4 @@
-"""Tables apart from their display: the same ones become HTML (``table.html``) and Markdown."""
+"""Tables independent of their output format: HTML (``table.html``), Markdown or LaTeX."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """One line of a table cell; ``style`` is a class of the page, ``notes`` become numbered notes
-    below the table.
+    """One line of a table cell.
 
-    ``link`` is a page of this folder; ``order`` is the number that a table which sorts puts the
-    cell by (the first line's counts).
+    ``style`` is a CSS class, ``notes`` become numbered notes below the table, ``link`` is a file of
+    the same folder. ``order`` is the sorting key of the cell in a sortable table; that of the first
+    line counts.
     """
 
     text: str
@@ -30,7 +30,7 @@ BLANK = [Part("–", "quiet")]
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One method: its name and a list of lines for every further column."""
 
     name: str
@@ -43,19 +43,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that may be compared with each other."""
+    """Rows that can be compared with each other."""
 
     title: str
-    rows: list[Row]
+    rows: list[TableRow]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of blocks; ``text_columns`` are the columns (0 is the row's name) that hold words
-    rather than numbers.
+    """A table of blocks.
 
-    One that is ``sortable`` has a single block without a title, since sorting mixes rows; its
-    ``filters`` are columns with a select box.
+    ``text_columns`` are the columns (0 is the row's name) of words rather than numbers. A
+    ``sortable`` table has a single block without a title, because sorting mixes rows; its
+    ``filters`` are the columns with a select box.
     """
 
     id: str
@@ -69,15 +69,15 @@ class Table:
 
     @functools.cached_property
     def notes(self) -> dict[str, int]:
-        """The distinct notes, each with its number: the order of first mention, from 1."""
-        found: dict[str, None] = {}
+        """The distinct notes with their numbers, from 1 in the order of first mention."""
+        texts: dict[str, None] = {}
         for row in (row for block in self.blocks for row in block.rows):
-            found |= dict.fromkeys((*row.notes, *(note for cell in row.cells for part in cell for note in part.notes)))
-        return {note: i for i, note in enumerate(found, 1)}
+            texts |= dict.fromkeys((*row.notes, *(note for cell in row.cells for part in cell for note in part.notes)))
+        return {note: i for i, note in enumerate(texts, 1)}
 
 
 def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
-    """Tables as a Markdown document, with notes as numbered lists below them."""
+    """Tables as a Markdown document with numbered notes below each."""
     lines = [f"# {_plain(title)}", "", *(f"{_plain(text)}\n" for text in legend)]
     for table in tables:
         lines += [f"## {_plain(table.title)}", "", *(f"{_plain(text)}\n" for text in table.lead)]
@@ -116,5 +116,5 @@ def _marks(table: Table, notes: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is: on one line, no markup, no HTML."""
+    """Text on one line, with all Markdown and HTML markup escaped."""
     return re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
