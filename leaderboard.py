@@ -51,30 +51,32 @@ LEGEND = (
         " (bootstrap, seeds averaged), not over seeds."
     ),
     (
-        "Compare rows only within one section: one tier of the data and one protocol. Bold is the highest mean (the"
-        " lowest where ↓ stands) among the rows with the largest training set of the section; what is equal after"
-        " rounding is bold too. Bold alone says nothing of significance; ranks are over the same rows, and those that"
-        " share the first place differ from the best by no more than chance (paired randomisation test over the test"
-        " examples, with Holm's correction; each is compared with the best example by example, so a lower row may share"
-        " its place where a higher one does not). Where no predictions were saved there is no interval and no test."
+        "Compare rows only within one section: one tier of the data, one protocol and, for perplexity, one kind of"
+        " tokens. Bold is the highest mean (the"
+        " lowest in columns with ↓) among the rows with the largest training set of the section, including all that are"
+        " equal after rounding. Bold alone says nothing of significance. Ranks are over the same rows. Rows that"
+        " share the first place are not significantly worse than the best (paired randomisation test over the test"
+        " examples, with Holm's correction; each row is compared with the best example by example, so that a lower row"
+        " may share its place while a higher one does not). Rows without saved predictions have no interval and no"
+        " test."
     ),
     (
-        "Published is the value that the survey prints for the same architecture, data set and metric; difference is"
-        " ours minus that, in points, from the values as shown. The generated corpus (tier mini) is never compared with"
-        " published values."
+        "Published is the value that the survey prints for the same architecture, data set and metric. Difference is"
+        " ours minus the published value, in points, from the rounded values. The generated corpus (tier mini) is never"
+        " compared with published values."
     ),
     (
-        "Italics are classical methods. A dash: the survey prints no value, nothing was measured, or there is no such"
-        " task here. Other cells say what happened: not run, skipped, failed, oom, timeout, diverged or interrupted,"
-        " with the reason as a note. Partial: trained on a part of the training data or in fewer passes. Numbers in"
-        " superscript are notes below the table."
+        "Italics are classical methods. A dash means that the survey prints no value, that nothing was measured, or"
+        " that there is no such task here. Other cells name the status: not run, skipped, failed, oom, timeout,"
+        " diverged or interrupted, with the reason as a note. Partial: trained on a part of the training data or in"
+        " fewer passes. Numbers in superscript are notes below the table."
     ),
     (
         "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of"
-        " the last column. †: measured while other cells ran on the machine (other cells: how many at a time), so"
-        " slower than alone; not recorded: the record is older than that question. Training spread is the standard"
-        " deviation over the mean of the rates in ten consecutive parts of the training; unstable: it is above"
-        f" {UNSTABLE_ABOVE}, or there were too few steps to tell."
+        " the last column. †: measured while other cells ran on the machine (their largest number at a time is in"
+        " the column other cells), so slower than alone; not recorded: the record is older than that column."
+        " Training spread is the standard deviation over the mean of the rates in ten consecutive parts of the"
+        f" training; unstable: it is above {UNSTABLE_ABOVE}, or there were too few steps to tell."
     ),
 )
 EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))
@@ -150,7 +152,7 @@ def front_page(board: Board) -> Page:
     parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
     if board.records:
         tables = [best_table(board), run_table(board), agreement_table(board), missing_table(board)]
-        parts["shown"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
+        parts["tables"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
     else:
         parts["lead"] = ["There are no records yet: `archbench run` makes them."]
     return Page("index.html", "Leaderboard", "content.html", parts)
@@ -159,7 +161,7 @@ def front_page(board: Board) -> Page:
 def tables_page(tables: Sequence[Table]) -> Page:
     """The survey's tables with our rows, tables of our other tasks, and the results that others
     report."""
-    return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "shown": tables})
+    return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "tables": tables})
 
 
 def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
@@ -167,14 +169,14 @@ def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
     records: dict[str, list[Record]] = {task: [] for task in tables}
     for record in board.records:
         records[record.task].append(record)
-    for task, shown in tables.items():
+    for task, of_task in tables.items():
         files = [
             (f"records/{task}/{record.architecture}/{record.key}.json", record.command) for record in records[task]
         ]
         parts = {
             "lead": about(board, task),
             "legend": LEGEND,
-            "shown": shown,
+            "tables": of_task,
             "plots": task_plots(board, task),
             "files": files,
         }

@@ -35,7 +35,7 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
     Values are fractions; ``wer`` and ``cer`` may exceed 1, ``nats_per_token`` is at least 0 and
     ``perplexity`` at least 1.
     ``predictions`` and ``rows`` are in the same order. Values that are undefined on these rows
-    (``f1_answerable`` where nothing can be answered) are left out. Raises
+    (``f1_answerable`` without answerable questions) are left out. Raises
     :class:`~harness.registry.UnknownName`, or ``ValueError`` when predictions do not fit the rows.
     """
     if len(predictions) != len(rows):
@@ -59,8 +59,8 @@ def info(name: str) -> MetricInfo:
 
 
 def display_info(name: str) -> MetricInfo:
-    """Information on a metric that may be missing here, as in a record of another program: such a
-    one is shown as a fraction of which more is better."""
+    """Information on a metric that a record names. A metric that is missing here, as in a record of
+    another program, is shown as a fraction of which more is better."""
     return INFOS.get(name) or MetricInfo(name, name.replace("_", " "))
 
 

@@ -10,7 +10,7 @@ import evaluate
 
 
 class _Labels(evaluate.Metric):
-    """What metrics of one label per example take."""
+    """Base of the metrics of one label per example."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
@@ -34,7 +34,7 @@ class MacroF1(_Labels):
     """Unweighted mean of the labels' F1, over the labels that occur in the references or in the
     predictions.
 
-    A label that a task knows but that occurs in neither does not enter the mean. Source: Pedregosa
+    Other labels of the task do not enter the mean. Source: Pedregosa
     et al. 2011 (scikit-learn's ``f1_score(average="macro")`` with its default labels).
     """
 

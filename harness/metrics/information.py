@@ -1,4 +1,4 @@
-"""Facts about a metric that its readers need: label, direction, unit, and its scale on pages."""
+"""Information on a metric: label, direction, unit, and scale on pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar
 
 PERCENT = "%"
 PER_TOKEN = "per token"
-"""Unit of metrics whose values depend on the tokens that a text is cut into: comparable only where
-those are the same."""
+"""Unit of metrics that are comparable only between systems with the same tokens."""
 
 
 Number = TypeVar("Number", float, Decimal)
@@ -58,25 +57,25 @@ class MetricInfo:
         """The value with its sign such that more is better."""
         return -value if self.lower_is_better else value
 
-    def shown(self, value: float) -> float:
+    def scale(self, value: float) -> float:
         """A recorded value on the scale of the pages, not rounded."""
         return float(self.show(value))
 
-    def rounded(self, value: float) -> float:
+    def round(self, value: float) -> float:
         """A recorded value on the scale of the pages, with :attr:`digits` decimals."""
         return float(round(self.show(Decimal(value)), self.digits))
 
     def format(self, value: float) -> str:
-        """Text of :meth:`rounded`."""
-        return f"{self.rounded(value):.{self.digits}f}"
+        """Text of :meth:`round`."""
+        return f"{self.round(value):.{self.digits}f}"
 
-    def shown_deviation(self, mean: float, deviation: float) -> float:
-        """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not
-        rounded; for a scale that is linear, the deviation on that scale."""
+    def scale_deviation(self, mean: float, deviation: float) -> float:
+        """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not rounded;
+        on a linear scale, the shown deviation itself."""
         return float(self._deviation(mean, deviation))
 
     def format_deviation(self, mean: float, deviation: float) -> str:
-        """Text of :meth:`shown_deviation` with :attr:`digits` decimals."""
+        """Text of :meth:`scale_deviation` with :attr:`digits` decimals."""
         return f"{float(round(self._deviation(mean, deviation), self.digits)):.{self.digits}f}"
 
     def _deviation(self, mean: float, deviation: float) -> Decimal:

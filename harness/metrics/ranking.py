@@ -1,8 +1,8 @@
 """Metrics of ranked candidates, where equal scores count as the mean over all their orders.
 
-A model that gives every candidate the same score has ranked nothing, yet the order of the WikiQA
-file alone makes MAP .64. So a tie is worth the exact mean over the orders of its members, in closed
-form (McSherry and Najork 2008, "Computing Information Retrieval Performance Measures Efficiently in
+A model that gives every candidate the same score has ranked nothing, but the order of the WikiQA
+file would give it a MAP of .64. Therefore a tie counts as the exact mean over the orders of its
+members, in closed form (McSherry and Najork 2008, "Computing Information Retrieval Performance Measures Efficiently in
 the Presence of Tied Scores").
 """
 
@@ -19,7 +19,7 @@ import evaluate
 
 
 class Question(NamedTuple):
-    """The candidates of one question: their scores, and which of them are right."""
+    """Scores of the candidates of one question, and a truth value for each."""
 
     scores: list[float]
     right: list[bool]
@@ -28,14 +28,14 @@ class Question(NamedTuple):
 def questions_by_group(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> dict[str, Question]:
     """Questions by id that have at least one right candidate, made from one score, one truth and
     one question id per candidate."""
-    found: dict[str, Question] = {}
+    by_group: dict[str, Question] = {}
     for value, truth, group in zip(scores, right, groups, strict=True):
         if math.isnan(value):
             raise ValueError(f"a candidate of question {group} has the score NaN; a score must be a number")
-        question = found.setdefault(group, Question([], []))
+        question = by_group.setdefault(group, Question([], []))
         question.scores.append(value)
         question.right.append(bool(truth))
-    return {group: question for group, question in found.items() if any(question.right)}
+    return {group: question for group, question in by_group.items() if any(question.right)}
 
 
 def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> list[Question]:
@@ -44,8 +44,8 @@ def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[s
 
 
 class _Tie(NamedTuple):
-    """Candidates of one score: how many (and how many right) stand above them, how many (and how
-    many right) they are."""
+    """Candidates with the same score: number and number of right ones, of the candidates above them
+    and of their own."""
 
     above: int
     right_above: int
@@ -64,7 +64,7 @@ def _ties(question: Question) -> Iterator[_Tie]:
 
 
 def average_precision(question: Question) -> float:
-    """Mean over the right candidates of the precision at their rank; the expected value where
+    """Mean over the right candidates of the precision at their rank; the expected value if
     scores are equal.
 
     At the i-th of the g places of a tie with r right members stands a right one with probability r
@@ -80,7 +80,7 @@ def average_precision(question: Question) -> float:
 
 
 def reciprocal_rank(question: Question) -> float:
-    """One over the rank of the first right candidate; the expected value where scores are equal.
+    """One over the rank of the first right candidate; the expected value if scores are equal.
 
     Of the C(g, r) ways to place the r right members of a tie of g, C(g - i, r - 1) have the first
     of them at place i.

@@ -23,15 +23,15 @@ def error_rate(predictions: Sequence[Sequence[str]], references: Sequence[Sequen
     """Sum of edit distances over the sum of the references' lengths.
 
     An empty reference adds its insertions to the errors and nothing to the length. A corpus without
-    any reference unit has the number of insertions as its rate, as if it held one unit: 0 when
-    nothing was predicted, and finite in any case.
+    any reference unit counts as one of length 1, so that the rate is finite: 0 without predictions,
+    else the number of insertions.
     """
     errors = sum(map(edit_distance, references, predictions))
     return errors / max(1, sum(map(len, references)))
 
 
 class _Transcripts(evaluate.Metric):
-    """What metrics of one transcript per utterance take."""
+    """Base of the metrics of one transcript per utterance."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
@@ -45,16 +45,16 @@ class _Transcripts(evaluate.Metric):
 
 
 class WordErrorRate(_Transcripts):
-    """Word errors per reference word; words are what white space separates, and case counts. See
-    :func:`error_rate`."""
+    """Word errors per reference word (:func:`error_rate`). Words are separated by white space and case
+    counts."""
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         return {"wer": error_rate([p.split() for p in predictions], [r.split() for r in references])}
 
 
 class CharacterErrorRate(_Transcripts):
-    """Character errors per reference character; a run of white space is one character, none at the
-    ends. See :func:`error_rate`."""
+    """Character errors per reference character (:func:`error_rate`). A run of white space is one
+    character; white space at the ends is removed."""
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         return {

@@ -22,18 +22,18 @@ def normalise(answer: str) -> str:
 
 
 def golds(answers: Sequence[str]) -> list[str]:
-    """Normalised answers that count, or [""] where there is none: a gold such as "." is dropped, as
-    in the script of SQuAD 2.0."""
+    """Normalised answers that are not empty, or [""] if there is none, as in the script of SQuAD
+    2.0."""
     return [gold for gold in map(normalise, answers) if gold] or [""]
 
 
 def exact_match(prediction: str, answers: Sequence[str]) -> float:
-    """1 where the prediction is one of the answers after normalisation, 0 otherwise."""
+    """1 if the prediction is one of the answers after normalisation, else 0."""
     return float(normalise(prediction) in golds(answers))
 
 
 def f1(prediction: str, answers: Sequence[str]) -> float:
-    """Best F1 of words, as multisets, against one of the answers; 1 or 0 where either side is
+    """Best F1 of words, as multisets, against one of the answers; 1 or 0 if either side is
     empty."""
     return max(_word_f1(normalise(prediction).split(), gold.split()) for gold in golds(answers))
 
@@ -75,12 +75,11 @@ class Squad(evaluate.Metric):
 
 
 class Squad2(Squad):
-    """The values of :class:`Squad`, and those of answerable and unanswerable questions on their
-    own.
+    """The values of :class:`Squad`, also for answerable and unanswerable questions alone.
 
-    Values besides: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an
-    answer (HasAns in the official script), ``no_answer_accuracy`` over those without (NoAns). What
-    has no question to stand on is left out.
+    Further values: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an answer
+    (HasAns in the official script), ``no_answer_accuracy`` over those without (NoAns). A value over
+    no questions is left out.
     """
 
     def _compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:

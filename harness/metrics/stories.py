@@ -1,4 +1,4 @@
-"""Metrics of questions about stories, which test one skill each."""
+"""Metrics of questions about stories; each question tests one skill."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class SkillAccuracy(evaluate.Metric):
         right: dict[str, list[bool]] = defaultdict(list)
         for predicted, answer, skill in zip(predictions, references, skills, strict=True):
             right[skill].append(predicted == answer)
-        shares = [fmean(found) for found in right.values()]
+        shares = [fmean(answers) for answers in right.values()]
         return {"skill_accuracy": fmean(shares), "skills_solved": fmean(share >= SOLVED for share in shares)}

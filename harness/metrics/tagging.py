@@ -1,4 +1,4 @@
-"""Metrics of one tag per word: spans read as conlleval reads them, and single tags."""
+"""Metrics of one tag per word: spans as in conlleval, and single tags."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """Spans (first word, word after the last, type) that the tags of one sentence mark, in IOB2 or
     BIOES.
 
-    Malformed sequences are read, not refused: B and S always begin a span; I and E begin one where
-    none is open or where the open one has another type, and continue it otherwise; E and S close
-    it. Source: conlleval (Tjong Kim Sang), with the E and S of its later versions. Raises
-    ``ValueError`` for a tag that is neither O nor a prefix B, I, E or S.
+    Malformed sequences are accepted: B and S always begin a span; I and E continue an open span of
+    the same type and begin one otherwise; E and S close it. Source: conlleval (Tjong Kim Sang), with
+    the E and S of its later versions. Raises ``ValueError`` for a tag that is neither O nor a prefix
+    B, I, E or S with a type.
     """
-    found = set()
+    marked: set[tuple[int, int, str]] = set()
     start: int | None = None
     open_type = ""
     for i, tag in enumerate([*tags, "O"]):
@@ -28,18 +28,18 @@ def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
             raise ValueError(f"tag {tag!r} marks no span: it is neither O nor B-, I-, E- or S- with a type")
         begins = prefix in "BS" or (prefix in "IE" and (start is None or type_ != open_type))
         if start is not None and (begins or prefix == "O"):
-            found.add((start, i, open_type))
+            marked.add((start, i, open_type))
             start = None
         if begins:
             start, open_type = i, type_
         if start is not None and prefix in "ES":
-            found.add((start, i + 1, open_type))
+            marked.add((start, i + 1, open_type))
             start = None
-    return found
+    return marked
 
 
 def _pairs(predictions: list[list[str]], references: list[list[str]]) -> list[tuple[list[str], list[str]]]:
-    """Sentences side by side, checked to have one tag per word."""
+    """Pairs of predicted and actual tags, after a check that each sentence has one tag per word."""
     for number, (predicted, actual) in enumerate(zip(predictions, references, strict=True), start=1):
         if len(predicted) != len(actual):
             raise ValueError(f"sentence {number} has {len(predicted)} predicted tags for {len(actual)} words")
@@ -47,7 +47,7 @@ def _pairs(predictions: list[list[str]], references: list[list[str]]) -> list[tu
 
 
 class _Tags(evaluate.Metric):
-    """What metrics of one tag per word take."""
+    """Base of the metrics of one tag per word."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
@@ -64,11 +64,11 @@ class _Tags(evaluate.Metric):
 
 
 class SpanF1(_Tags):
-    """Precision, recall and F1 of spans over the whole corpus; a span is right when its two ends
-    and its type are.
+    """Precision, recall and F1 of spans over the whole corpus; a span is right if both ends and
+    the type are.
 
-    Values: ``span_f1``, ``span_precision``, ``span_recall``; each is 0 where its denominator is, as
-    in conlleval. See :func:`spans`.
+    Values: ``span_f1``, ``span_precision``, ``span_recall``; each is 0 if its denominator is, as in
+    conlleval. See :func:`spans`.
     """
 
     def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
@@ -86,7 +86,7 @@ class SpanF1(_Tags):
 
 
 class TokenAccuracy(_Tags):
-    """Share of words, over the whole corpus, whose predicted tag is the right one."""
+    """Share of words, over the whole corpus, with the right predicted tag."""
 
     def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
         pairs = _pairs(predictions, references)

@@ -44,7 +44,7 @@ def page_of(store, id="dan", entries=(architecture("dan", "Deep averaging"),), *
 
 def cells(page, table: str, row: str) -> dict[str, str]:
     """A row of one of the page's tables: the lines of each cell, by column."""
-    (found,) = [each for each in page.parts["shown"] if each.id == table]
+    (found,) = [each for each in page.parts["tables"] if each.id == table]
     (line,) = [each for block in found.blocks for each in block.rows if each.name == row]
     return dict(zip(found.columns[1:], (" / ".join(part.text for part in cell) for cell in line.cells), strict=True))
 

@@ -74,7 +74,8 @@ def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(st
         ["3"],
     ]
     assert table.lead == [
-        "2 of 3 results tested share the first place, since chance may explain their distance: BILSTM; DAN."
+        "2 of 3 results tested share the first place, because they are not significantly worse than the best:"
+        " BILSTM; DAN."
     ]
     low, high = map(float, cell(table, "BILSTM", "95 % interval")[0].split(" to "))
     assert 80 < low < 90 < high < 97
@@ -90,7 +91,7 @@ def test_a_lead_that_is_more_than_chance_is_called_so(store):
     [table] = task_tables(read(store.folder), "sst2")
     assert cell(table, "DAN", "rank") == ["1"]
     assert table.lead == [
-        "The lead of DAN is more than chance: each of the other results tested here (1) differs from it significantly."
+        "The lead of DAN is significant: each of the other results tested here (1) is significantly worse."
     ]
     assert cell(best_table(read(store.folder)), "SST-2", "shares the first place") == ["none"]
 
@@ -110,7 +111,7 @@ def test_a_single_result_with_predictions_has_no_lead_to_speak_of(store):
     judged(store, "1" * 9 + "0", architecture="dan")
     made = board(store, record("bilstm", score=0.5, data={"test": "t" * 64}))
     assert cell(best_table(made), "SST-2", "shares the first place") == ["not tested"]
-    assert "cannot be said" in task_tables(made, "sst2")[0].lead[0]
+    assert "cannot be tested" in task_tables(made, "sst2")[0].lead[0]
 
 
 def test_equal_scores_share_a_rank_and_partial_ones_have_none(store):

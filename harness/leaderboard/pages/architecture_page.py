@@ -36,9 +36,9 @@ CURVES = {"length in words": "length, words", "unknown words": "share of words t
 MIN_UNITS = 20
 """Smallest number of units of a part on a curve; the scores of smaller parts are too uncertain."""
 RESULTS_LEAD = (
-    "The interval is over the test examples. A place counts all results of the section's task whose predictions"
-    " were saved, those trained on a part of the data too; bold ones share the first place: they differ from the"
-    " best by no more than chance (paired randomisation test with Holm's correction)."
+    "The interval is over the test examples. A place counts all results of the section's task with saved"
+    " predictions, including those trained on a part of the data. Bold results share the first place: they are not"
+    " significantly worse than the best (paired randomisation test with Holm's correction)."
 )
 
 
@@ -120,7 +120,7 @@ def _page(board: Board, architecture: str, results: list[TaskResults], described
         "mechanism": described.mechanism if described else "",
         "docstring": paragraphs(docstring(entry)) if entry else [],
         "deviations": list(entry.deviations) if entry else [],
-        "shown": [*_results(board, results), *_published(board, architecture, results)],
+        "tables": [*_results(board, results), *_published(board, architecture, results)],
         "reruns": [_rerun(board, task, section, result) for section, task, each in results for result in each],
         "errors": errors,
         "plots": [plot for i, name in enumerate(CURVES) for plot in _curves(f"curve-{i}", name, curves[name])],
@@ -348,7 +348,7 @@ def _curves(id: str, name: str, results: Iterable[tuple[str, str, Slices]]) -> l
             "mode": "lines+markers",
             "name": html.escape(title),
             "x": [html.escape(part) for part, _, _ in parts],
-            "y": [round(display_info(metric).shown(score or 0.0), 2) for _, _, score in parts],
+            "y": [round(display_info(metric).scale(score or 0.0), 2) for _, _, score in parts],
             "text": [f"{units:,} units" for _, units, _ in parts],
             "hovertemplate": "%{x}: %{y:.1f} % (%{text})<extra></extra>",
         }

@@ -132,7 +132,7 @@ def _result(
     interval = comparison.interval(result) if comparison else None
     single = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
-    mean = display_info(metric).rounded(summary.mean) if summary else math.nan
+    mean = display_info(metric).round(summary.mean) if summary else math.nan
     return {
         "id": architecture if single else f"{architecture}~{result.first.key}",
         "name": board.result_name(architecture, result),

@@ -53,8 +53,8 @@ def best_table(board: Board) -> Table:
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = [
-        "An architecture shares the first place where it differs from the best by no more than chance; none: the lead"
-        " is real. Tested are those with saved predictions, of the results with the largest training set."
+        "An architecture shares the first place if it is not significantly worse than the best; none: the lead is"
+        " significant. The test covers the results with the largest training set and saved predictions."
     ]
     columns = ["Task", "best", "score", "95 % interval", "shares the first place", "results tested"]
     return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 4))

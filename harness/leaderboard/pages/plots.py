@@ -49,7 +49,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     if points := list(_by_size(board, metric, results)):
         scatter = _scatter(metric, points, {"title": {"text": "trainable parameters"}}, more_is_better=False)
         yield Plot(f"size-{id}", f"Quality against number of parameters: {title}", *scatter)
-    if lines := list(_curves(board, results, metric, display_info(metric).shown)):
+    if lines := list(_curves(board, results, metric, display_info(metric).scale)):
         axis = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
         layout = _curve_layout(axis, len(lines))
         yield Plot(f"dev-{id}", f"Learning curves, score on dev, first seed of each: {title}", lines, layout)
@@ -99,8 +99,8 @@ def _point(board: Board, metric: str, architecture: str, result: Result, cost: f
     info = display_info(metric)
     return CostPoint(
         float(f"{cost:.4g}"),
-        round(info.shown(summary.mean), 2),
-        round(info.shown_deviation(summary.mean, summary.sd or 0.0), 2),
+        round(info.scale(summary.mean), 2),
+        round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2),
         _name(board, architecture, result) + (", partial" if result.partial else ""),
         html.escape(entry.family if entry else "not registered here"),
     )
@@ -226,7 +226,7 @@ def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, An
 def _scores(result: Result, metric: str) -> list[tuple[int, float]]:
     """Seeds and their test scores on the scale of the pages."""
     tests = [(record.seed, record.scores.get("test", {})) for record in result.ok]
-    return [(seed, display_info(metric).shown(test[metric])) for seed, test in tests if metric in test]
+    return [(seed, display_info(metric).scale(test[metric])) for seed, test in tests if metric in test]
 
 
 def _name(board: Board, architecture: str, result: Result) -> str:

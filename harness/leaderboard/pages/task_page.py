@@ -82,7 +82,7 @@ def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:
     summary = result.summary(metric)
     if summary is None:
         return BLANK
-    order = display_info(metric).shown(summary.mean)
+    order = display_info(metric).scale(summary.mean)
     return [Part(format_score(metric, summary), "best" if best else "", order=order)]
 
 
@@ -91,7 +91,7 @@ def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result
     rank."""
     info = display_info(metric)
     losses = {
-        result: -info.quality(info.rounded(summary.mean))
+        result: -info.quality(info.round(summary.mean))
         for _, result in board.rivals(section, task, metric)
         if (summary := result.summary(metric))
     }
@@ -111,22 +111,22 @@ def verdict(board: Board, comparison: Comparison) -> str:
     tested = len(comparison.rivals)
     if tested < 2:
         return (
-            "Fewer than two comparable results here have saved predictions: whether a lead is more than chance cannot"
-            " be said."
+            "Fewer than two comparable results here have saved predictions, so the significance of a lead cannot be"
+            " tested."
         )
     if len(names) == 1:
         return (
-            f"The lead of {names[0]} is more than chance: "
-            f"each of the other results tested here ({tested - 1}) differs from it significantly."
+            f"The lead of {names[0]} is significant: each of the other results tested here ({tested - 1}) is"
+            " significantly worse."
         )
     return (
-        f"{len(names)} of {tested} results tested share the first place, since chance may explain their distance:"
-        f" {'; '.join(names)}."
+        f"{len(names)} of {tested} results tested share the first place, because they are not significantly worse than"
+        f" the best: {'; '.join(names)}."
     )
 
 
 def _order(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:
     """Sorting key: best mean first, then results without a score, then skipped ones."""
     summary, info = result.summary(metric), display_info(metric)
-    loss = -info.quality(info.rounded(summary.mean)) if summary else 0.0
+    loss = -info.quality(info.round(summary.mean)) if summary else 0.0
     return result.skipped, summary is None, loss, board.order(architecture), result.settings

@@ -27,7 +27,7 @@ COLOURS = 8
 LEAD = (
     (
         "Each point is one architecture at the year of its paper. Filled points are ours, open ones the values that the"
-        " survey prints; colour and shape tell the families apart. The lines are the best so far by year. Pointing at a"
+        " survey prints; colour and shape stand for the family. The lines are the best so far by year. Pointing at a"
         " point names it; a click on a family in the legend hides it."
     ),
     (
@@ -160,7 +160,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
         entry = board.architectures.get(architecture)
         if entry:
             name, origin = board.result_name(architecture, result), "ours, partial" if result.partial else "ours"
-            score = round(display_info(metric).shown(summary.mean), 2)
+            score = round(display_info(metric).scale(summary.mean), 2)
             points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in rivals))
     return points, len(scores) - len(points)
 
@@ -192,7 +192,7 @@ def _lead(points: Sequence[YearPoint], without_year: int) -> str:
         sentences.append(f"{without_year} more have no known year and are left out.")
     if not all(point.full for point in points):
         sentences.append(
-            "Results with less training data than others of the section are points, but no part of the line."
+            "Results with less training data than others of the section are points, but not part of the line."
         )
     return " ".join(sentences)
 
@@ -309,7 +309,7 @@ def _ranking_lead(board: Board, ranks: Ranks, architectures: int, tasks: int) ->
             " others of their task. Rank 1 is the best."
         ),
         (
-            f"Friedman's test that all are alike: p = {ranks.p:.3g}. Two architectures differ by more than chance where"
+            f"Friedman's test that all are alike: p = {ranks.p:.3g}. Two architectures differ significantly if"
             f" their mean ranks are more than {ranks.cd:.2f} apart (Nemenyi, 5 %); bars join those that are not."
         ),
     ]

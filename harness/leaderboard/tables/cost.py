@@ -98,11 +98,11 @@ def _measurement(name: str, records: Sequence[Record]) -> Part:
 def _other_cells(records: Sequence[Record]) -> Part:
     """Number of other cells; for records without it, the load average."""
     silent = [record for record in records if record.speed and record.speed.get("beside") is None]
-    most = max_other_cells(records)
+    cells = max_other_cells(records)
     if not silent:
-        return BLANK[0] if most is None else Part(str(most), order=most)
+        return BLANK[0] if cells is None else Part(str(cells), order=cells)
     averages = (record.environment.get("load_average") for record in silent)  # of a foreign record it may be anything
     loads = [f"{load:.1f}" for load in averages if isinstance(load, int | float)]
     title = f"1-minute load average of the machine at the end: {', '.join(loads)}" if loads else ""
-    text = "not recorded" if most is None else f"{most}; not recorded ({len(silent)})"
-    return Part(text, "quiet", title=title, order=most)
+    text = "not recorded" if cells is None else f"{cells}; not recorded ({len(silent)})"
+    return Part(text, "quiet", title=title, order=cells)

@@ -230,8 +230,8 @@ def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _in_percent(metric: str, score: dict[str, Any]) -> dict[str, float | None]:
     """The values of a score, times 100 if they are fractions."""
     info = display_info(metric)
-    show = info.shown if info.unit == PERCENT else float
-    return {name: None if score[name] is None else show(score[name]) for name in ("mean", "sd", "low", "high")}
+    scale = info.scale if info.unit == PERCENT else float
+    return {name: None if score[name] is None else scale(score[name]) for name in ("mean", "sd", "low", "high")}
 
 
 def _cost_lines(cost: dict[str, Any]) -> Iterator[dict[str, Any]]:

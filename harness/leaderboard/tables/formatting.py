@@ -81,7 +81,7 @@ def counterpart(board: Board, result: Result, metric: str) -> Published | None:
 
 def difference(published: Published, metric: str, summary: Summary) -> float:
     """Ours minus the published value in points, computed from the rounded values on the page."""
-    return round(display_info(metric).rounded(summary.mean) - float(published.percent), 1)
+    return round(display_info(metric).round(summary.mean) - float(published.percent), 1)
 
 
 def failures(result: Result) -> list[Part]:
@@ -145,7 +145,7 @@ def score_parts(
     summary = result.summary(metric)
     if summary:
         text = format_score(metric, summary) + (" partial" if result.partial else "")
-        order = display_info(metric).shown(summary.mean)
+        order = display_info(metric).scale(summary.mean)
         lines.append(Part(text, "best" if best else "", caveats(board, result), order=order))
         if published:
             points = format_points(difference(published, metric, summary))
@@ -160,7 +160,7 @@ def interval_part(comparison: Comparison | None, result: Result) -> Part:
     bounds = comparison.interval(result) if comparison else None
     if comparison is None or bounds is None:
         return BLANK[0]
-    return Part(format_interval(comparison.metric, bounds), order=display_info(comparison.metric).shown(bounds[0]))
+    return Part(format_interval(comparison.metric, bounds), order=display_info(comparison.metric).scale(bounds[0]))
 
 
 def training_size(result: Result) -> list[Part]:
@@ -172,7 +172,7 @@ def best_results(board: Board, section: Section, task: str, metric: str) -> set[
     """The best of a section's task among :meth:`Board.rivals`; several if they are shown alike."""
     info = display_info(metric)
     scores = {
-        result: info.rounded(summary.mean)
+        result: info.round(summary.mean)
         for _, result in board.rivals(section, task, metric)
         if (summary := result.summary(metric))
     }
