@@ -52,13 +52,12 @@ LEGEND = (
     ),
     (
         "Compare rows only within one section: one tier of the data, one protocol and, for perplexity, one kind of"
-        " tokens. Bold is the highest mean (the"
-        " lowest in columns with ↓) among the rows with the largest training set of the section, including all that are"
-        " equal after rounding. Bold alone says nothing of significance. Ranks are over the same rows. Rows that"
-        " share the first place are not significantly worse than the best (paired randomisation test over the test"
-        " examples, with Holm's correction; each row is compared with the best example by example, so that a lower row"
-        " may share its place while a higher one does not). Rows without saved predictions have no interval and no"
-        " test."
+        " tokens. Bold is the highest mean (the lowest in columns with ↓) among the rows with the largest training set"
+        " of the section, including all that are equal after rounding. Bold alone says nothing of significance. Ranks"
+        " are over the same rows. Rows that share the first place are not significantly worse than the best (paired"
+        " randomisation test over the test examples, with Holm's correction; each row is compared with the best example"
+        " by example, so that a lower row may share its place while a higher one does not). Rows without saved"
+        " predictions have no interval and no test."
     ),
     (
         "Published is the value that the survey prints for the same architecture, data set and metric. Difference is"

@@ -99,9 +99,7 @@ def _task(
         "metric": metric_label(metric),
         "unit": "points" if info.unit == PERCENT else "",
         "lower": info.lower_is_better,
-        "results": [
-            _result(board, section, task, metric, comparison, architecture, result) for architecture, result in results
-        ],
+        "results": [_result(board, section, comparison, architecture, result) for architecture, result in results],
     }
     if comparison is None:
         return fields
@@ -121,14 +119,10 @@ def _task(
 
 
 def _result(
-    board: Board,
-    section: Section,
-    task: str,
-    metric: str,
-    comparison: Comparison | None,
-    architecture: str,
-    result: Result,
+    board: Board, section: Section, comparison: Comparison | None, architecture: str, result: Result
 ) -> dict[str, Any]:
+    task = result.first.task
+    metric = board.main_metric(task)
     interval = comparison.interval(result) if comparison else None
     single = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
