@@ -13,7 +13,9 @@ from torch import Tensor
 from architectures.hybrid.grnn import ConvolutionalSentence, GatedRecurrence, GatedRNN
 from harness import registry
 from harness.views.sentences import SentenceBatch
-from tests.support.batches import random_documents
+from tests.support.batches import mask_of, random_documents
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -22,13 +24,7 @@ DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
 documents = partial(random_documents, DOCUMENTS, 1, WIDTH)
 
 
-def model_of(sentence: str) -> GatedRNN:
-    torch.manual_seed(0)
-    model = GatedRNN(WIDTH, hidden=4, sentence=sentence).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2)  # so that gates are far from a half
-    return model
+model_of = partial(small, GatedRNN, WIDTH, hidden=4)
 
 
 def convolved(model: ConvolutionalSentence, sentence: Tensor) -> Tensor:
@@ -62,13 +58,13 @@ def states_of(recurrence: GatedRecurrence, sentences: list[Tensor]) -> list[Tens
 def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
     """Sentences shorter than a window, padding at both levels, and the last or summed state in
     place of the mean would show here."""
-    model = model_of(sentence)
+    model = model_of(sentence=sentence)
     batch, texts = documents()
     for vector, document in zip(model(batch), texts, strict=True):
         if sentence == "conv":
             vectors = [convolved(model.sentence, words) for words in document]
         else:
-            vectors = [model.sentence.recurrence.forwards[0](words[None])[0][0, -1] for words in document]
+            vectors = [recurrent(model.sentence.recurrence, words)[-1] for words in document]
         states = states_of(model.document, vectors)
         torch.testing.assert_close(vector, sum(states) / len(states))
 
@@ -88,14 +84,14 @@ def test_one_unit_worked_by_hand_has_its_tanh_outside_the_sum_and_no_output_gate
 
 
 def test_filters_of_one_word_average_a_bag_and_wider_ones_see_the_order_of_words():
-    model, words = model_of("conv").sentence, torch.randn(1, 5, WIDTH)
-    mask, shuffled = torch.ones(1, 5, dtype=torch.bool), words[:, [3, 1, 4, 0, 2]]
+    model, words = model_of(sentence="conv").sentence, torch.randn(1, 5, WIDTH)
+    mask, shuffled = mask_of([5]), words[:, [3, 1, 4, 0, 2]]
     same = [torch.allclose(bank(words, mask), bank(shuffled, mask), atol=1e-5) for bank in model.banks]
     assert same == [True, False, False]
 
 
 def test_a_documents_sentences_have_an_order():
-    model, words = model_of("conv"), torch.randn(1, 3, 4, WIDTH)
+    model, words = model_of(sentence="conv"), torch.randn(1, 3, 4, WIDTH)
     mask = torch.ones(1, 3, 4, dtype=torch.bool)
 
     def vector(vectors: Tensor) -> Tensor:

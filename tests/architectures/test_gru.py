@@ -4,49 +4,25 @@ candidate, no memory cell."""
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
 
 from architectures.recurrent.gru import GRU
 from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 RESET, KEEP, CANDIDATE = range(3)
 """Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the
 paper's 1 - u."""
 
 
-def gates(model: GRU, name: str) -> list[Tensor]:
-    """The three parts, a copy each, of one of the layer's stacked parameters."""
-    return list(getattr(model.recurrence.forwards[0], f"{name}_l0").detach().clone().chunk(3))
-
-
-def written_out(model: GRU, vectors: Tensor) -> Tensor:
-    """Eq. 4.26-4.30 step by step for one text (T, width), but for the candidate's reset, which acts
-    behind the matrix."""
-    v, u_matrices, input_biases, past_biases = (
-        gates(model, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
-    h, states = torch.zeros(model.size), []
-    for x in vectors:
-        r = torch.sigmoid(u_matrices[RESET] @ h + v[RESET] @ x + input_biases[RESET] + past_biases[RESET])
-        u = 1 - torch.sigmoid(u_matrices[KEEP] @ h + v[KEEP] @ x + input_biases[KEEP] + past_biases[KEEP])
-        past = r * (u_matrices[CANDIDATE] @ h + past_biases[CANDIDATE])
-        candidate = torch.tanh(past + v[CANDIDATE] @ x + input_biases[CANDIDATE])
-        h = u * candidate + (1 - u) * h
-        states.append(h)
-    return torch.stack(states)
-
-
-def model_of(**options) -> GRU:
-    torch.manual_seed(0)
-    model = GRU(width=3, hidden=4, **options).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
-    return model
+texts = partial(random_texts, (6, 4), 1, 3)
+model_of = partial(small, GRU, 3, hidden=4)
 
 
 def bias(model: GRU, gate: int, value: float) -> None:
@@ -57,10 +33,9 @@ def bias(model: GRU, gate: int, value: float) -> None:
 
 
 def test_states_follow_the_equations_at_every_real_word():
-    model, vectors, mask = model_of(), torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
-    found = model(vectors, mask)
-    for row, length in enumerate((6, 4)):
-        torch.testing.assert_close(found[row, :length], written_out(model, vectors[row, :length]))
+    """Eq. 4.26-4.30, but for the candidate's reset, which acts behind the matrix."""
+    model, batch = model_of(), texts()
+    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
 
 
 def test_two_steps_of_one_unit_by_the_papers_own_equations():
@@ -88,7 +63,7 @@ def test_two_steps_of_one_unit_by_the_papers_own_equations():
         candidate = math.tanh((r * h) * u[2] + x * v[2] + b[2])
         h = update * candidate + (1 - update) * h
         expected.append(h)
-    states = model(torch.tensor([[[0.6], [-0.9]]]), torch.ones(1, 2, dtype=torch.bool))
+    states = model(torch.tensor([[[0.6], [-0.9]]]), mask_of([2]))
     torch.testing.assert_close(states.flatten(), torch.tensor(expected))
 
 
@@ -102,7 +77,7 @@ def test_a_shut_update_gate_copies_the_state_for_ever():
     vectors = torch.randn(1, 200, 3)
     vectors[..., 0] = 0.0
     vectors[0, 0, 0] = 1.0
-    states = model(vectors, torch.ones(1, 200, dtype=torch.bool))[0]
+    states = model(vectors, mask_of([200]))[0]
     assert states[0].abs().min() > 0.01
     torch.testing.assert_close(states, states[:1].expand(200, 4))
 
@@ -114,7 +89,7 @@ def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_pa
     model = model_of()
     bias(model, KEEP, -100.0)
     bias(model, RESET, reset)
-    vectors, mask = torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.bool)
+    vectors, mask = torch.randn(2, 5, 3), mask_of([5, 5])
     vectors[1, 4] = vectors[0, 4]
     last = model(vectors, mask)[:, -1]
     assert torch.allclose(last[0], last[1], atol=1e-5) != reads_the_past
@@ -122,9 +97,10 @@ def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_pa
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
-    model = model_of(pooling=pooling)
-    vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
-    mask = torch.arange(6) < lengths[:, None]
-    pooled = text_vector(model, WordBatch(mask.long(), mask, lengths, vectors))
-    states = written_out(model, vectors[1, :4])
-    torch.testing.assert_close(pooled[1], {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling])
+    model, batch = model_of(pooling=pooling), texts()
+
+    def written_out(text: torch.Tensor) -> torch.Tensor:
+        states = recurrent(model.recurrence, text)
+        return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
+
+    assert_each_alone(text_vector(model, batch), written_out, batch)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import nn
 
 from architectures.attention.han import ContextAttention, HierarchicalAttention, Level
 from harness.views.sentences import SentenceBatch
 from tests.support.batches import random_documents
+from tests.support.models import small
+from tests.support.oracles import recurrent, softmax_mean
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -19,27 +20,18 @@ DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
 documents = partial(random_documents, DOCUMENTS, 1, WIDTH)
 
 
-def model_of() -> HierarchicalAttention:
-    torch.manual_seed(0)
-    return HierarchicalAttention(WIDTH, hidden=2, context=5).eval()
+model_of = partial(small, HierarchicalAttention, WIDTH, hidden=2, context=5)
 
 
 def level_of(level: Level, vectors: torch.Tensor) -> torch.Tensor:
-    """One vector from vectors (n, width) by torch's bidirectional GRU and attention written out."""
-    gru = nn.GRU(vectors.shape[1], level.size // 2, batch_first=True, bidirectional=True)
-    with torch.no_grad():
-        for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-            getattr(gru, name).copy_(getattr(level.recurrence.forwards[0], name))
-            getattr(gru, name + "_reverse").copy_(getattr(level.recurrence.backwards[0], name))
-    states = gru(vectors[None])[0][0]
-    scores = torch.stack([torch.tanh(level.attention.hidden(state)) @ level.attention.context for state in states])
-    weights = scores.exp() / scores.exp().sum()
-    return sum(weight * state for weight, state in zip(weights, states, strict=True))
+    """One vector from vectors (n, width) by a bidirectional GRU and attention."""
+    states = recurrent(level.recurrence, vectors)
+    scores = [torch.tanh(level.attention.hidden(state)) @ level.attention.context for state in states]
+    return softmax_mean(scores, states)
 
 
 def test_a_document_is_read_sentence_by_sentence_and_then_as_sentences():
-    """Against documents read alone and without padding, with torch's own bidirectional GRU at both
-    levels."""
+    """Against documents read alone and without padding."""
     model = model_of()
     batch, sentences = documents()
     found = model(batch)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from architectures.siamese.hyperqa import RIM, HyperQA, clipped, poincare_distance
-from harness.views.words import WordBatch
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts, texts_of
+from tests.support.models import small
 
 WIDTH = 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)
@@ -21,8 +21,7 @@ texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(scale: float = 0.05, **options) -> HyperQA:
-    torch.manual_seed(0)
-    model = HyperQA(WIDTH, hidden=4, **options).eval()
+    model = small(HyperQA, WIDTH, hidden=4, **options)
     with torch.no_grad():
         model.project.weight.normal_(0, scale)
         model.project.bias.normal_(0, scale)
@@ -42,15 +41,16 @@ def test_a_score_is_linear_in_the_distance_of_the_sums_of_projected_words(scale)
     """A mean for the sum, a missing ReLU, a euclidean distance or padding in a sum would each show
     here."""
     model, first, second = model_of(scale), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3,)
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
+
+    def score(*pair: torch.Tensor) -> torch.Tensor:
         q, a = (
             sum(torch.clamp(model.project.weight @ word + model.project.bias, min=0) for word in words)
-            for words in (first.vectors[row, :m], second.vectors[row, :n])
+            for words in pair
         )
         assert (q.norm() < 1) == (scale < 1)
-        assert found[row].item() == pytest.approx(-0.7 * written_out(q, a) + 0.3, rel=1e-3)
+        return torch.tensor(-0.7 * written_out(q, a) + 0.3)
+
+    assert_each_alone(model(first, second), score, first, second, rtol=1e-3, atol=1e-12)
 
 
 def test_distances_worked_by_hand():
@@ -103,8 +103,7 @@ def test_texts_of_forty_words_start_inside_the_ball():
     the ball."""
     torch.manual_seed(0)
     words = torch.empty(50, 40, 100).uniform_(-0.25, 0.25)
-    mask = torch.ones(50, 40, dtype=torch.bool)
-    sums = HyperQA(100).text(WordBatch(mask.long(), mask, mask.sum(1), words))
+    sums = HyperQA(100).text(texts_of(words))
     assert sums.norm(dim=1).max() < 1
 
 

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from architectures.attention.inner_attention import InnerAttention
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent, softmax_mean
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)
@@ -17,29 +19,20 @@ LENGTHS = (5, 1, 3)
 texts = partial(random_texts, LENGTHS, 1, WIDTH)
 
 
-def model_of(**options) -> InnerAttention:
-    torch.manual_seed(0)
-    model = InnerAttention(WIDTH, hidden=3, **options).eval()
-    with torch.no_grad():  # weights so large that attention is far from uniform
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
+model_of = partial(small, InnerAttention, WIDTH, hidden=3)
 
 
-def written_out(model: InnerAttention, states: Tensor) -> Tensor:
-    """The vector of one text's states (n, size): r_mean, M, alpha and r state by state."""
+def written_out(model: InnerAttention, vectors: Tensor) -> Tensor:
+    """The vector of one text: r_mean, M, alpha and r state by state."""
+    states = recurrent(model.recurrence, vectors)
     mean = sum(states) / len(states)
-    energies = [
-        (model.score.weight[0] @ torch.tanh(model.state.weight @ y + model.mean.weight @ mean)).exp() for y in states
-    ]
-    return sum(energy / sum(energies) * y for energy, y in zip(energies, states, strict=True))
+    energies = [model.score.weight[0] @ torch.tanh(model.state.weight @ y + model.mean.weight @ mean) for y in states]
+    return softmax_mean(energies, states)
 
 
 def test_a_text_is_the_mean_of_its_states_under_attention_that_their_plain_mean_asks_for():
     model, words = model_of(), texts()
-    states = model.recurrence(words.vectors, words.mask)
-    for vector, text, length in zip(model(words), states, LENGTHS, strict=True):
-        torch.testing.assert_close(vector, written_out(model, text[:length]))
+    assert_each_alone(model(words), partial(written_out, model), words)
 
 
 def test_weights_sum_to_one_over_the_words_and_are_not_uniform():
@@ -52,17 +45,14 @@ def test_weights_sum_to_one_over_the_words_and_are_not_uniform():
 
 def test_states_that_are_alike_get_the_same_weight():
     model = model_of()
-    states, mask = (
-        torch.randn(1, 1, model.size).expand(2, 4, -1),
-        torch.tensor([[True] * 4, [True, True, False, False]]),
-    )
+    states, mask = torch.randn(1, 1, model.size).expand(2, 4, -1), mask_of([4, 2])
     torch.testing.assert_close(model.weights(states, mask), torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]]))
 
 
 def test_another_word_changes_how_the_first_two_compare():
     """The text's mean asks: attention that scored each state alone would keep the ratio of the
     weights of two states."""
-    model, mask = model_of(), torch.ones(1, 3, dtype=torch.bool)
+    model, mask = model_of(), mask_of([3])
     states = torch.randn(1, 3, model.size)
     other = states.clone()
     other[:, 2] = torch.randn(model.size) * 3

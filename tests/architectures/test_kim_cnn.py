@@ -3,6 +3,8 @@ set of filters, bounded softmax rows."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -13,67 +15,53 @@ from harness.problems import problem
 from harness.problems.classify import ClassTarget
 from harness.training.model import Model, build
 from harness.views.words import WordBatch, Words
+from tests.support.batches import POISON, assert_each_alone, mask_of
+from tests.support.models import small
+from tests.support.oracles import convolution
 
 WIDTH = 3
 
 
 def batch(*lengths: int, padding: float = 0.0) -> WordBatch:
     """Random texts of these lengths in two channels."""
-    sizes = torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < sizes[:, None]
+    mask = mask_of(lengths)
     vectors, static = (torch.randn(*mask.shape, WIDTH).masked_fill(~mask[..., None], padding) for _ in range(2))
-    return WordBatch(mask.long(), mask, sizes, vectors, static)
+    return WordBatch(mask.long(), mask, mask.sum(1), vectors, static)
 
 
-def written_out(model: KimCNN, channels: list[torch.Tensor]) -> torch.Tensor:
-    """The features of one text, window by window and map by map; ``channels`` are its vectors (n,
-    width), added before the ReLU."""
+def written_out(model: KimCNN, *channels: torch.Tensor) -> torch.Tensor:
+    """The features of one text; ``channels`` are its vectors (n, width), added before the ReLU."""
     features = []
-    for convolution, bias in zip(model.convolutions, model.bias, strict=True):
-        maps, _, window = convolution.weight.shape
-        short = torch.zeros(max(0, window - len(channels[0])), WIDTH)
-        texts = [torch.cat([channel, short]) for channel in channels]
-        for number in range(maps):
-            values = []
-            for start in range(len(texts[0]) - window + 1):
-                value = bias[number]
-                for text in texts:
-                    value = value + (convolution.weight[number].T * text[start : start + window]).sum()
-                values.append(value.clamp(min=0))
-            features.append(torch.stack(values).max())
-    return torch.stack(features)
+    for layer, bias in zip(model.convolutions, model.bias, strict=True):
+        short = max(0, layer.kernel_size[0] - len(channels[0]))
+        windows = zip(*(convolution(layer, vectors, right=short) for vectors in channels), strict=True)
+        features.append(torch.stack([(sum(parts) + bias).clamp(min=0) for parts in windows]).amax(0))
+    return torch.cat(features)
 
 
-def model_of(**settings) -> KimCNN:
-    torch.manual_seed(0)
-    model = KimCNN(WIDTH, maps=4, **settings).eval()
-    with torch.no_grad():
-        model.bias.uniform_(-0.5, 0.5)
-    return model
+model_of = partial(small, KimCNN, WIDTH, maps=4)
 
 
-@pytest.mark.parametrize(("length", "padding"), [(9, 50.0), (5, 50.0), (4, 0.0), (1, 0.0)])
+@pytest.mark.parametrize(("length", "padding"), [(9, POISON), (5, POISON), (4, 0.0), (1, 0.0)])
 def test_each_feature_is_a_maps_largest_value_within_the_text(length, padding):
     """Windows that reach into padding change a text's features with its batch; only a text shorter
     than its window has one that does."""
     model = model_of()
     texts = batch(9, length, padding=padding)
-    for found, vectors, size in zip(model(texts), texts.vectors, texts.lengths, strict=True):
-        torch.testing.assert_close(found, written_out(model, [vectors[:size]]).detach())
+    assert_each_alone(model(texts), partial(written_out, model), texts)
 
 
 def test_a_text_shorter_than_every_window_is_lengthened_with_zeros_alone_too():
     model = model_of()
     texts = batch(2)
-    torch.testing.assert_close(model(texts)[0], written_out(model, [texts.vectors[0]]).detach())
+    assert_each_alone(model(texts), partial(written_out, model), texts)
 
 
 def test_two_channels_pass_the_same_filters_and_are_added_before_the_nonlinearity():
     model, single = model_of(channels="multichannel"), model_of()
     assert [p.shape for p in model.parameters()] == [p.shape for p in single.parameters()]
     texts = batch(8, 4)
-    for found, tuned, static, size in zip(model(texts), texts.vectors, texts.static, texts.lengths, strict=True):
-        torch.testing.assert_close(found, written_out(model, [tuned[:size], static[:size]]).detach())
+    assert_each_alone(model(texts), partial(written_out, model), texts, (texts.static, texts.mask))
 
 
 def whole_model(id: str) -> tuple[Model, WordBatch]:

@@ -13,6 +13,9 @@ from torch import Tensor
 from architectures.attention.leam import LabelEmbeddingAttention
 from harness.objectives import collected_losses
 from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import cosine
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
 LENGTHS = (7, 1, 4)
@@ -20,18 +23,12 @@ LENGTHS = (7, 1, 4)
 texts = partial(random_texts, LENGTHS, 1, WIDTH)
 
 
-def model_of(**options) -> LabelEmbeddingAttention:
-    torch.manual_seed(0)
-    model = LabelEmbeddingAttention(WIDTH, CLASSES, hidden=6, window=WINDOW, **options).eval()
-    with torch.no_grad():  # a filter so large that attention is far from uniform
-        model.filter.weight.mul_(5)
-        model.bias.normal_()
-    return model
+model_of = partial(small, LabelEmbeddingAttention, WIDTH, CLASSES, hidden=6, window=WINDOW, stretch=5.0)
 
 
 def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list[float]:
     """Attention over the words (n, width) of one text, label by label and word by word."""
-    cosines = [[(label @ word / (label.norm() * word.norm())).item() for word in vectors] for label in model.labels]
+    cosines = [[cosine(label, word).item() for word in vectors] for label in model.labels]
     taps = model.filter.weight.flatten().tolist()
     best = []
     for place in range(len(vectors)):
@@ -55,12 +52,12 @@ def test_a_word_weighs_as_much_as_its_neighbourhood_meets_its_best_label():
 
 def test_scores_are_those_of_the_weighted_mean_of_the_word_vectors_themselves():
     model, words = model_of(), texts()
-    for scores, vectors, length in zip(model(words), words.vectors, LENGTHS, strict=True):
-        mean = sum(
-            weight * vector
-            for weight, vector in zip(weights_written_out(model, vectors[:length]), vectors, strict=False)
-        )
-        torch.testing.assert_close(scores, model.classifier(mean))
+
+    def scores(vectors: Tensor) -> Tensor:
+        weights = weights_written_out(model, vectors)
+        return model.classifier(sum(weight * vector for weight, vector in zip(weights, vectors, strict=True)))
+
+    assert_each_alone(model(words), scores, words)
 
 
 def test_only_the_direction_of_words_and_labels_decides_who_is_attended_to():

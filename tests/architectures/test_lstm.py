@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from architectures.recurrent.lstm import LSTM
 from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 INPUT, FORGET, CANDIDATE, OUTPUT = range(4)
 """Order of the gates in PyTorch's stacked weights."""
@@ -25,35 +30,24 @@ def test_an_open_forget_gate_and_a_closed_input_gate_copy_the_cell_for_ever():
         layer.weight_ih_l0[CANDIDATE], layer.bias_ih_l0[CANDIDATE] = 0.25, 0.25
     vectors = torch.zeros(1, 201, 1)
     vectors[0, 0] = 1.0
-    states = model(vectors, torch.ones(1, 201, dtype=torch.bool)).flatten()
+    states = model(vectors, mask_of([201])).flatten()
     torch.testing.assert_close(states, torch.tensor(0.5).tanh().tanh().expand(201))
 
 
+texts = partial(random_texts, (6, 4), 1, 3)
+model_of = partial(small, LSTM, 3, hidden=4)
+
+
 def test_states_follow_the_equations_and_each_reads_the_past_alone():
-    torch.manual_seed(0)
-    model = LSTM(width=3, hidden=4).eval()
-    layer = model.recurrence.forwards[0]
-    vectors, mask = torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
-    hidden = cell = torch.zeros(2, 4)
-    states = []
-    for x in vectors.unbind(1):
-        parts = x @ layer.weight_ih_l0.T + layer.bias_ih_l0 + hidden @ layer.weight_hh_l0.T + layer.bias_hh_l0
-        write, keep, candidate, show = parts.chunk(4, dim=1)
-        cell = keep.sigmoid() * cell + write.sigmoid() * candidate.tanh()
-        hidden = show.sigmoid() * cell.tanh()
-        states.append(hidden)
-    found = model(vectors, mask)
-    torch.testing.assert_close(found[mask], torch.stack(states, dim=1)[mask])
-    changed = vectors.clone()
+    model, batch = model_of(), texts()
+    states = model(batch.vectors, batch.mask)
+    assert_each_alone(states, partial(recurrent, model.recurrence), batch, states=True)
+    changed = batch.vectors.clone()
     changed[:, 3] += 1
-    moved = (model(changed, mask) - found).abs().sum(-1)[0] > 1e-6
+    moved = (model(changed, batch.mask) - states).abs().sum(-1)[0] > 1e-6
     assert moved.tolist() == [False] * 3 + [True] * 3
 
 
 def test_a_texts_vector_is_its_last_real_state():
-    torch.manual_seed(0)
-    model = LSTM(width=3, hidden=4).eval()
-    vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
-    mask = torch.arange(6) < lengths[:, None]
-    pooled = text_vector(model, WordBatch(mask.long(), mask, lengths, vectors))
-    torch.testing.assert_close(pooled[1], model(vectors[1:, :4], mask[1:, :4])[0, -1])
+    model, batch = model_of(), texts()
+    assert_each_alone(text_vector(model, batch), lambda text: recurrent(model.recurrence, text)[-1], batch)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from architectures.tagging.lstm_cnns_crf import BiLSTMCNNsCRF
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from tests.support.models import small
 
 SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]
 
@@ -16,10 +17,10 @@ SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]
 def tagger_and_words(dropout: float = 0.0) -> tuple[BiLSTMCNNsCRF, WordCharacterBatch]:
     """A small tagger and both sentences; the words' own vectors are equal, so that only spelling
     tells them apart."""
-    torch.manual_seed(0)
     view = WordsAndCharacters(min_count=1)
     view.fit(SENTENCES)
-    model = BiLSTMCNNsCRF(width=5, labels=3, view=view, hidden=4, character_size=6, filters=7, dropout=dropout)
+    sizes = {"hidden": 4, "character_size": 6, "filters": 7}
+    model = small(BiLSTMCNNsCRF, 5, labels=3, view=view, dropout=dropout, **sizes).train()
     words = view.collate(view.encode(SENTENCES), [0, 1])
     return model, words._replace(vectors=torch.ones(2, 3, 5))
 

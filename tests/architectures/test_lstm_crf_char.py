@@ -4,11 +4,13 @@ replaced by the unknown one."""
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.tagging.lstm_crf_char import LSTMCRFCharacters
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from tests.support.models import small
+from tests.support.oracles import lstm, recurrent
 
 SENTENCES = [["Anna", "saw", "x", "saw"], ["Annas", "x"]]
 ONCE = torch.tensor([[True, False, False, False], [True, False, False, False]])
@@ -17,21 +19,12 @@ ONCE = torch.tensor([[True, False, False, False], [True, False, False, False]])
 
 def tagger_and_words(**options) -> tuple[LSTMCRFCharacters, WordCharacterBatch]:
     """A small tagger in training, and both sentences with the words' vectors all ones."""
-    torch.manual_seed(0)
     view = LSTMCRFCharacters.reads("text", {})
     view.fit(SENTENCES)
-    model = LSTMCRFCharacters(width=5, labels=3, view=view, hidden=4, character_size=6, character_hidden=3, **options)
+    sizes = {"hidden": 4, "character_size": 6, "character_hidden": 3}
+    model = small(LSTMCRFCharacters, 5, labels=3, view=view, stretch=None, **sizes | options)
     words = view.collate(view.encode(SENTENCES), [0, 1])
     return model.train(), words._replace(vectors=torch.ones(2, 4, 5))
-
-
-def read_alone(lstm: nn.LSTM, vectors: Tensor) -> Tensor:
-    """The last state that the LSTM has, one step after the other, over one word's vectors (C,
-    size)."""
-    state = None
-    for vector in vectors:
-        output, state = lstm(vector[None, None], state)
-    return output[0, 0]
 
 
 def test_a_word_is_spelt_by_the_end_states_of_both_directions_over_its_own_characters():
@@ -42,9 +35,9 @@ def test_a_word_is_spelt_by_the_end_states_of_both_directions_over_its_own_chara
     for row, sentence in enumerate(SENTENCES):
         for place, word in enumerate(sentence):
             vectors = spelling.vectors.weight[words.characters[row, place, : len(word)]]
-            forwards = read_alone(spelling.recurrence.forwards[0], vectors)
-            backwards = read_alone(spelling.recurrence.backwards[0], vectors.flip(0))
-            torch.testing.assert_close(found[row, place], torch.cat([forwards, backwards]))
+            forwards = lstm(spelling.recurrence.forwards[0], vectors)
+            backwards = lstm(spelling.recurrence.backwards[0], vectors.flip(0))
+            torch.testing.assert_close(found[row, place], torch.cat([forwards[-1], backwards[-1]]))
 
 
 def test_scores_come_from_joined_vectors_through_bilstm_and_tanh_layer():
@@ -52,8 +45,7 @@ def test_scores_come_from_joined_vectors_through_bilstm_and_tanh_layer():
     model.eval()
     spelt = model.spelling(words.characters[1, :2], words.character_mask[1, :2])
     joined = torch.cat([words.vectors[1, :2], spelt], dim=1)
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    hidden = torch.tanh(model.recurrence(joined[None], mask)[0] @ model.hidden.weight.T + model.hidden.bias)
+    hidden = torch.tanh(recurrent(model.recurrence, joined) @ model.hidden.weight.T + model.hidden.bias)
     expected = hidden @ model.emissions.weight.T + model.emissions.bias
     torch.testing.assert_close(model(words)[1, :2], expected)
 

@@ -7,10 +7,12 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.siamese.ma_lstm import MaLSTM
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts, texts_of
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 WIDTH = 3
 FIRST, SECOND = (1, 4, 2), (5, 1, 2)
@@ -18,34 +20,26 @@ FIRST, SECOND = (1, 4, 2), (5, 1, 2)
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of(**options) -> MaLSTM:
-    torch.manual_seed(0)
-    return MaLSTM(WIDTH, **({"hidden": 4, "deviation": 1.0} | options))
+model_of = partial(small, MaLSTM, WIDTH, hidden=4, stretch=50.0)  # from a deviation of 0.02
 
 
-def last_state(model: MaLSTM, vectors: Tensor) -> Tensor:
-    """The last state of one text alone, by torch's own LSTM."""
-    lstm = nn.LSTM(WIDTH, 4)
-    lstm.load_state_dict(model.recurrence.forwards[0].state_dict())
-    return lstm(vectors)[1][0][0]
+def written_out(model: MaLSTM, first: Tensor, second: Tensor) -> Tensor:
+    """The score of one pair, unit by unit of the last states."""
+    a, b = (recurrent(model.recurrence, text)[-1] for text in (first, second))
+    return torch.exp(-sum((x - y).abs() for x, y in zip(a, b, strict=True)))
 
 
 def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
     """A mean over units or time, a squared distance, or the state behind the padding would each
     show."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
-    for score, u, v, m, n in zip(model(first, second), first.vectors, second.vectors, FIRST, SECOND, strict=True):
-        a, b = last_state(model, u[:m]), last_state(model, v[:n])
-        torch.testing.assert_close(score, torch.exp(-sum((x - y).abs() for x, y in zip(a, b, strict=True))))
+    assert_each_alone(model(first, second), partial(written_out, model), first, second)
 
 
 def test_a_text_is_as_near_as_can_be_to_itself_and_order_of_words_counts():
     model, text = model_of(), texts((4, 3), 1)
     assert model(text, text).tolist() == [1.0, 1.0]
-    turned = text._replace(
-        vectors=text.vectors[:1].flip(1), mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1]
-    )
-    straight = text._replace(vectors=text.vectors[:1], mask=text.mask[:1], ids=text.ids[:1], lengths=text.lengths[:1])
+    straight, turned = texts_of(text.vectors[:1]), texts_of(text.vectors[:1].flip(1))
     assert 0 < model(straight, turned).item() < 0.99
 
 
@@ -55,7 +49,7 @@ def test_the_loss_is_the_squared_error_to_the_label():
 
 
 def test_only_the_forget_gates_begin_with_a_bias():
-    biases = dict(model_of(forget_bias=2.5).recurrence.forwards[0].named_parameters())
+    biases = dict(MaLSTM(WIDTH, hidden=4, forget_bias=2.5).recurrence.forwards[0].named_parameters())
     total = (biases["bias_ih_l0"] + biases["bias_hh_l0"]).view(4, -1)  # gates: input, forget, cell, output
     assert total.tolist() == [[0.0] * 4, [2.5] * 4, [0.0] * 4, [0.0] * 4]
 

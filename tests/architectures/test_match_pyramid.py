@@ -14,6 +14,8 @@ from architectures.convolutional.match_pyramid import SIMILARITIES, MatchPyramid
 from harness import registry
 from harness.views.words import WordBatch, Words
 from tests.support.batches import random_texts
+from tests.support.models import small
+from tests.support.oracles import cosine
 
 WIDTH = 4
 FIRST, SECOND = (9, 1, 6), (7, 12, 2)
@@ -23,8 +25,7 @@ texts = partial(random_texts, width=WIDTH, words=6)
 
 
 def model_of(similarity: str) -> MatchPyramid:
-    torch.manual_seed(0)
-    return MatchPyramid(WIDTH, similarity, maps=(3, 4), grid=5, hidden=6).eval()
+    return small(MatchPyramid, WIDTH, similarity, maps=(3, 4), grid=5, hidden=6)
 
 
 def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: int, j: int) -> float:
@@ -32,7 +33,7 @@ def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: i
     a, b = first.vectors[row, i], second.vectors[row, j]
     if kind == "indicator":
         return float(first.spellings[row, i] == second.spellings[row, j])
-    return float(a @ b) if kind == "dot" else float(a @ b / (a.norm() * b.norm()))
+    return float(a @ b) if kind == "dot" else float(cosine(a, b))
 
 
 def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: int) -> Tensor:

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import cosine, recurrent
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)
@@ -20,20 +22,14 @@ texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(interaction: str, **options) -> MVLSTM:
-    """A model with random biases and weights so large that interactions differ."""
-    torch.manual_seed(0)
-    model = MVLSTM(WIDTH, hidden=4, interaction=interaction, slices=3, k=4, mlp=6, **options).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2) if parameter.dim() > 1 else parameter.normal_()
-    return model
+    return small(MVLSTM, WIDTH, hidden=4, interaction=interaction, slices=3, k=4, mlp=6, **options)
 
 
 def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
     """The interactions of one pair of states, one for each map."""
     kind = type(layer).__name__
     if kind == "Cosine":
-        return [(u @ v / (u.norm() * v.norm())).item()]
+        return [cosine(u, v).item()]
     if kind == "Bilinear":
         return [
             sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item()
@@ -49,7 +45,7 @@ def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
 def written_out(model: MVLSTM, first: Tensor, second: Tensor) -> Tensor:
     """The vector of one pair: every interaction, sorted, cut after k, and through the hidden
     layer."""
-    u, v = (model.positions(text[None], torch.ones(1, len(text), dtype=torch.bool))[0] for text in (first, second))
+    u, v = (recurrent(model.positions, text) for text in (first, second))
     found = [maps_of(model.interaction, x, y) for x in u for y in v]
     kept = []
     for values in zip(*found, strict=True):
@@ -63,12 +59,9 @@ def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(in
     """A wrong formula, padding among the largest values, or values of one map in the place of
     another's would show here."""
     model, first, second = model_of(interaction, classes=2), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    assert found.shape == (3, model.size) and found.any()
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        torch.testing.assert_close(
-            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
-        )
+    result = model(first, second)
+    assert result.shape == (3, model.size)
+    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_the_k_largest_of_the_whole_matrix_are_kept_in_falling_order_wherever_they_stand():
