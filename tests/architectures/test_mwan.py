@@ -3,15 +3,15 @@ its own, mixed, pooled twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from architectures.matching.mwan import MultiwayAttention
-from harness.layers.attention import AdditiveAttention
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import additive, recurrent, softmax_mean
 
 WIDTH = 5
 QUESTION, PASSAGE = (4, 1, 5), (2, 5, 3)
@@ -20,34 +20,12 @@ QUESTION, PASSAGE = (4, 1, 5), (2, 5, 3)
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of() -> MultiwayAttention:
-    """A model with weights so large that attention is far from uniform."""
-    torch.manual_seed(0)
-    model = MultiwayAttention(WIDTH, hidden=4).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
-
-
-def additive(layer: AdditiveAttention, query: Tensor, key: Tensor) -> Tensor:
-    return layer.score.weight[0] @ torch.tanh(layer.query.weight @ query + layer.query.bias + layer.key.weight @ key)
-
-
-def attended(score: Callable[[Tensor], Tensor], keys: list[Tensor]) -> Tensor:
-    """The keys' mean under the softmax of their scores."""
-    weights = [score(key).exp() for key in keys]
-    return sum(w * key for w, key in zip(weights, keys, strict=True)) / sum(weights)
-
-
-def states_of(layer, vectors: Tensor) -> Tensor:
-    """States (T, size) of one text without padding."""
-    return layer(vectors[None], torch.ones(1, len(vectors), dtype=torch.bool))[0]
+model_of = partial(small, MultiwayAttention, WIDTH, hidden=4)
 
 
 def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> Tensor:
     """The vector of one pair, score by score."""
-    q, p = list(states_of(model.encoding, question)), list(states_of(model.encoding, passage))
+    q, p = recurrent(model.encoding, question), recurrent(model.encoding, passage)
     concat, bilinear, dot, minus = model.attentions
     scores = (
         lambda p_t, q_j: additive(concat, p_t, q_j),
@@ -57,16 +35,17 @@ def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> 
     )
     ways = []
     for score, aggregation in zip(scores, model.aggregations, strict=True):
-        joined = [torch.cat([attended(lambda q_j, p_t=p_t, score=score: score(p_t, q_j), q), p_t]) for p_t in p]
+        joined = [torch.cat([softmax_mean([score(p_t, q_j) for q_j in q], q), p_t]) for p_t in p]
         gated = [torch.sigmoid(aggregation.gate.weight @ x) * x for x in joined]
-        ways.append(states_of(aggregation.recurrence, torch.stack(gated)))
+        ways.append(recurrent(aggregation.recurrence, gated))
     mix, pooling = model.mix, model.question
     mixed = [
-        attended(lambda h: additive(mix.attention, mix.query[0, 0], h), [way[t] for way in ways]) for t in range(len(p))
+        softmax_mean([additive(mix.attention, mix.query[0, 0], h) for h in word], word)
+        for word in zip(*ways, strict=True)
     ]
-    states = states_of(model.recurrence, torch.stack(mixed))
-    asked = attended(lambda h: additive(pooling.attention, pooling.query[0, 0], h), q)
-    answered = attended(lambda h: additive(model.passage, asked, h), list(states))
+    states = recurrent(model.recurrence, mixed)
+    asked = softmax_mean([additive(pooling.attention, pooling.query[0, 0], h) for h in q], q)
+    answered = softmax_mean([additive(model.passage, asked, h) for h in states], states)
     return model.output(answered).clamp(min=0)
 
 
@@ -74,12 +53,9 @@ def test_a_batch_of_pairs_is_each_pair_written_out_score_by_score():
     """A wrong score, a softmax over the wrong axis, a shared aggregation, a missing gate or
     attended padding would show here."""
     model, first, second = model_of(), texts(QUESTION, 1), texts(PASSAGE, 2)
-    found = model(first, second)
-    assert found.shape == (3, model.size) and found.any()
-    for row, (m, n) in enumerate(zip(QUESTION, PASSAGE, strict=True)):
-        torch.testing.assert_close(
-            found[row], written_out(model, first.vectors[row, :m], second.vectors[row, :n]), rtol=1e-4, atol=1e-5
-        )
+    result = model(first, second)
+    assert result.shape == (3, model.size)
+    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_the_gate_closes_single_coordinates_of_both_the_attended_and_the_own_word():
@@ -87,7 +63,7 @@ def test_the_gate_closes_single_coordinates_of_both_the_attended_and_the_own_wor
     aggregation = model_of().aggregations[0]
     seen = []
     aggregation.recurrence.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    attended, own, mask = torch.ones(1, 2, 8), torch.ones(1, 2, 8), torch.ones(1, 2, dtype=torch.bool)
+    attended, own, mask = torch.ones(1, 2, 8), torch.ones(1, 2, 8), mask_of([2])
     with torch.no_grad():
         aggregation.gate.weight.zero_()
         aggregation.gate.weight[3], aggregation.gate.weight[12] = -10.0, -10.0

@@ -3,15 +3,16 @@ the words."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
-from tests.support.batches import random_vectors
+from tests.support.batches import assert_each_alone, mask_of, random_vectors
+from tests.support.models import small
+from tests.support.oracles import lstm_step
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)
@@ -19,33 +20,24 @@ LENGTHS = (5, 1, 3)
 texts = partial(random_vectors, seed=1, width=WIDTH)
 
 
-def model_of(**options) -> NeuralSemanticEncoder:
-    torch.manual_seed(0)
-    model = NeuralSemanticEncoder(WIDTH, **options).eval()
-    with torch.no_grad():  # weights so large that the slots differ
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
+model_of = partial(small, NeuralSemanticEncoder, WIDTH)
 
 
 def read_and_written(model: NeuralSemanticEncoder, text: Tensor) -> tuple[Tensor, Tensor]:
     """States (T, width) and the final memory (T, width) of one text, word by word and slot by slot:
     equations 1 to 6 of the paper."""
-    read = nn.LSTMCell(WIDTH, WIDTH)
-    with torch.no_grad():
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            getattr(read, name).copy_(getattr(model.read, name + "_l0"))
     weight = torch.cat([model.compose_asked.weight, model.compose_found.weight], dim=1)
     memory = list(text)
     asking, writing = ((torch.zeros(WIDTH), torch.zeros(WIDTH)) for _ in range(2))
     states = []
     for word in text:
-        asking = read(word, asking)
+        asking = lstm_step(model.read, word, *asking)
         question = asking[0]
-        energies = [math.exp((slot @ question).item()) for slot in memory]
+        energies = [(slot @ question).exp() for slot in memory]
         slots = [energy / sum(energies) for energy in energies]
         found = sum(share * slot for share, slot in zip(slots, memory, strict=True))
-        writing = model.write(weight @ torch.cat([question, found]) + model.compose_asked.bias, writing)
+        composed = weight @ torch.cat([question, found]) + model.compose_asked.bias
+        writing = lstm_step(model.write, composed, *writing)
         memory = [slot * (1 - share) + share * writing[0] for share, slot in zip(slots, memory, strict=True)]
         states.append(writing[0])
     return torch.stack(states), torch.stack(memory)
@@ -60,9 +52,8 @@ def memory_after(model: NeuralSemanticEncoder, vectors: Tensor, mask: Tensor) ->
 def test_states_are_those_of_read_compose_and_write_word_by_word():
     """A memory that is never rewritten, rewritten after the wrong word, or seen by padding gives
     other states."""
-    model, (vectors, mask) = model_of(), texts(LENGTHS)
-    for states, text, length in zip(model(vectors, mask), vectors, LENGTHS, strict=True):
-        torch.testing.assert_close(states[:length], read_and_written(model, text[:length])[0])
+    model, batch = model_of(), texts(LENGTHS)
+    assert_each_alone(model(*batch), lambda text: read_and_written(model, text)[0], batch, states=True)
 
 
 def test_the_memory_is_rewritten_slot_by_slot_as_far_as_it_was_read():
@@ -79,7 +70,7 @@ def one_step(question: Tensor, mask: Tensor, memory: Tensor) -> tuple[Tensor, Te
 
 def test_a_slot_that_is_read_alone_is_replaced_by_the_state_and_the_others_stay():
     memory = torch.eye(WIDTH)[None] * 30
-    state, after = one_step(torch.tensor([0.0, 0.0, 30.0, 0.0]), torch.ones(1, WIDTH, dtype=torch.bool), memory)
+    state, after = one_step(torch.tensor([0.0, 0.0, 30.0, 0.0]), mask_of([WIDTH]), memory)
     expected = memory[0].clone()
     expected[2] = state
     torch.testing.assert_close(after[0], expected)

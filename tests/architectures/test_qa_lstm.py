@@ -7,10 +7,12 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.siamese.qa_lstm import QALSTM, Windows
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.oracles import additive, convolution, cosine, recurrent
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)
@@ -29,34 +31,13 @@ SETTINGS = [
 texts = partial(random_texts, width=WIDTH)
 
 
-def model_of(**options) -> QALSTM:
-    torch.manual_seed(0)
-    model = QALSTM(WIDTH, hidden=HIDDEN, filters=FILTERS, **options).eval()
-    with torch.no_grad():  # weights so large that attention is far from uniform
-        for parameter in model.parameters():
-            parameter.normal_()
-    return model
+model_of = partial(small, QALSTM, WIDTH, hidden=HIDDEN, filters=FILTERS)
 
 
 def filtered(windows: Windows, vectors: list[Tensor]) -> list[Tensor]:
     """tanh filters over each window, zeros beyond the ends."""
-    weight, bias = windows.convolution.weight, windows.convolution.bias
-    width = weight.shape[2]
-    outputs = []
-    for t in range(len(vectors)):
-        places = [(k, t - (width - 1) // 2 + k) for k in range(width)]
-        outputs.append(torch.tanh(sum(weight[:, :, k] @ vectors[i] for k, i in places if 0 <= i < len(vectors)) + bias))
-    return outputs
-
-
-def lstm_states(model: QALSTM, vectors: list[Tensor]) -> list[Tensor]:
-    """States of one text by torch's own bidirectional LSTM."""
-    lstm = nn.LSTM(len(vectors[0]), HIDDEN, bidirectional=True)
-    with torch.no_grad():
-        for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-            getattr(lstm, name).copy_(getattr(model.recurrence.forwards[0], name))
-            getattr(lstm, name + "_reverse").copy_(getattr(model.recurrence.backwards[0], name))
-    return list(lstm(torch.stack(vectors))[0])
+    left, right = divmod(windows.convolution.kernel_size[0] - 1, 2)
+    return [torch.tanh(value) for value in convolution(windows.convolution, vectors, left, left + right)]
 
 
 def written_out(model: QALSTM, first: Tensor, second: Tensor) -> Tensor:
@@ -64,7 +45,7 @@ def written_out(model: QALSTM, first: Tensor, second: Tensor) -> Tensor:
 
     def states(vectors: Tensor) -> list[Tensor]:
         words = list(vectors)
-        return lstm_states(model, filtered(model.below, words) if model.below else words)
+        return list(recurrent(model.recurrence, filtered(model.below, words) if model.below else words))
 
     def pooled(states: list[Tensor]) -> Tensor:
         states = filtered(model.above, states) if model.above else states
@@ -74,12 +55,10 @@ def written_out(model: QALSTM, first: Tensor, second: Tensor) -> Tensor:
 
     question, answer = pooled(states(first)), states(second)
     if model.attention:
-        w_q, w_a, w = model.attention.query, model.attention.key.weight, model.attention.score.weight[0]
-        scores = [w @ torch.tanh(w_a @ h + w_q(question)) for h in answer]
+        scores = [additive(model.attention, question, h) for h in answer]
         total = sum(score.exp() for score in scores)
         answer = [h * score.exp() / total for h, score in zip(answer, scores, strict=True)]
-    vector = pooled(answer)
-    return question @ vector / (question.norm() * vector.norm())
+    return cosine(question, pooled(answer))
 
 
 @pytest.mark.parametrize("options", SETTINGS, ids=str)
@@ -87,10 +66,7 @@ def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(options):
     """Texts of one word, longer questions and longer answers beside one another: padding in any
     step would show."""
     model, first, second = model_of(**options), texts(FIRST, 1), texts(SECOND, 2)
-    found = model(first, second)
-    for row, (m, n) in enumerate(zip(FIRST, SECOND, strict=True)):
-        expected = written_out(model, first.vectors[row, :m], second.vectors[row, :n])
-        torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
+    assert_each_alone(model(first, second), partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("options", [s for s in SETTINGS if "attentive" not in s], ids=str)

@@ -10,20 +10,15 @@ from torch import Tensor
 
 from architectures.blocks.recurrent import reverse
 from architectures.hybrid.rcnn import RecurrentCNN
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
 
 WIDTH, CONTEXT = 4, 3
 
 texts = partial(random_texts, seed=1, width=WIDTH)
 
 
-def model_of() -> RecurrentCNN:
-    torch.manual_seed(0)
-    model = RecurrentCNN(WIDTH, context=CONTEXT, hidden=6).eval()
-    with torch.no_grad():
-        model.left.start.normal_()
-        model.right.start.normal_()
-    return model
+model_of = partial(small, RecurrentCNN, WIDTH, context=CONTEXT, hidden=6)
 
 
 def written_out(model: RecurrentCNN, vectors: Tensor) -> Tensor:
@@ -46,15 +41,12 @@ def written_out(model: RecurrentCNN, vectors: Tensor) -> Tensor:
 def test_a_batch_is_each_text_written_out_word_by_word():
     """Padding, texts of one word, and the learned contexts at both ends included."""
     model, batch = model_of(), texts((7, 4, 1, 2))
-    found = model(batch)
-    for vector, vectors, length in zip(found, batch.vectors, batch.lengths, strict=True):
-        torch.testing.assert_close(vector, written_out(model, vectors[:length]))
+    assert_each_alone(model(batch), partial(written_out, model), batch)
 
 
 def test_the_contexts_of_a_word_leave_the_word_out():
     """Copies that take a bidirectional layer's own state at the word read it twice."""
-    model = model_of()
-    vectors, mask = torch.randn(1, 7, WIDTH), torch.ones(1, 7, dtype=torch.bool)
+    model, vectors, mask = model_of(stretch=None), torch.randn(1, 7, WIDTH), mask_of([7])
     changed = vectors.clone()
     changed[0, 3] += 1
 

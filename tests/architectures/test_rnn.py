@@ -4,6 +4,7 @@ vector."""
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,12 @@ import torch
 from architectures.recurrent.rnn import ElmanRNN
 from harness import registry
 from harness.problems.classify import text_vector
-from harness.views.words import WordBatch
+from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.models import small
+from tests.support.oracles import recurrent
+
+texts = partial(random_texts, (6, 4), 1, 3)
+model_of = partial(small, ElmanRNN, 3, hidden=4)
 
 
 def weights(model: ElmanRNN) -> tuple[torch.Tensor, torch.Tensor]:
@@ -26,41 +32,32 @@ def test_two_steps_worked_by_hand():
     with torch.no_grad():
         v.fill_(2.0)
         u.fill_(0.5)
-    states = model(torch.tensor([[[0.3], [-0.4]]]), torch.ones(1, 2, dtype=torch.bool))
+    states = model(torch.tensor([[[0.3], [-0.4]]]), mask_of([2]))
     first = math.tanh(0.6)
     torch.testing.assert_close(states.flatten(), torch.tensor([first, math.tanh(0.5 * first - 0.8)]))
 
 
 def test_the_recurrence_has_two_matrices_and_no_bias():
     """Eq. 4.6 carries none: a zero input from the zero state stays at zero."""
-    model = ElmanRNN(width=3, hidden=4).eval()
+    model = model_of()
     assert [p.shape for p in model.parameters()] == [(4, 3), (4, 4)]
-    assert not model(torch.zeros(1, 5, 3), torch.ones(1, 5, dtype=torch.bool)).any()
+    assert not model(torch.zeros(1, 5, 3), mask_of([5])).any()
 
 
 def test_every_layer_is_the_recurrence_on_the_states_below():
-    torch.manual_seed(0)
-    model = ElmanRNN(width=3, hidden=4, layers=2).eval()
-    vectors, mask = torch.randn(2, 6, 3), torch.arange(6) < torch.tensor([[6], [4]])
-    expected = vectors
-    for layer in model.recurrence.forwards:
-        state, states = torch.zeros(2, 4), []
-        for x in expected.unbind(1):
-            state = torch.tanh(state @ layer.weight_hh_l0.T + x @ layer.weight_ih_l0.T)
-            states.append(state)
-        expected = torch.stack(states, dim=1)
-    torch.testing.assert_close(model(vectors, mask)[mask], expected[mask])
+    model, batch = model_of(layers=2), texts()
+    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
 
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
-    torch.manual_seed(0)
-    model = ElmanRNN(width=3, hidden=4, pooling=pooling).eval()
-    vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
-    mask = torch.arange(6) < lengths[:, None]
-    pooled = text_vector(model, WordBatch(mask.long(), mask, lengths, vectors))
-    short = model(vectors[1:, :4], mask[1:, :4])[0]
-    torch.testing.assert_close(pooled[1], {"last": short[-1], "mean": short.mean(0), "max": short.amax(0)}[pooling])
+    model, batch = model_of(pooling=pooling), texts()
+
+    def written_out(text: torch.Tensor) -> torch.Tensor:
+        states = recurrent(model.recurrence, text)
+        return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
+
+    assert_each_alone(text_vector(model, batch), written_out, batch)
 
 
 def test_its_recipe_clips_gradients():

@@ -12,7 +12,9 @@ from torch import Tensor
 from architectures.attention.self_attentive import SelfAttentive
 from harness.objectives import collected_losses
 from harness.views.words import WordBatch
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts, rows_alone
+from tests.support.models import small
+from tests.support.oracles import recurrent
 
 WIDTH, ROWS = 4, 3
 LENGTHS = (5, 1, 3)
@@ -21,12 +23,7 @@ texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(**options) -> SelfAttentive:
-    torch.manual_seed(0)
-    model = SelfAttentive(WIDTH, **dict(hidden=3, attention=5, rows=ROWS, output=6) | options).eval()
-    with torch.no_grad():  # weights so large that the attentions differ
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
+    return small(SelfAttentive, WIDTH, **dict(hidden=3, attention=5, rows=ROWS, output=6) | options)
 
 
 def attentions(model: SelfAttentive, states: Tensor) -> Tensor:
@@ -39,8 +36,8 @@ def attentions(model: SelfAttentive, states: Tensor) -> Tensor:
 def penalty_of(model: SelfAttentive, words: WordBatch) -> float:
     """Mean over the texts of the sum of squares of the entries of A A^T - I."""
     total = 0.0
-    for text, length in zip(model.recurrence(words.vectors, words.mask), words.lengths.tolist(), strict=True):
-        rows = attentions(model, text[:length])
+    for (text,) in rows_alone(words):
+        rows = attentions(model, recurrent(model.recurrence, text))
         for i in range(ROWS):
             for j in range(ROWS):
                 total += (sum(a * b for a, b in zip(rows[i], rows[j], strict=True)).item() - (i == j)) ** 2
@@ -49,11 +46,14 @@ def penalty_of(model: SelfAttentive, words: WordBatch) -> float:
 
 def test_a_text_is_what_each_row_of_attention_makes_of_its_states():
     model, words = model_of(), texts(LENGTHS, 1)
-    states = model.recurrence(words.vectors, words.mask)
-    for vector, text, length in zip(model(words), states, LENGTHS, strict=True):
-        rows = attentions(model, text[:length])
-        matrix = [sum(weight * state for weight, state in zip(row, text, strict=False)) for row in rows]
-        torch.testing.assert_close(vector, torch.relu(model.output(torch.cat(matrix))))
+
+    def written_out(vectors: Tensor) -> Tensor:
+        states = recurrent(model.recurrence, vectors)
+        rows = attentions(model, states)
+        matrix = [sum(weight * state for weight, state in zip(row, states, strict=True)) for row in rows]
+        return torch.relu(model.output(torch.cat(matrix)))
+
+    assert_each_alone(model(words), written_out, words)
 
 
 def test_each_row_sums_to_one_over_the_words():

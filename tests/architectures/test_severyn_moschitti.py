@@ -12,6 +12,9 @@ from torch import Tensor
 
 from architectures.siamese.severyn_moschitti import OverlapFeatures, SentenceModel, SeverynMoschitti, distinct
 from harness.views.words import WordBatch, Words
+from tests.support.batches import POISON
+from tests.support.models import small
+from tests.support.oracles import convolution
 
 WIDTH, MAPS = 3, 4
 TRAIN = ["the cat sat on the mat", "the cat ran", "the mat ?", "the dog sat ?", "a dog ran"]
@@ -30,15 +33,13 @@ def read(*texts: str) -> WordBatch:
     fitted = view()
     batch = fitted.collate(fitted.encode(texts), np.arange(len(texts)))
     table = torch.randn(len(fitted.vocabulary), WIDTH, generator=torch.Generator().manual_seed(1))
-    table[0] = 50.0
+    table[0] = POISON
     return batch._replace(vectors=table[batch.ids])
 
 
 def model_of(**options) -> SeverynMoschitti:
-    torch.manual_seed(0)
-    model = SeverynMoschitti(WIDTH, view(), maps=MAPS, overlap=2, **options).eval()
-    with torch.no_grad():
-        model.similarity.normal_()
+    model = small(SeverynMoschitti, WIDTH, view(), maps=MAPS, overlap=2, **options)
+    torch.nn.init.normal_(model.similarity)  # of zeros at first
     return model
 
 
@@ -48,14 +49,8 @@ def sentence(model: SentenceModel, vectors: Tensor, is_shared: list[bool]) -> Te
     words = [
         torch.cat([vector, model.overlap.weight[int(flag)]]) for vector, flag in zip(vectors, is_shared, strict=True)
     ]
-    weight, bias = model.convolution.weight, model.convolution.bias
-    width = weight.shape[2]
-    maps = []
-    for start in range(1 - width, len(words)):
-        inside = [weight[:, :, k] @ words[start + k] for k in range(width) if 0 <= start + k < len(words)]
-        maps.append(torch.relu(sum(inside) + bias))
-    assert len(maps) == len(words) + width - 1
-    return torch.stack(maps).amax(0)
+    beyond = model.convolution.kernel_size[0] - 1
+    return torch.stack(convolution(model.convolution, words, beyond, beyond)).relu().amax(0)
 
 
 def written_out(model: SeverynMoschitti, first: str, second: str) -> Tensor:

@@ -12,6 +12,7 @@ from scipy import sparse
 from architectures.blocks.corpus_graph import TextGraph, corpus_graph, normalised
 from architectures.graph.sgc import Propagated, SimplifiedGraphConvolution, logistic_regression
 from harness.ragged import Ragged
+from tests.support.labelled_texts import DEV, TEST, TRAIN, rows
 
 GRAPH = normalised(corpus_graph(Ragged.of([[0, 1, 2], [0, 1], [1, 2, 3], [3, 3]]), 4, 2))
 PLACES = np.array([2, 0, 1])
@@ -48,17 +49,6 @@ def test_the_regression_ends_where_torchs_gradient_of_the_loss_vanishes(penalty)
     loss = F.cross_entropy(scores, torch.tensor([0, 1, 1])) + penalty / 2 * weights.square().sum()
     (slope,) = torch.autograd.grad(loss, weights)
     assert weights.abs().max() > 0.1 and slope.abs().max() < 1e-4 * penalty**0.5
-
-
-def rows(split: str, *texts: str, label: str | None = None) -> list[dict]:
-    return [{"id": f"{split}-{n}", "text": text} | ({"label": label} if label else {}) for n, text in enumerate(texts)]
-
-
-TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows(
-    "train-n", "bad film", "poor cast", label="neg"
-)
-DEV = rows("dev-p", "good cast", label="pos") + rows("dev-n", "bad poor film", label="neg")
-TEST = rows("test", "fine good story", "poor bad story", "film")
 
 
 def fitted(train=TRAIN, dev=DEV, test=TEST, **settings) -> SimplifiedGraphConvolution:

@@ -11,20 +11,10 @@ from architectures.blocks.corpus_graph import corpus_graph, normalised
 from architectures.graph import text_gcn
 from architectures.graph.text_gcn import TextGCN, as_tensor
 from harness.ragged import Ragged
+from tests.support.labelled_texts import DEV, TEST, TRAIN
 
 # Words 0 to 3; windows of two words: 01 | 01 | 12, 23 | 3
 TEXTS = Ragged.of([[0, 1], [0, 1], [1, 2, 3], [3]])
-
-
-def rows(split: str, *texts: str, label: str | None = None) -> list[dict]:
-    return [{"id": f"{split}-{n}", "text": text} | ({"label": label} if label else {}) for n, text in enumerate(texts)]
-
-
-TRAIN = rows("train-p", "good film", "fine film", "good fine cast", label="pos") + rows(
-    "train-n", "bad film", "poor cast", label="neg"
-)
-DEV = rows("dev-p", "good cast", label="pos") + rows("dev-n", "bad poor film", label="neg")
-TEST = rows("test", "fine good story", "poor bad story", "film")
 
 
 def fitted(train=TRAIN, dev=DEV, test=TEST, **settings) -> TextGCN:

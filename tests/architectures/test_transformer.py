@@ -14,20 +14,21 @@ from architectures.blocks.transformer import Attention
 from architectures.transformer.transformer import TransformerEncoder
 from harness.problems.classify import text_vector
 from harness.views.words import WordBatch
+from tests.support.batches import assert_each_alone, mask_of, random_texts, random_vectors
+from tests.support.models import small
+from tests.support.oracles import softmax_mean
 
 SIZE, HEADS, INNER = 8, 2, 12
-LENGTHS = torch.tensor([7, 3, 1])
-MASK = torch.arange(7) < LENGTHS[:, None]
+LENGTHS = (7, 3, 1)
 
 
 def model_of(width: int = SIZE, **settings) -> TransformerEncoder:
-    torch.manual_seed(0)
-    return TransformerEncoder(width, SIZE, HEADS, inner=INNER, **settings).eval()
+    return small(TransformerEncoder, width, SIZE, HEADS, inner=INNER, stretch=1.0, **settings)
 
 
-def texts(width: int = SIZE) -> torch.Tensor:
-    torch.manual_seed(1)
-    return torch.randn(3, 7, width)
+def texts(width: int = SIZE) -> tuple[torch.Tensor, torch.Tensor]:
+    """Vectors and mask of three texts."""
+    return random_vectors(LENGTHS, 1, width)
 
 
 def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]:
@@ -53,27 +54,28 @@ def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]
 
 
 def test_states_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_positions():
+    """Large numbers at padding change no real state."""
     model = model_of(layers=3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    states = texts() * math.sqrt(SIZE) + sinusoids(7, SIZE, torch.empty(0))
-    for layer in torchs_layers(model):
-        states = layer(states, src_key_padding_mask=~MASK)
-    torch.testing.assert_close(model(texts(), MASK)[MASK], states[MASK], atol=1e-5, rtol=1e-5)
+
+    def written_out(vectors: torch.Tensor) -> torch.Tensor:
+        states = (vectors * math.sqrt(SIZE) + sinusoids(len(vectors), SIZE, torch.empty(0)))[None]
+        for layer in torchs_layers(model):
+            states = layer(states)
+        return states[0]
+
+    assert_each_alone(model(*texts()), written_out, texts(), states=True, atol=1e-5, rtol=1e-5)
 
 
 def test_attention_is_a_softmax_of_scaled_dot_products_in_each_head():
-    torch.manual_seed(0)
-    attention, states = Attention(SIZE, HEADS, joint=True), texts()[0]
+    attention, states = small(Attention, SIZE, HEADS, joint=True), texts()[0][0]
     queries, keys, values = attention.queries_keys_values(states).chunk(3, dim=1)
     size, heads = SIZE // HEADS, []
     for head in range(HEADS):
         part = slice(head * size, (head + 1) * size)
-        scores = torch.stack([torch.stack([q @ k for k in keys[:, part]]) for q in queries[:, part]]) / math.sqrt(size)
-        heads.append(scores.exp() / scores.exp().sum(1, keepdim=True) @ values[:, part])
+        scores = [[q @ k / math.sqrt(size) for k in keys[:, part]] for q in queries[:, part]]
+        heads.append(torch.stack([softmax_mean(row, values[:, part]) for row in scores]))
     expected = attention.output(torch.cat(heads, dim=1))
-    torch.testing.assert_close(attention(states[None], allowed=MASK[:1, None, None])[0], expected)
+    torch.testing.assert_close(attention(states[None], allowed=mask_of([7])[:, None, None])[0], expected)
 
 
 def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
@@ -89,16 +91,15 @@ def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
 
 def test_what_stands_at_padding_changes_no_real_state():
     model = model_of()
-    noisy = torch.where(MASK[..., None], texts(), 40.0)
-    torch.testing.assert_close(model(noisy, MASK)[MASK], model(texts(), MASK)[MASK])
+    assert_each_alone(model(*texts()), lambda text: model(text[None], mask_of([len(text)]))[0], texts(), states=True)
 
 
 def test_a_text_without_positions_spoils_nothing():
     """A softmax over nothing is NaN, which a gradient carries into every weight."""
     model = model_of()
-    mask = MASK.clone()
-    mask[2] = False
-    pooled = text_vector(model, WordBatch(mask.long(), mask, mask.sum(1), texts()))
+    batch = random_texts(LENGTHS, 1, SIZE)
+    mask = batch.mask & torch.tensor([[True], [True], [False]])
+    pooled = text_vector(model, batch._replace(mask=mask, lengths=mask.sum(1)))
     pooled.sum().backward()
     assert pooled.isfinite().all() and not pooled[2].any()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
@@ -106,22 +107,21 @@ def test_a_text_without_positions_spoils_nothing():
 
 def test_the_order_of_words_matters():
     """Attention alone is blind to it."""
-    model, mask = model_of(), MASK[:1]
-    turned = model(texts()[:1].flip(1), mask).flip(1)
-    assert not torch.allclose(turned, model(texts()[:1], mask), atol=1e-2)
+    model, (vectors, mask) = model_of(), random_vectors([7], 1, SIZE)
+    assert not torch.allclose(model(vectors.flip(1), mask).flip(1), model(vectors, mask), atol=1e-2)
 
 
 def test_vectors_of_another_width_are_mapped_to_the_models():
     model = model_of(width=5)
-    assert model(texts(5), MASK).shape == (3, 7, SIZE)
+    assert model(*texts(5)).shape == (3, 7, SIZE)
     assert model.projection.weight.shape == (SIZE, 5)
     assert not list(model_of().projection.parameters())
 
 
 def test_a_texts_vector_is_the_mean_of_its_states():
-    model = model_of()
-    pooled = text_vector(model, WordBatch(MASK.long(), MASK, LENGTHS, texts()))
-    torch.testing.assert_close(pooled[1], model(texts(), MASK)[1, :3].mean(0))
+    model, batch = model_of(), random_texts(LENGTHS, 1, SIZE)
+    states = model(batch.vectors, batch.mask)
+    assert_each_alone(text_vector(model, batch), lambda own: own.mean(0), (states, batch.mask))
 
 
 def test_a_size_that_heads_do_not_divide_is_refused():

@@ -13,6 +13,7 @@ from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention, TransformerLayer
 from architectures.seq2seq.transformer_seq2seq import TransformerSeq2Seq
 from tests.support.batches import random_vectors
+from tests.support.models import small
 
 WIDTH, SYMBOLS, SIZE, HEADS, INNER, START = 5, 5, 8, 2, 12, 1
 LENGTHS = [5, 2, 3]
@@ -22,13 +23,8 @@ source = partial(random_vectors, LENGTHS, 1, width=WIDTH)
 
 
 def model_of(width: int = WIDTH, **settings) -> TransformerSeq2Seq:
-    """Two layers on each side, with biases and norms off their starting values."""
-    torch.manual_seed(0)
-    model = TransformerSeq2Seq(width, SYMBOLS, SIZE, HEADS, inner=INNER, **settings).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model
+    """Two layers on each side."""
+    return small(TransformerSeq2Seq, width, SYMBOLS, SIZE, HEADS, inner=INNER, stretch=1.0, **settings)
 
 
 def attention_weights(attention: Attention, prefix: str) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from architectures.recurrent.tree_lstm import CHILDREN, TreeLSTM
 from harness.views.tree import TreeBatch, Trees, parse
+from tests.support.models import small
 
 TREES = [
     "(3 (2 a) (4 (3 very) (4 fine)))",
@@ -31,10 +32,7 @@ def batch(*trees: str) -> TreeBatch:
 
 
 def model_of(children: str) -> TreeLSTM:
-    torch.manual_seed(0)
-    model = TreeLSTM(WIDTH, HIDDEN, children=children).eval()
-    nn.init.normal_(model.forget_bias)
-    return model
+    return small(TreeLSTM, WIDTH, HIDDEN, children=children)
 
 
 def gates(model: TreeLSTM, h_left: Tensor, h_right: Tensor) -> tuple[Tensor, ...]:

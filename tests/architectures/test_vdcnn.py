@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from architectures.convolutional.vdcnn import VDCNN, TemporalBatchNorm
 from harness import registry
 from harness.views.characters import CharacterBatch
+from tests.support.batches import mask_of, poisoned
+from tests.support.models import small
+from tests.support.oracles import largest_in_order
 
 SMALL = {"widths": (3, 4, 5, 6), "hidden": 7, "dims": 2}
 DEPTHS = {"vdcnn_9": 9, "vdcnn_17": 17, "vdcnn_29": 29, "vdcnn_49": 49}
@@ -23,12 +26,7 @@ def read(*texts: str) -> CharacterBatch:
 
 def model_of(**settings) -> VDCNN:
     """A small model that has seen texts, so that its batch norms are far from the identity."""
-    torch.manual_seed(0)
-    model = VDCNN(VDCNN.view.width, **SMALL | settings)
-    for module in model.modules():
-        if isinstance(module, TemporalBatchNorm):
-            nn.init.uniform_(module.weight, 0.5, 1.5)
-            nn.init.uniform_(module.bias, -0.5, 0.5)
+    model = small(VDCNN, VDCNN.view.width, **SMALL | settings).train()
     for _ in range(20):
         model(read("a text with some more characters than eight times eight, as it happens", "another one: 42!"))
     return model.eval()
@@ -58,7 +56,7 @@ def written_out(model: VDCNN, ids: Tensor) -> Tensor:
             states = inner
     kept = []
     for values in states:
-        largest = sorted(sorted(range(len(values)), key=lambda place: -values[place].item())[: model.top])
+        largest = largest_in_order(values.tolist(), model.top)
         kept += [values[place] for place in largest] + [torch.zeros(())] * (model.top - len(largest))
     return model.dense(torch.stack(kept))
 
@@ -124,8 +122,8 @@ def test_batch_norm_is_that_of_torch_over_the_real_positions_of_the_batch():
     """Were padding counted, a batch's statistics would depend on how unequal its texts are, and
     predictions not match training."""
     torch.manual_seed(0)
-    mask = torch.arange(6) < torch.tensor([6, 2, 3])[:, None]
-    states = torch.randn(3, 4, 6).masked_fill(~mask[:, None], 50.0)
+    mask = mask_of([6, 2, 3])
+    states = poisoned(torch.randn(3, 6, 4), mask).transpose(1, 2)
     real = states.transpose(1, 2)[mask]
     ours, torchs = TemporalBatchNorm(4), nn.BatchNorm1d(4)
     for module in (ours, torchs):

@@ -125,4 +125,4 @@ def recurrent(recurrence: nn.Module, vectors: Vectors) -> Tensor:
 
 def largest_in_order(values: Sequence[float], k: int) -> list[int]:
     """Places of the ``k`` largest values, from left to right; of equal values the first."""
-    return sorted(sorted(range(len(values)), key=lambda place: -float(values[place]))[:k])
+    return sorted(sorted(range(len(values)), key=lambda place: -values[place])[:k])
