@@ -70,9 +70,9 @@ def test_a_score_is_the_gated_sum_over_question_words_of_their_weighted_bins(hid
         assert found[row].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_similarities_are_summed_in_the_bin_of_their_value_and_exact_matches_in_their_own():
-    """Bins of [-1, -0.5), [-0.5, 0), [0, 0.5), [0.5, 1] and the exact one; 0.999 is no exact
-    match."""
+def test_similarities_are_summed_in_the_bin_of_their_value():
+    """Exact matches have a bin of their own. Bins of [-1, -0.5), [-0.5, 0), [0, 0.5), [0.5, 1] and
+    the exact one; 0.999 is no exact match."""
     similarities = torch.tensor([[[1.0, -0.4, 0.1, 0.3, 0.999], [-1.0, 1.0, 1.0, 0.5, 0.7]]])
     exact = torch.tensor([[[True, False, False, False, False], [False, True, True, False, False]]])
     found = bin_sums(similarities, exact, torch.tensor([[True, True, True, True, True]]), bins=5)

@@ -107,8 +107,9 @@ def read(view: WordsAndCharacters, *lines: str) -> WordCharacterBatch:
     return batch._replace(vectors=table[batch.ids])
 
 
-def test_full_matching_meets_the_forward_state_of_the_last_word_and_the_backward_state_of_the_first():
-    """The true last word, where the text is shorter than its batch."""
+def test_full_matching_meets_the_end_states_of_both_directions():
+    """The forward state of the last word and the backward state of the first. The true last word,
+    where the text is shorter than its batch."""
     model, view = model_and_view()
     text = read(view, "the cat sat on the mat", "a dog")
     (forwards, last), (backwards, first) = model.encoded(text)

@@ -47,7 +47,8 @@ def test_the_directions_share_no_weights_and_have_no_bias():
 
 
 @pytest.mark.parametrize("pooling", ["mean", "ends"])
-def test_a_texts_vector_is_the_mean_of_its_states_or_the_ends_of_both_directions(pooling):
+def test_a_texts_vector_pools_its_states(pooling):
+    """It is their mean, or the ends of both directions."""
     model, batch = model_of(pooling=pooling), texts()
 
     def written_out(text: torch.Tensor) -> torch.Tensor:

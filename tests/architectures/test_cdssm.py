@@ -105,7 +105,8 @@ def test_towers_share_their_weights_or_have_their_own(shared):
     assert (model.query is model.document) == shared == torch.allclose(model(text, text), torch.ones(1))
 
 
-def test_the_loss_is_the_softmax_of_gamma_times_cosine_over_the_right_and_the_wrong_candidates():
+def test_the_loss_is_the_softmax_of_gamma_times_cosine():
+    """It runs over the right and the wrong candidates."""
     scores, labels = torch.tensor([0.9, 0.4, -0.2]), torch.tensor([1, 0, 0])
     expected = -math.log(math.exp(4.5) / (math.exp(4.5) + math.exp(2.0) + math.exp(-1.0)))
     assert model_of(gamma=5.0).rank_loss(scores, labels, torch.zeros(3)).item() == pytest.approx(expected, rel=1e-5)

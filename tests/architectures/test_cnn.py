@@ -64,7 +64,8 @@ def test_an_even_window_reaches_one_word_further_to_the_right():
     assert vectors.grad[0].abs().sum(1).nonzero().flatten().tolist() == [3, 4, 5, 6]
 
 
-def test_without_positions_a_phrase_has_the_same_states_wherever_it_stands_and_with_them_it_has_not():
+def test_positions_tell_two_places_of_a_phrase_apart():
+    """Without them, and with relative ones, a phrase has the same states wherever it stands."""
     phrase = texts()[0][0, :3]
     vectors = torch.zeros(1, 20, WIDTH)
     vectors[0, 4:7] = vectors[0, 11:14] = phrase
@@ -93,7 +94,8 @@ def test_the_normalised_offset_runs_from_0_to_1_within_each_text():
     assert codes[2, 0] == 0
 
 
-def test_sinusoids_have_a_sine_and_a_cosine_of_each_wavelength_and_are_added_or_put_beside():
+def test_sinusoids_have_a_sine_and_a_cosine_of_each_wavelength():
+    """They are added to the words or joined with them."""
     expected = torch.empty(9, WIDTH)
     for i in range(9):
         for k in range(WIDTH // 2):

@@ -46,7 +46,7 @@ def written_out(layer: DirectionalAttention, vectors: Tensor) -> Tensor:
     return torch.stack(found)
 
 
-def test_states_are_those_of_both_directions_written_out_pair_by_pair_and_feature_by_feature():
+def test_states_are_both_directions_written_out_pair_by_pair():
     """Texts of several blocks of queries and of one word, beside each other."""
     model, batch = model_of(), texts(LENGTHS)
 

@@ -58,12 +58,13 @@ def test_a_score_is_the_cosine_of_the_texts_tanh_layers_over_trigram_counts():
         torch.testing.assert_close(score, expected)
 
 
-def test_order_of_words_does_not_count_and_a_text_is_as_near_as_can_be_to_itself():
+def test_order_of_words_does_not_count():
+    """A text is as near as can be to its own words."""
     model = model_of()
     torch.testing.assert_close(model(read("sat the cat"), read("the cat sat")), torch.ones(1))
 
 
-def test_a_text_without_a_known_trigram_still_has_a_vector_and_a_gradient_of_ordinary_size():
+def test_a_text_without_a_known_trigram_has_an_ordinary_gradient():
     """At a zero vector the cosine's gradient is without bound: one such text would wreck the
     model."""
     model = model_of()
@@ -87,15 +88,17 @@ one."""
 SCORES = torch.tensor([0.9, 0.4, -0.2, 0.7, 0.1, 0.3, 0.5, 0.6, 0.8])
 
 
-def test_the_loss_is_that_of_gamma_times_cosine_over_a_right_candidate_and_the_wrong_ones_of_its_question():
-    """The other right candidate, and candidates of other questions, are in no denominator."""
+def test_the_loss_compares_a_right_candidate_with_its_questions_wrong_ones():
+    """The softmax is over gamma times the cosine. The other right candidate, and candidates of
+    other questions, are in no denominator."""
     wrong = (0.4, -0.2, 0.7)
     losses = [-math.log(math.exp(5 * s) / (math.exp(5 * s) + sum(math.exp(5 * w) for w in wrong))) for s in (0.9, 0.1)]
     found = DSSM(3, hidden=2, output=2, gamma=5.0, negatives=4).rank_loss(SCORES, LABELS, GROUPS)
     assert found.item() == pytest.approx(sum(losses) / 2, rel=1e-5)
 
 
-def test_four_negatives_are_drawn_without_replacement_from_the_questions_wrong_candidates_and_all_come_up():
+def test_four_negatives_are_drawn_without_replacement():
+    """They are wrong candidates of the same question, and each of these comes up."""
     torch.manual_seed(0)
     scores, labels, groups = torch.arange(20.0), torch.tensor([1] + [0] * 19), torch.tensor([0] * 10 + [1] * 10)
     seen = set()
@@ -132,10 +135,9 @@ def test_a_right_candidate_beyond_the_margin_gives_no_gradient():
     [lambda *a: sampled_softmax_loss(*a, 4), lambda *a: worst_negative_hinge_loss(*a, 4, 0.3)],
     ids=["softmax", "hinge"],
 )
-def test_questions_without_a_right_or_a_wrong_candidate_add_nothing_and_the_loss_can_still_be_differentiated(
-    loss, rows
-):
-    """Such batches occur: a NaN, or a loss without a graph, would end the training."""
+def test_questions_without_a_right_or_a_wrong_candidate_add_nothing(loss, rows):
+    """The loss can still be differentiated. Such batches occur: a NaN, or a loss without a graph,
+    would end the training."""
     scores = SCORES[rows].clone().requires_grad_()
     found = loss(scores, LABELS[rows], GROUPS[rows])
     found.backward()

@@ -36,7 +36,8 @@ def test_a_text_is_the_mean_of_its_real_words():
     assert means.tolist() == [[3.0, 2.0], [3.0, 4.0]]
 
 
-def test_neither_order_nor_repetition_of_a_text_changes_the_mean_and_repetition_doubles_the_sum():
+def test_order_and_repetition_leave_the_mean_alone():
+    """Repetition doubles the sum."""
     texts = words([A, B, C], [C, A, B]), words([A, B, C, A, B, C], [A, B, C, C, A, B])
     mean, total = AveragedVectors(2), AveragedVectors(2, pooling="sum")
     assert [[3.0, 2.0]] * 2 == mean(texts[0]).tolist() == mean(texts[1]).tolist()
@@ -45,7 +46,8 @@ def test_neither_order_nor_repetition_of_a_text_changes_the_mean_and_repetition_
 
 
 @pytest.mark.parametrize("pooling", ["mean", "sum"])
-def test_a_text_without_words_is_the_zero_vector_so_that_its_scores_are_the_bias(pooling):
+def test_a_text_without_words_is_the_zero_vector(pooling):
+    """Its scores are then the bias."""
     empty = words([A])._replace(mask=torch.zeros(1, 1, dtype=torch.bool), lengths=torch.tensor([0]))
     assert AveragedVectors(2, pooling)(empty).tolist() == [[0.0, 0.0]]
 
@@ -93,7 +95,8 @@ def test_the_coordinates_of_a_word_are_dropped_together():
     assert {tuple(mean) for mean in means.tolist()} == {(1.0, 2.0, 3.0), (0.5, 1.0, 1.5), (0.0, 0.0, 0.0)}
 
 
-def test_a_text_that_would_lose_every_word_keeps_all_of_them_and_never_its_padding():
+def test_a_text_that_would_lose_every_word_keeps_all():
+    """Padding is never kept."""
     torch.manual_seed(0)
     model = DeepAveragingNetwork(2, layers=0, word_dropout=1.0).train()
     assert model(words([A, B, C], [B])).tolist() == [[3.0, 2.0], [3.0, 4.0]]

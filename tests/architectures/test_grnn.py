@@ -69,7 +69,8 @@ def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
         torch.testing.assert_close(vector, sum(states) / len(states))
 
 
-def test_one_unit_worked_by_hand_has_its_tanh_outside_the_sum_and_no_output_gate():
+def test_one_unit_worked_by_hand():
+    """Its tanh stands outside the sum, and it has no output gate."""
     recurrence = GatedRecurrence(1, 1)
     with torch.no_grad():
         recurrence.sentence.weight.copy_(
@@ -83,7 +84,7 @@ def test_one_unit_worked_by_hand_has_its_tanh_outside_the_sum_and_no_output_gate
     torch.testing.assert_close(states, torch.tensor([first, second]))
 
 
-def test_filters_of_one_word_average_a_bag_and_wider_ones_see_the_order_of_words():
+def test_only_filters_of_several_words_see_their_order():
     model, words = model_of(sentence="conv").sentence, torch.randn(1, 5, WIDTH)
     mask, shuffled = mask_of([5]), words[:, [3, 1, 4, 0, 2]]
     same = [torch.allclose(bank(words, mask), bank(shuffled, mask), atol=1e-5) for bank in model.banks]

@@ -11,7 +11,6 @@ import torch
 
 from architectures.recurrent.gru import GRU
 from harness.problems.classify import text_vector
-from harness.views.words import WordBatch
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import recurrent

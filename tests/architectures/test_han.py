@@ -56,7 +56,8 @@ def test_attention_weights_sum_to_one_over_a_sentences_own_words():
     assert weights[1].tolist() == [1.0, 0.0, 0.0]
 
 
-def test_a_context_vector_that_asks_for_nothing_gives_the_mean_and_a_strong_one_picks_a_word():
+def test_the_context_vector_decides_which_words_count():
+    """A context of zeros gives the mean, a strong one picks a word."""
     attention = ContextAttention(2, 2)
     states, mask = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]]), torch.tensor([[True, True, False]])
     with torch.no_grad():

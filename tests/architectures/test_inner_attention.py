@@ -30,7 +30,8 @@ def written_out(model: InnerAttention, vectors: Tensor) -> Tensor:
     return softmax_mean(energies, states)
 
 
-def test_a_text_is_the_mean_of_its_states_under_attention_that_their_plain_mean_asks_for():
+def test_a_text_is_the_attended_mean_of_its_states():
+    """The plain mean of the states asks."""
     model, words = model_of(), texts()
     assert_each_alone(model(words), partial(written_out, model), words)
 

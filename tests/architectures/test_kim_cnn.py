@@ -100,7 +100,7 @@ def test_a_step_moves_the_vectors_that_are_tuned_and_no_others(id, use):
     )
 
 
-def test_rows_of_the_softmax_layer_longer_than_3_are_shortened_to_3_and_nothing_else_is():
+def test_only_softmax_rows_longer_than_3_are_shortened():
     model, _ = whole_model("kim_cnn_rand")
     weight = model.head.output.weight
     with torch.no_grad():

@@ -68,7 +68,8 @@ def test_only_the_direction_of_words_and_labels_decides_who_is_attended_to():
     torch.testing.assert_close(model.weights(words._replace(vectors=words.vectors * 7)), before)
 
 
-def test_each_labels_vector_must_be_given_its_own_class_by_the_layers_that_score_texts():
+def test_each_labels_vector_is_classified_as_its_own_class():
+    """By the layers that score the texts."""
     model, words = model_of(regulariser=2.0), texts()
     with collected_losses() as terms:
         model(words)

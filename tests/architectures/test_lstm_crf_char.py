@@ -27,7 +27,7 @@ def tagger_and_words(**options) -> tuple[LSTMCRFCharacters, WordCharacterBatch]:
     return model.train(), words._replace(vectors=torch.ones(2, 4, 5))
 
 
-def test_a_word_is_spelt_by_the_end_states_of_both_directions_over_its_own_characters():
+def test_a_word_is_spelt_by_the_end_states_of_both_directions():
     """States at padding, or of the wrong end, would tie a word to the longest word of its batch."""
     model, words = tagger_and_words()
     spelling = model.spelling

@@ -36,7 +36,7 @@ def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
     assert_each_alone(model(first, second), partial(written_out, model), first, second)
 
 
-def test_a_text_is_as_near_as_can_be_to_itself_and_order_of_words_counts():
+def test_a_text_is_nearest_to_itself_and_order_counts():
     model, text = model_of(), texts((4, 3), 1)
     assert model(text, text).tolist() == [1.0, 1.0]
     straight, turned = texts_of(text.vectors[:1]), texts_of(text.vectors[:1].flip(1))

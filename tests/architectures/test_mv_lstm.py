@@ -64,7 +64,8 @@ def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(in
     assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
 
 
-def test_the_k_largest_of_the_whole_matrix_are_kept_in_falling_order_wherever_they_stand():
+def test_the_k_largest_of_the_whole_matrix_are_kept():
+    """They stand in falling order, wherever they come from."""
     maps = torch.tensor([[[[3.0, -1.0, 7.0], [5.0, 2.0, 9.0]]]])
     real = torch.tensor([[[True, True, True], [True, True, False]]])
     assert k_largest(maps, real, 3).tolist() == [[[7.0, 5.0, 3.0]]]
@@ -80,9 +81,9 @@ def test_fewer_interactions_than_k_leave_zeros_and_a_finite_gradient():
     assert kept.tolist() == [[[-2.0, 0.0, 0.0, 0.0, 0.0]]] and maps.grad.flatten().tolist() == [-4.0, 0.0]
 
 
-def test_ranking_gives_a_score_and_is_trained_by_the_hinge_of_a_right_and_a_wrong_candidate_of_one_question():
-    """One wrong candidate for each right one, at the margin; a question without wrong ones adds
-    nothing."""
+def test_ranking_is_trained_by_the_hinge_of_two_candidates():
+    """Right and wrong candidates of one question. One wrong candidate for each right one, at the
+    margin; a question without wrong ones adds nothing."""
     model = model_of("cosine", margin=0.5)
     scores = model(texts(FIRST, 1), texts(SECOND, 2))
     assert model.scores and scores.shape == (3,)

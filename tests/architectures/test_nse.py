@@ -68,7 +68,7 @@ def one_step(question: Tensor, mask: Tensor, memory: Tensor) -> tuple[Tensor, Te
     return states[0, 0], memory
 
 
-def test_a_slot_that_is_read_alone_is_replaced_by_the_state_and_the_others_stay():
+def test_only_the_slot_that_is_read_is_replaced():
     memory = torch.eye(WIDTH)[None] * 30
     state, after = one_step(torch.tensor([0.0, 0.0, 30.0, 0.0]), mask_of([WIDTH]), memory)
     expected = memory[0].clone()

@@ -89,7 +89,8 @@ def test_attention_acts_on_the_answer_and_follows_the_question():
     assert not torch.allclose(weights[0], weights[1], atol=1e-3)
 
 
-def test_the_loss_is_a_hinge_against_the_nearest_wrong_candidate_and_flat_beyond_the_margin():
+def test_the_loss_is_a_hinge_against_the_nearest_wrong_candidate():
+    """Beyond the margin it is flat."""
     model = model_of(margin=0.2)
     scores = torch.tensor([0.5, 0.4, -0.9, 0.9, 0.1], requires_grad=True)
     labels, groups = torch.tensor([1, 0, 0, 1, 0]), torch.tensor([0, 0, 0, 1, 1])

@@ -63,7 +63,7 @@ def test_each_row_sums_to_one_over_the_words():
     assert not weights.transpose(1, 2)[~words.mask].any()
 
 
-def test_the_penalty_is_zero_for_rows_on_words_of_their_own_and_large_for_equal_rows():
+def test_the_penalty_grows_from_zero_with_the_rows_likeness():
     """Hand-worked: three equal one-hot rows make A A^T all ones, six entries of it off the
     diagonal; uniform rows over n words 1/n."""
     apart, alike, spread = torch.eye(ROWS, 4), torch.eye(1, 4).expand(ROWS, -1), torch.full((ROWS, 4), 0.25)

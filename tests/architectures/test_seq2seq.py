@@ -30,9 +30,9 @@ def advance(lstm: nn.LSTM, x: Tensor, h: list[Tensor], c: list[Tensor]) -> Tenso
     return x
 
 
-def test_the_decoder_goes_on_from_the_states_in_which_the_encoder_left_the_reversed_source():
-    """A source read forwards, a decoder begun from zeros or from the top layer alone, padding read:
-    each gives other scores."""
+def test_the_decoder_goes_on_from_the_encoders_states():
+    """The encoder reads the source from its end. A source read forwards, a decoder begun from zeros
+    or from the top layer alone, padding read: each gives other scores."""
     model = model_of(limit=1.0)
     vectors, mask = source()
     scores = model(vectors, mask, PREFIX)

@@ -108,8 +108,8 @@ def test_an_unknown_word_meets_itself_only_and_weighs_most():
     assert features_of("zebra", "giraffe") == [0.0] * 4
 
 
-def test_texts_of_stop_words_alone_have_no_overlap_of_content_and_no_division_by_zero():
-    """A question mark in both texts says nothing about the answer."""
+def test_texts_of_stop_words_alone_have_no_overlap_of_content():
+    """Nor do they divide by zero. A question mark in both texts says nothing about the answer."""
     found = features_of("the ?", "the ?")
     assert found[0] == 0.5 and found[2:] == [0.0, 0.0]
 
@@ -130,7 +130,8 @@ def test_what_the_other_text_has_is_marked_in_the_convolutions_input():
     assert not torch.allclose(*found, atol=1e-3)
 
 
-def test_question_and_document_have_models_of_their_own_and_word_vectors_are_fixed_unless_asked_for():
+def test_question_and_document_have_models_of_their_own():
+    """Word vectors are fixed unless tuning is asked for."""
     model = model_of()
     assert not {id(p) for p in model.query.parameters()} & {id(p) for p in model.document.parameters()}
     assert model.vectors == "static" and model_of(tuned=True).vectors == "tuned"

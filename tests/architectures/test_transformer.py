@@ -13,7 +13,6 @@ from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention
 from architectures.transformer.transformer import TransformerEncoder
 from harness.problems.classify import text_vector
-from harness.views.words import WordBatch
 from tests.support.batches import assert_each_alone, mask_of, random_texts, random_vectors
 from tests.support.models import small
 from tests.support.oracles import softmax_mean

@@ -91,7 +91,8 @@ def test_a_level_is_one_step_for_the_whole_batch(children, monkeypatch):
     assert steps == [4, 2, 1]
 
 
-def test_the_order_of_children_counts_in_the_binary_tree_lstm_and_not_in_child_sum():
+def test_the_order_of_children_counts_in_the_binary_tree_alone():
+    """The sum of children has none."""
     turned = batch("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
     straight = batch("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
     child_sum, binary = model_of("sum"), model_of("n-ary")
@@ -99,7 +100,7 @@ def test_the_order_of_children_counts_in_the_binary_tree_lstm_and_not_in_child_s
     assert not torch.isclose(binary(turned), binary(straight), atol=1e-3).all(1).any()
 
 
-def test_the_forget_gate_of_a_child_reads_its_sibling_only_in_the_binary_tree_lstm():
+def test_a_forget_gate_reads_the_sibling_in_the_binary_tree_alone():
     left, siblings = torch.ones(2, HIDDEN), torch.tensor([[1.0], [-1.0]]).expand(2, HIDDEN)
     for children, reads in {"n-ary": True, "sum": False}.items():
         _, forget, _ = model_of(children).composition(left, siblings)
@@ -107,7 +108,7 @@ def test_the_forget_gate_of_a_child_reads_its_sibling_only_in_the_binary_tree_ls
 
 
 @pytest.mark.parametrize("children", CHILDREN)
-def test_a_node_with_one_child_is_a_step_of_a_chain_lstm_without_a_word(children):
+def test_a_node_with_one_child_is_a_chain_lstms_step(children):
     """With nothing in the other slot, the cell must be that of torch."""
     model, h = model_of(children), HIDDEN
     chain = nn.LSTMCell(WIDTH, h)

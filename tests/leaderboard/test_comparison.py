@@ -13,8 +13,8 @@ from harness.leaderboard.pages.timeline import ranked_scores
 from harness.leaderboard.tables.formatting import best_results, section_title
 from harness.leaderboard.tables.reported import reported_table
 from harness.records import Store
-from tests.support.made_records import judged, record
 from harness.records.outcomes import Outcomes
+from tests.support.made_records import judged, record
 
 SECTION = Section("local", "equal")
 GOOD, NEAR, BAD = "1" * 90 + "0" * 10, "1" * 89 + "0" * 11, "1" * 40 + "0" * 60

@@ -31,7 +31,7 @@ def test_by_hand():
     assert values["mrr"] == pytest.approx((1 + 1 / 2) / 2)
 
 
-def test_questions_without_a_right_candidate_do_not_count_and_all_right_ones_only_in_the_larger_set():
+def test_questions_with_candidates_of_one_sort_count_by_set():
     """q0 has no answer (out of both), q1 only right candidates (perfect in any order; out of the
     237), q2 is AP 1/2."""
     values = score(NAMES, [9, 8, 1, 2, 1, 2], _rows("00", "11", "10"))

@@ -114,7 +114,7 @@ def test_memory_is_that_of_all_processes_of_a_cell_at_their_peak():
     are gone when the record is written."""
     code = """
 import subprocess, sys, time
-from harness import machine
+from harness.running import neighbours
 neighbours.POLL = 0.02
 held = "held = b'x' * (150 << 20); print('here', flush=True); input()"
 with neighbours.watched() as watch:
@@ -136,7 +136,7 @@ def test_the_peak_of_the_cell_itself_needs_no_look_and_is_not_that_of_its_parent
     of the cell."""
     code = """
 import os
-from harness import machine
+from harness.running import neighbours
 big = b"x" * (300 << 20)
 del big
 if os.fork() == 0:

@@ -58,7 +58,7 @@ def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
     assert "| small | 12,346~ |" in shown[3]
 
 
-def test_a_bert_that_is_measured_without_its_weights_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
+def test_an_untrained_bert_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
     """Else bert_base would be measured with fewer parameters, or with texts of unknown words
     only."""
     pytest.importorskip("transformers")
