@@ -170,7 +170,7 @@ def test_looking_at_records_imports_neither_torch_nor_mlflow():
     """`archbench list` and the leaderboard must answer at once; torch alone takes seconds."""
     program = """
 import sys, harness.records, harness.tracking, harness.scoring.rescore
-harness.records.environment(), harness.provenance.commit()
+harness.records.environment(), harness.records.provenance.commit()
 print({"torch", "mlflow", "datasets", "pandas"} & set(sys.modules))
 """
     done = subprocess.run(
