@@ -12,7 +12,6 @@ from torch import Tensor
 
 from architectures.attention.leam import LabelEmbeddingAttention
 from harness.objectives import collected_losses
-from tests.support.batches import random_texts
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import cosine

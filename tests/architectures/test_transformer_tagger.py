@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from architectures.blocks.transformer import TransformerLayer
 from architectures.tagging.transformer_tagger import TimeFirstAttention, TransformerTagger
 from harness.problems.tag import Tag, TagTarget
-from harness.views.words import WordBatch, Words
-from tests.support.batches import random_texts
 from harness.views.words import Words
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
