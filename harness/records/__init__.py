@@ -5,9 +5,10 @@ A store is a results folder: ``records/<task>/<architecture>/<key>.json`` with
 """
 
 from harness.errors import RecordError
+from harness.records.blocks import UNSTABLE_ABOVE, Predictions
 from harness.records.cell import Cell
-from harness.records.provenance import commit, environment, now, without_passwords
-from harness.records.record import SCHEMA, STATUSES, UNSTABLE_ABOVE, Predictions, Record
+from harness.records.provenance import commit, environment, now, portable_command, portable_text, without_passwords
+from harness.records.record import SCHEMA, STATUSES, Record
 from harness.records.store import Store
 
 __all__ = [
@@ -22,5 +23,7 @@ __all__ = [
     "commit",
     "environment",
     "now",
+    "portable_command",
+    "portable_text",
     "without_passwords",
 ]

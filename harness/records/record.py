@@ -1,146 +1,89 @@
-"""The record of a cell: its fields, and how they are read from and written as JSON."""
+"""The record of a cell: its fields, and how they are read from and written as JSON.
+
+There are two schemas. New records are written in schema 2, which adds to schema 1 the fields of
+:data:`SINCE_2` and those of ``training`` in :data:`TRAINING_SINCE_2`. A record of schema 1 is read
+with None in their place, may not have them, and stays one when it is written again, as by
+``archbench rescore``: byte for byte the same where no value changed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import shlex
 import sys
-from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, with_config
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import RecordError
 from harness.files import NOT_FINITE, not_json
+from harness.records.blocks import (
+    Ancestor,
+    Budget,
+    Code,
+    Count,
+    Failure,
+    InputSource,
+    Memory,
+    Moment,
+    Number,
+    Overlap,
+    Parameters,
+    Predictions,
+    Ruler,
+    Seconds,
+    Speed,
+    Spent,
+    Text,
+    Tokens,
+    TrainingBlock,
+    Vectors,
+)
 from harness.records.cell import Cell
-from harness.records.provenance import commit, environment, now, without_passwords
+from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
 from harness.task import Split, Tier
 
-SCHEMA = 1
+SCHEMA = 2
 Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
 STATUSES: tuple[str, ...] = get_args(Status)
 
+SINCE_2 = (
+    "archbench",
+    "code",
+    "lineage",
+    "spent",
+    "budget",
+    "protocol_version",
+    "sees",
+    "vectors",
+    "inputs",
+    "tokens",
+    "deterministic",
+    "overlap",
+    "ruler",
+    "official_test_examples",
+)
+"""Fields that came with schema 2; None where they were not recorded, and then not in the file."""
 
-UNSTABLE_ABOVE = 0.25
-"""Spread above which a training speed is called unstable."""
-
-
-# The parts of a record are typed dictionaries, so that a reader writes
-# record.memory["peak_rss_mib"] as in the JSON.
-_closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
-Number = int | float
-Duration = Annotated[float, Field(ge=-1e9, le=1e9)]  # thirty years; a clock that jumped may have made it negative
-# Command lines and messages may carry the undecodable bytes of a file name, which JSON cannot: they
-# are shown escaped.
-Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
-
-
-@_closed
-class Speed(TypedDict, total=False):
-    """Steady-state rates (per second) and latencies (ms); threads and device are in the record's
-    ``environment``.
-
-    ``train_spread`` is the standard deviation of the training rates of ten consecutive parts over
-    their mean. ``unstable``: that is above :data:`UNSTABLE_ABOVE`, or training was too short to be
-    parted. ``beside``: the most other cells of archbench that ran on the machine at a time while
-    this one did; None where the system does not tell. Records of before this was looked at lack the
-    field.
-    """
-
-    train_examples_per_second: float | None
-    train_tokens_per_second: float | None
-    train_spread: float | None
-    inference_examples_per_second: float | None
-    latency_ms_p50: float | None
-    latency_ms_p95: float | None
-    unstable: bool
-    beside: int | None
-
-
-@_closed
-class Memory(TypedDict, total=False):
-    """Peaks in MiB: resident memory of the cell's process and all that it started, together; memory
-    on the GPU (None without one)."""
-
-    peak_rss_mib: float | None
-    peak_gpu_mib: float | None
-
-
-@_closed
-class Parameters(TypedDict, total=False):
-    """Trainable numbers: all of them, and those in embedding tables."""
-
-    total: int
-    embedding: int
-
-
-@_closed
-class Seconds(TypedDict, total=False):
-    """The three clocks and their sum."""
-
-    train: Duration
-    dev: Duration
-    other: Duration
-    total: Duration
-
-
-@_closed
-class Failure(TypedDict, total=False):
-    """Why a cell did not end ok: exception type (or reason), message, path of the log (absolute, or
-    relative to the results folder)."""
-
-    type: Text
-    message: Text
-    log: Text | None
-
-
-def _below(path: str) -> str:
-    """A path that stays in the results folder: a record from elsewhere must not name this machine's
-    files."""
-    if path.startswith("/") or ".." in path.split("/"):
-        raise ValueError("the path leaves the results folder")
-    return path
-
-
-def _moment(text: str) -> str:
-    """A time that clocks show; MLflow counts in milliseconds from 1970."""
-    if text and not 1970 <= datetime.fromisoformat(text).year < 9999:
-        raise ValueError(f"{text} is not between 1970 and 9998")
-    return text
-
-
-@_closed
-class Predictions(TypedDict):
-    """Where the predictions are, relative to the results folder, and the SHA-256 of that file."""
-
-    path: Annotated[str, AfterValidator(_below)]
-    sha256: str
-
-
-@_closed
-class Training(TypedDict, total=False):
-    """Dev score by learning rate tried, the epoch that was kept (counted from 1), epochs run, and
-    one row of the curve per epoch.
-
-    ``parallel`` is there for several devices: processes, effective batch size, and how batches and
-    learning rate were dealt with.
-    """
-
-    learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
-    best_epoch: int | None
-    epochs: int
-    curve: list[dict[str, Number | None]]
-    parallel: dict[str, Number | str]
+TRAINING_SINCE_2 = ("objective", "settings", "flops", "rising")
+"""Fields of ``training`` that came with schema 2."""
 
 
 class Record(BaseModel):
-    """What one cell left behind. Unknown keys are rejected and every number is finite."""
+    """The result of one cell. Unknown keys are refused and every number is finite.
+
+    ``archbench``: version of archbench, which an installed wheel has where there is no commit.
+    ``lineage``: the cells that the training started from, with those that they started from, the
+    oldest first. ``spent``: cost of the cell's own training. ``protocol_version``: version of the
+    protocol's rules, part of what may be compared. ``sees``: what training used besides the labelled
+    training examples, such as the texts of test. ``inputs``: sources of word representations besides
+    the table of vectors. ``deterministic``: equal seeds give equal bits.
+    ``official_test_examples``: scored examples that belong to the official test.
+    """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_assignment=True, serialize_by_alias=True)
 
-    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    schema_version: Literal[1, 2] = Field(SCHEMA, alias="schema")
     key: str
     status: Status
     architecture: str
@@ -162,24 +105,55 @@ class Record(BaseModel):
     parameters: Parameters = {}
     flops_per_example: Number | None = None
     seconds: Seconds = {}
-    training: Training = {}
+    training: TrainingBlock = {}
     environment: dict[str, Any] = {}
     data: dict[Split, str] = {}
     commit: str = ""
     dirty: bool = False
     command: Text = ""
-    started: Annotated[str, AfterValidator(_moment)] = ""
+    started: Moment = ""
     error: Failure | None = None
     predictions: Predictions | None = None
 
+    archbench: str | None = None
+    code: Code | None = None
+    lineage: list[Ancestor] | None = None
+    spent: Spent | None = None
+    budget: Budget | None = None
+    protocol_version: Count | None = None
+    sees: list[str] | None = None
+    vectors: Vectors | None = None
+    inputs: list[InputSource] | None = None
+    tokens: Tokens | None = None
+    deterministic: bool | None = None
+    overlap: Overlap | None = None
+    ruler: Ruler | None = None
+    official_test_examples: Count | None = None
+
+    @model_validator(mode="after")
+    def _schema_1_is_closed(self) -> Record:
+        """Refuses fields of schema 2 in a record of schema 1, whose readers would refuse the
+        file."""
+        if self.schema_version == 1:
+            later = [name for name in SINCE_2 if getattr(self, name) is not None]
+            later += [f"training.{name}" for name in TRAINING_SINCE_2 if name in self.training]
+            if later:
+                raise ValueError(f"{later[0]}: no field of schema 1")
+        return self
+
     @classmethod
     def skeleton(cls, cell: Cell, status: Status, *, command: str | None = None, **fields: Any) -> Record:
-        """A record of ``cell`` with what is known before it runs; ``fields`` are further fields of
-        the record."""
-        known: dict[str, Any] = {"started": now(), "environment": environment()}
-        known["commit"], known["dirty"] = commit()
-        known["command"] = without_passwords(shlex.join(sys.argv) if command is None else command)
-        return cls(**cell.to_dict() | known | fields, key=cell.key, status=status)
+        """A record of ``cell`` with what can be said before it runs; ``fields`` are further fields
+        of the record.
+
+        Command and error message are stored without paths of the machine, its user and passwords.
+        """
+        origin: dict[str, Any] = {"started": now(), "environment": environment(), "archbench": own_version()}
+        origin["commit"], origin["dirty"] = commit()
+        origin["command"] = portable_command(sys.argv) if command is None else portable_text(command)
+        if (error := fields.get("error")) and "message" in error:
+            fields["error"] = error | {"message": portable_text(error["message"])}
+        return cls(**cell.to_dict() | origin | fields, key=cell.key, status=status)
 
     @property
     def cell(self) -> Cell:
@@ -190,6 +164,7 @@ class Record(BaseModel):
         """Canonical text (indent 1, sorted keys, trailing newline); :class:`RecordError` names a
         field that JSON cannot hold."""
         fields = self.model_dump(warnings=False)
+        fields = {name: value for name, value in fields.items() if value is not None or name not in SINCE_2}
         try:
             return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
         except (ValueError, TypeError) as error:
@@ -209,18 +184,17 @@ class Record(BaseModel):
             raise RecordError(
                 f"not a record of archbench: {where[:200] + ': ' if where else ''}{first['msg'][:500]}"
             ) from error
-        # Free-form objects (hyperparameters, environment) are not typed; look closer only where the
-        # text may hold such a number.
+        # Free-form objects are not typed; look closer only where the text may hold such a number.
+        free = {
+            "hyperparameters": record.hyperparameters,
+            "environment": record.environment,
+            "training.settings": record.training.get("settings", {}),
+        }
         suspect = NOT_FINITE.search(text.encode() if isinstance(text, str) else text)
-        if suspect and (
-            bad := not_json({"hyperparameters": record.hyperparameters, "environment": record.environment})
-        ):
+        if suspect and (bad := not_json(free)):
             raise RecordError(f"not a record of archbench: {bad}")
         if record.key != record.cell.key:
             raise RecordError(
                 f"key: {record.key!r} is not the key of the cell that its fields describe, {record.cell.key}"
             )
         return record
-
-
-# --- where a record was made: stored, never part of the key ---

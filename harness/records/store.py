@@ -20,9 +20,10 @@ import psutil
 
 from harness.errors import RecordError
 from harness.files import LARGEST_PART, are_texts, not_json, parse_json, read_limited, unpack, write_whole
+from harness.records.blocks import Predictions
 from harness.records.cell import Cell
 from harness.records.outcomes import Outcomes
-from harness.records.record import Predictions, Record
+from harness.records.record import Record
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 

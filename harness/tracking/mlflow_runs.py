@@ -36,7 +36,7 @@ Outcome = Literal["added", "kept", "replaced"]
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
 _LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
 _LATEST = 2**53  # times and steps beyond it, which a foreign record may hold, are no numbers to a database
-_LAYOUT = "2"  # raise it when runs show records differently: the next sync then replaces them all
+_LAYOUT = "3"  # raise it when runs show records differently: the next sync then replaces them all
 _NOTE, _PARENT = (
     "mlflow.note.content",
     "mlflow.parentRunId",
@@ -392,6 +392,10 @@ def _tags(record: Record) -> dict[str, str]:
         tags[name] = str(getattr(record, name))
     if "unstable" in record.speed:
         tags["unstable"] = str(record.speed["unstable"])
+    if record.archbench:
+        tags["archbench_version"] = record.archbench
+    if objective := record.training.get("objective"):
+        tags["objective"] = objective
     if record.error:
         tags["error"] = _error(record)
     return {name: value[:_LONGEST_TAG] for name, value in tags.items()}
@@ -420,7 +424,9 @@ def _metrics(record: Record, started: int) -> list[Metric]:
     final: dict[str, Any] = {
         f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()
     }
-    for block in ("speed", "memory", "seconds", "parameters"):
-        final |= {f"{block}_{name}": value for name, value in getattr(record, block).items() if name != "unstable"}
+    for block in ("speed", "memory", "seconds", "parameters", "spent"):
+        values = getattr(record, block) or {}
+        final |= {f"{block}_{name}": value for name, value in values.items() if name != "unstable"}
     final |= {"flops_per_example": record.flops_per_example, "best_epoch": record.training.get("best_epoch")}
+    final["training_flops"] = record.training.get("flops")
     return metrics + [Metric(name, value, time, 0) for name, value in final.items() if value is not None]

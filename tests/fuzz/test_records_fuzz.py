@@ -47,6 +47,7 @@ RECORD = Record(
         "best_epoch": 1,
         "epochs": 2,
         "curve": [{"epoch": 1, "train_loss": 0.5}],
+        "settings": {"lr": 0.001, "schedule": None},
     },
     environment={"versions": {"torch": "2"}, "threads": 1},
     data={"test": "t" * 64},
@@ -54,6 +55,12 @@ RECORD = Record(
     started="2025-01-01T00:00:00+00:00",
     error={"type": "X", "message": "y", "log": "work/logs/x.log"},
     predictions={"path": f"records/sst2/dan/{CELL.key}.predictions.json.xz", "sha256": "0" * 64},
+    archbench="0.1.0",
+    lineage=[{"key": CELL.key, "role": "weights", "architecture": "rnn", "task": "sst2", "steps": 3, "flops": 1e9}],
+    budget={"name": "small", "examples": 10, "passes": 2.5},
+    sees=["texts of test"],
+    deterministic=True,
+    ruler={"version": 1, "examples_per_second": 8.5, "measured": "2025-01-01T00:00:00+00:00"},
 )
 TEXT = RECORD.to_json()
 FIELDS = json.loads(TEXT)
@@ -91,6 +98,8 @@ def store(tmp_path: Path) -> Store:
 @example(with_field("started", value='"0001-01-01T00:00:00"'))
 @example(with_field("seconds", "total", value="1e308"))  # in milliseconds it is infinite
 @example(with_field("task", value='"../../x"'))
+@example(with_field("schema", value="1"))  # with fields that schema 1 does not have
+@example(with_field("training", "settings", "lr", value="1e999"))
 def test_records(attempt, store, content):
     path = store.path(CELL)
     path.write_bytes(content)

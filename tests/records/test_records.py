@@ -4,6 +4,7 @@ identity and their files."""
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import json
 import os
 import re
@@ -73,7 +74,7 @@ def test_field_names_are_the_published_ones(store: Store):
     hyperparameters, devices, precision, scores, main_metric, counts, partial, speed, memory, parameters,
     flops_per_example, seconds, environment, data, commit, dirty, command, started, error, predictions"""
     written = json.loads(store.write(full_record()).read_text())
-    assert set(written) == {*re.split(r",\s+", design), "training"}
+    assert set(written) == {*re.split(r",\s+", design), "training", "archbench"}
     assert STATUSES == ("ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted")
 
 
@@ -152,6 +153,153 @@ def test_record_round_trip_is_canonical(store: Store):
     assert record.training["curve"][0]["epoch"] == 1
 
 
+# --- the two schemas ---
+
+SHA = "0123456789abcdef" * 4
+SCHEMA_2 = {
+    "code": {"architecture": SHA, "task": SHA, "harness": 3, "packages": {"archbench-extra": "1.2"}},
+    "lineage": [
+        {
+            "key": SHA[:16],
+            "role": "weights",
+            "architecture": "rnn_lm",
+            "task": "wikitext2",
+            "artefact": SHA,
+            "corpus": {"train": SHA},
+            "objective": "next word",
+            "examples": 10,
+            "tokens": 2_000_000,
+            "steps": 100,
+            "flops": 1e15,
+            "seconds": 30.5,
+        }
+    ],
+    "spent": {"examples": 69_200, "tokens": 1_000_000, "steps": 1100, "flops": 2e12},
+    "budget": {"name": "small", "examples": 2000, "passes": 5, "min_steps": 500, "batch_size": 32},
+    "protocol_version": 2,
+    "sees": ["texts of test"],
+    "vectors": {"name": "glove.txt", "sha256": SHA, "dims": 100, "key": SHA[:16], "words": 900, "tuned": True},
+    "inputs": [{"name": "elmo", "dims": 256, "key": SHA[:16], "artefact": SHA}],
+    "tokens": {"name": "bpe", "symbols": 8000, "key": SHA[:16], "artefact": SHA},
+    "deterministic": True,
+    "overlap": {"exact": 3, "near": 11, "words": 13},
+    "ruler": {"version": 1, "examples_per_second": 812.5, "measured": "2025-01-01T00:00:00+00:00"},
+    "official_test_examples": 1821,
+}
+"""A value for every optional field of schema 2."""
+
+
+def schema_1() -> str:
+    """The text of a record as archbench wrote it before schema 2."""
+    fields = json.loads(full_record().to_json())
+    del fields["archbench"]
+    return json.dumps(fields | {"schema": 1}, indent=1, sort_keys=True) + "\n"
+
+
+def test_every_field_of_schema_2_survives_the_file(store: Store):
+    """Later versions fill these fields; one that is not read back would be lost at the first
+    rescoring."""
+    assert {*SCHEMA_2, "archbench"} == {*schema.SINCE_2}
+    record = full_record().model_copy(update=SCHEMA_2)
+    record.training = record.training | {
+        "objective": "adversarial",
+        "settings": {"optimiser": "adam", "betas": [0.9, 0.98], "schedule": None},
+        "flops": 5e12,
+        "rising": False,
+        "curve": [{"epoch": 1, "loss": 0.75, "penalty": 0.125, "kl weight": 0.5, "accuracy": None}],
+    }
+    written = json.loads(store.write(record).read_text())
+    assert {name: written[name] for name in SCHEMA_2} == SCHEMA_2
+    assert written["schema"] == 2
+    assert store.read(store.path(CELL)) == record
+
+
+def test_version_of_archbench_is_recorded(monkeypatch: pytest.MonkeyPatch):
+    """A record made by an installed wheel has no commit: without a version nobody can tell what
+    made it. Code that is not installed has none, and its records are sound all the same."""
+    assert full_record().archbench == importlib.metadata.version("archbench")
+    monkeypatch.setattr(schema, "own_version", lambda: None)
+    assert "archbench" not in json.loads(full_record().to_json())
+
+
+def test_record_of_schema_1_is_read_and_written_as_it_was(store: Store):
+    """Thousands of records are shared. Rewritten as schema 2, they would claim facts that nobody
+    recorded, and every line would differ in git."""
+    text = schema_1()
+    path = store.path(CELL)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    record = store.read(path)
+    assert [name for name in schema.SINCE_2 if getattr(record, name) is not None] == []
+    store.write(record)
+    assert path.read_text() == text
+    record.scores = record.scores | {"test": {"accuracy": 0.875, "macro_f1": 0.79}}
+    store.write(record)
+    assert path.read_text() == text.replace('"accuracy": 0.8,', '"accuracy": 0.875,') != text
+
+
+@pytest.mark.parametrize("name", [*SCHEMA_2, "archbench", *(f"training.{name}" for name in schema.TRAINING_SINCE_2)])
+def test_schema_1_has_no_field_of_schema_2(name: str):
+    """An older archbench refuses such a file as damaged, though it says to be of its schema."""
+    fields = json.loads(schema_1())
+    if name.startswith("training."):
+        values = {"objective": "x", "settings": {}, "flops": 1, "rising": True}
+        fields["training"][name.removeprefix("training.")] = values[name.removeprefix("training.")]
+    else:
+        fields[name] = SCHEMA_2.get(name, "0.1.0")
+    assert Record.from_json(json.dumps(fields | {"schema": 2}))
+    with pytest.raises(RecordError, match=f"{name}: no field of schema 1"):
+        Record.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        *(pytest.param(n, v | {"colour": "red"}, f"{n}.colour", id=n) for n, v in SCHEMA_2.items() if type(v) is dict),
+        ("lineage", [SCHEMA_2["lineage"][0] | {"colour": "red"}], "lineage.0.colour"),
+        ("lineage", [{"key": SHA[:16], "role": "weights"}], "lineage.0.architecture"),
+        ("lineage", [SCHEMA_2["lineage"][0] | {"key": "../up"}], "lineage.0.key"),
+        ("inputs", [{"name": "elmo", "size": 3}], "inputs.0.size"),
+        ("code", {"architecture": "abc"}, "code.architecture"),
+        ("spent", {"steps": -1}, "spent.steps"),
+        ("spent", {"flops": NAN}, "spent.flops"),
+        ("ruler", {"version": 1, "examples_per_second": 1.0, "measured": "yesterday"}, "ruler.measured"),
+        ("protocol_version", -2, "protocol_version"),
+        ("sees", "texts of test", "sees"),
+        ("training", {"settings": {"lr": NAN}}, "training.settings.lr"),
+        ("training", {"stages": []}, "training.stages"),
+    ],
+)
+def test_wrong_value_of_a_new_field_is_named(name: str, value: object, complaint: str):
+    """A misspelt or impossible value would enter tables as a fact."""
+    with pytest.raises(RecordError, match=re.escape(complaint)):
+        Record.from_json(edited(**{name: value}))
+
+
+def test_pages_and_exports_show_both_schemas(store: Store):
+    """The committed records are of schema 1, everything new is of schema 2: a reader that knows one
+    of them shows half of the results."""
+    import leaderboard
+    from harness.tracking.mlflow_runs import _metrics, _tags
+
+    first = store.path(CELL)
+    first.parent.mkdir(parents=True)
+    first.write_text(schema_1())
+    newer = full_record(dataclasses.replace(CELL, seed=1)).model_copy(update=SCHEMA_2)
+    newer.training = newer.training | {"objective": "supervised", "flops": 5e12, "curve": [{"epoch": 1, "kl": 0.5}]}
+    store.write(newer)
+    assert leaderboard.main(["--results", str(store.folder)]) == 0
+    exported = json.loads((store.folder / "leaderboard" / "leaderboard.json").read_text())
+    assert [result["seeds"] for result in exported["results"]] == [[0, 1]]
+    old, new = (store.read(path) for path in sorted(first.parent.iterdir(), key=lambda path: path != first))
+    assert (old.schema_version, new.schema_version) == (1, 2)
+    for record, objective, loss in ((old, None, "train_loss"), (new, "supervised", "kl")):
+        assert _tags(record).get("objective") == objective
+        names = {metric.key for metric in _metrics(record, 0)}
+        assert {loss, "test_accuracy"} <= names
+        assert ({"spent_steps", "training_flops"} <= names) == (record is new)
+
+
 def test_skeleton_says_where_and_when_it_was_made():
     """The parent writes this record when a child died: it must not need anything from the child."""
     record = Record.skeleton(CELL, "timeout", error={"type": "Timeout", "message": "after 3 s", "log": "work/a.log"})
@@ -170,7 +318,7 @@ def test_looking_at_records_imports_neither_torch_nor_mlflow():
     """`archbench list` and the leaderboard must answer at once; torch alone takes seconds."""
     program = """
 import sys, harness.records, harness.tracking, harness.scoring.rescore
-harness.records.environment(), harness.records.provenance.commit()
+harness.records.environment(), harness.records.commit()
 print({"torch", "mlflow", "datasets", "pandas"} & set(sys.modules))
 """
     done = subprocess.run(
@@ -238,7 +386,8 @@ def edited(**changes: object) -> str:
         ("[1, 2]", "object"),
         (edited(colour="red"), "colour"),
         (edited(speed={"warp": 9}), "speed.warp"),
-        (edited(schema=2), "schema"),
+        (edited(schema=3), "schema"),
+        (edited(schema=1), "archbench"),
         (edited(status="fine"), "status"),
         (edited(seed=5), "key"),
         (edited(scores={"test": {"accuracy": NAN}}), "scores.test.accuracy"),
@@ -403,11 +552,11 @@ def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeyp
 
 
 def test_a_record_holds_no_password_of_its_command(make_cell):
-    """Records are committed and shown on pages."""
+    """Records are committed and shown on pages; the user of a database is nobody's business either."""
     command = "archbench run --mlflow postgresql://me:s3cret:@[x]@db.example/mlflow -o 'a.b=http://no.user/x@y'"
     record = Record.skeleton(make_cell(), "ok", command=command)
     assert "s3cret" not in record.command
-    assert record.command.startswith("archbench run --mlflow postgresql://me:***@")
+    assert record.command.startswith("archbench run --mlflow postgresql://***@")
     assert record.command.endswith("'a.b=http://no.user/x@y'")
 
 

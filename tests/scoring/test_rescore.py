@@ -78,6 +78,18 @@ def test_scores_are_corrected_by_example_id(store: Store, data: Path):
     assert rescore(store, data) == []
 
 
+def test_a_record_of_schema_1_keeps_its_schema(store: Store, data: Path):
+    """A corrected metric changes one line of an old record; facts that it never held are not made
+    up."""
+    path = trained(store, {"accuracy": 0.5, "macro_f1": RIGHT["macro_f1"]})
+    fields = json.loads(path.read_text())
+    del fields["archbench"]
+    path.write_text(json.dumps(fields | {"schema": 1}, indent=1, sort_keys=True) + "\n")
+    before = path.read_text()
+    assert [changed for changed, _ in rescore(store, data)] == [path]
+    assert path.read_text() == before.replace('"accuracy": 0.5,', '"accuracy": 0.75,') != before
+
+
 def test_only_the_chosen_and_the_ok_records_are_rescored(store: Store, data: Path):
     """A failed cell has no score to correct, and a user may fix one architecture's records
     alone."""

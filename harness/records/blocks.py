@@ -1,0 +1,279 @@
+"""The parts of a record, as typed dictionaries: a reader writes ``record.memory["peak_rss_mib"]``
+as in the JSON.
+
+Unknown keys are refused and every number is finite. A part or a field that the record's schema
+allows and that is not there was not recorded.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, with_config
+from typing_extensions import Required, TypedDict
+
+from harness.task import Split
+
+UNSTABLE_ABOVE = 0.25
+"""Spread above which a training speed is called unstable."""
+
+
+_closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
+
+
+def _below(path: str) -> str:
+    """A path that stays in the results folder: a record from elsewhere must not name this machine's
+    files."""
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("the path leaves the results folder")
+    return path
+
+
+def _moment(text: str) -> str:
+    """A time that clocks show; MLflow counts in milliseconds from 1970."""
+    if text and not 1970 <= datetime.fromisoformat(text).year < 9999:
+        raise ValueError(f"{text} is not between 1970 and 9998")
+    return text
+
+
+Number = int | float
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[int | float, Field(ge=0)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Key = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Moment = Annotated[str, AfterValidator(_moment)]
+Duration = Annotated[float, Field(ge=-1e9, le=1e9)]  # thirty years; a clock that jumped may have made it negative
+# Command lines and messages may carry the undecodable bytes of a file name, which JSON cannot: they
+# are shown escaped.
+Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
+
+
+# --- schema 1 ---
+
+
+@_closed
+class Speed(TypedDict, total=False):
+    """Steady-state rates (per second) and latencies (ms); threads and device are in the record's
+    ``environment``.
+
+    ``train_spread``: standard deviation of the training rates of ten consecutive parts over their
+    mean. ``unstable``: it is above :data:`UNSTABLE_ABOVE`, or training was too short to be divided
+    into parts. ``beside``: the largest number of other archbench cells that ran on the machine at
+    the same time, None where the system does not say; absent from the oldest records.
+    """
+
+    train_examples_per_second: float | None
+    train_tokens_per_second: float | None
+    train_spread: float | None
+    inference_examples_per_second: float | None
+    latency_ms_p50: float | None
+    latency_ms_p95: float | None
+    unstable: bool
+    beside: int | None
+
+
+@_closed
+class Memory(TypedDict, total=False):
+    """Peaks in MiB: resident memory of the cell's processes together, and memory on the GPU (None
+    without one)."""
+
+    peak_rss_mib: float | None
+    peak_gpu_mib: float | None
+
+
+@_closed
+class Parameters(TypedDict, total=False):
+    """Numbers of trainable parameters: all of them, and those in embedding tables."""
+
+    total: int
+    embedding: int
+
+
+@_closed
+class Seconds(TypedDict, total=False):
+    """Wall-clock seconds: training (without the pilots that choose a learning rate), scoring on
+    dev, everything else, and their sum."""
+
+    train: Duration
+    dev: Duration
+    other: Duration
+    total: Duration
+
+
+@_closed
+class Failure(TypedDict, total=False):
+    """Reason why a cell did not end ok: exception type (or a word), message, path of the log
+    relative to the results folder.
+
+    The message names no folder of the machine and no user
+    (:func:`~harness.records.provenance.portable_text`).
+    """
+
+    type: Text
+    message: Text
+    log: Text | None
+
+
+@_closed
+class Predictions(TypedDict):
+    """Path of the predictions, relative to the results folder, and SHA-256 of that file."""
+
+    path: Annotated[str, AfterValidator(_below)]
+    sha256: str
+
+
+@_closed
+class TrainingBlock(TypedDict, total=False):
+    """The fit: dev score by learning rate tried, the epoch that was kept (counted from 1), the
+    number of epochs, and one row of the curve per epoch.
+
+    A row of ``curve`` holds ``epoch``, ``seconds``, the dev scores, and any losses by name.
+    ``parallel`` describes training on several devices: processes, effective batch size, and how
+    batches and learning rate were divided.
+
+    Schema 2 adds: ``objective``, the name of what was minimised; ``settings``, the resolved training
+    settings (JSON); ``flops``, floating-point operations of the whole fit, forward and backward;
+    ``rising``, true where the last epoch was the best. Its data are in the record's ``data``, its
+    time is ``seconds["train"]``.
+    """
+
+    learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
+    best_epoch: int | None
+    epochs: int
+    curve: list[dict[str, Number | None]]
+    parallel: dict[str, Number | str]
+    objective: str
+    settings: dict[str, Any]
+    flops: Amount | None
+    rising: bool
+
+
+# --- schema 2 ---
+
+
+@_closed
+class Code(TypedDict, total=False):
+    """The code that made the result, which is no part of a cell's identity.
+
+    ``architecture`` and ``task``: digests of their source files and of the plugin code that these
+    import. ``harness``: number that is raised when the result of a cell changes. ``packages``:
+    versions of the packages that the two came from, by name.
+    """
+
+    architecture: Digest
+    task: Digest
+    harness: Count
+    packages: dict[str, str]
+
+
+@_closed
+class Spent(TypedDict, total=False):
+    """Cost of all training of a cell: examples and tokens seen (each as often as it was read),
+    optimiser steps, floating-point operations."""
+
+    examples: Count
+    tokens: Count
+    steps: Count
+    flops: Amount
+
+
+@_closed
+class Ancestor(TypedDict, total=False):
+    """An earlier cell whose result the training of this one started from.
+
+    ``role``: use of it, such as weights, teacher, vectors or tokens. ``artefact``: digest of the
+    file that was taken. ``corpus``: fingerprints of its data by split. ``examples``, ``tokens``,
+    ``steps``, ``flops`` and ``seconds``: cost of its own training, without that of its ancestors.
+    """
+
+    key: Required[Key]
+    role: Required[str]
+    architecture: Required[str]
+    task: Required[str]
+    artefact: Digest
+    corpus: dict[Split, Digest]
+    objective: str
+    examples: Count
+    tokens: Count
+    steps: Count
+    flops: Amount
+    seconds: Duration
+
+
+@_closed
+class Budget(TypedDict, total=False):
+    """Limits of the training, by the name that the task gives them (``custom``: by the user).
+
+    ``examples``: training examples. ``passes``: passes over them. ``min_steps``: optimiser steps
+    that are made in any case. ``tokens``, ``steps``, ``flops`` and ``seconds``: limits of a training
+    that does not count in passes.
+    """
+
+    name: Required[str]
+    examples: Count | None
+    passes: Amount | None
+    min_steps: Count | None
+    batch_size: Count | None
+    tokens: Count | None
+    steps: Count | None
+    flops: Amount | None
+    seconds: Amount | None
+
+
+@_closed
+class Vectors(TypedDict, total=False):
+    """Given word vectors: file name or name of the set, SHA-256 of the file, numbers per vector.
+
+    ``key``: the cell that made them. ``words``: words of the vocabulary that have one. ``tuned``:
+    they were trained further.
+    """
+
+    name: Required[str]
+    sha256: Digest
+    dims: Count
+    key: Key
+    words: Count
+    tuned: bool
+
+
+@_closed
+class InputSource(TypedDict, total=False):
+    """A source of word representations besides the table of vectors: its name, numbers per word,
+    and the cell and digest of a kept model."""
+
+    name: Required[str]
+    dims: Count
+    key: Key
+    artefact: Digest
+
+
+@_closed
+class Tokens(TypedDict, total=False):
+    """The division of words into pieces: its name, the number of different pieces, and the cell and
+    digest of a kept one."""
+
+    name: Required[str]
+    symbols: Count
+    key: Key
+    artefact: Digest
+
+
+@_closed
+class Overlap(TypedDict, total=False):
+    """Numbers of test examples that are also in train: exactly, and nearly (a sequence of ``words``
+    words in common; of a pair, in both texts)."""
+
+    exact: Count
+    near: Count
+    words: Count
+
+
+@_closed
+class Ruler(TypedDict, total=False):
+    """Speed of the machine: training examples per second of one frozen small cell, the version of
+    that cell, and the moment of the measurement."""
+
+    version: Required[Count]
+    examples_per_second: Required[Amount]
+    measured: Moment
