@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -68,6 +67,7 @@ def run(
 ) -> None:
     """Run architectures x tasks x seeds. Finished cells are left out, so the same command again
     resumes."""
+    from harness.records import portable_command
     from harness.running.grid import FSDP_PRECISIONS, STRATEGIES
     from harness.running.progress import Display, show, summarise
     from harness.running.session import ENGINES, Request, Session
@@ -106,7 +106,7 @@ def run(
         retry_failed=retry_failed,
         shard=shard,
         dry_run=dry_run,
-        command=shlex.join(["archbench", *sys.argv[1:]]),
+        command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
     session = Session(request, tell=lambda message: print(f"archbench: {message}", file=sys.stderr))
     pending = session.pending

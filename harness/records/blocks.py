@@ -8,10 +8,10 @@ allows and that is not there was not recorded.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Required
 
 from pydantic import AfterValidator, ConfigDict, Field, with_config
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
 from harness.task import Split
 

@@ -27,6 +27,7 @@ from harness.kinds import Encoder, Estimator, Regime
 from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store
+from harness.records import Cell, Record, Store, portable_text
 from harness.registry import Entry
 from harness.running import devices
 from harness.running.grid import HARNESS_SECTIONS, Settings
@@ -75,7 +76,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if error is not None:
         record.error = {
             "type": type(error).__name__,
-            "message": str(error),
+            "message": portable_text(str(error), settings.results, settings.data_dir),
             "log": os.path.relpath(settings.log(cell), settings.results),
         }
     return record

@@ -214,10 +214,10 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run):
 
 
 def test_the_record_holds_the_command_and_the_limits_of_the_run(run, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/archbench", "run", "-a", "toy text"])
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/archbench", "run", "-a", "toy text", "--results", "/a/b"])
     run("-a", "toy_text", "-t", "toy_sound,toy_topic", "--max-train", "50", "-o", "toy_text.hidden=7")
     found = {r.task: r for r in Store("results").all()}
-    assert found["toy_sound"].command == "archbench run -a 'toy text'"
+    assert found["toy_sound"].command == "archbench run -a 'toy text' --results b"
     assert found["toy_topic"].hyperparameters["limits"] == {"max_train": 50, "max_epochs": None}
     assert found["toy_topic"].hyperparameters["hidden"] == 7
 

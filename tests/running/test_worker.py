@@ -23,6 +23,7 @@ from harness.running.worker import Assembly, run_cell
 from harness.views.tree import parse, without_labels
 
 FIELDS = {
+    "archbench",
     "schema",
     "key",
     "status",

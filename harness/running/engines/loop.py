@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from harness.errors import RecordError
-from harness.records import Cell, Record, Store, environment
+from harness.records import Cell, Record, Store, environment, portable_text
 from harness.running.grid import Settings
 from harness.running.leases import Claims
 
@@ -33,6 +33,7 @@ def log_name(cell: Cell, settings: Settings) -> str:
 
 def failure(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
     """The record of a cell that did not end ok."""
+    message = portable_text(message, settings.results, settings.data_dir)
     error = {"type": type, "message": message, "log": log_name(cell, settings)}
     machine = environment() | {"threads": settings.threads}
     return Record.skeleton(cell, status, command=settings.command, error=error, environment=machine, **fields)
