@@ -1,4 +1,4 @@
-"""Reading foreign files with limits, and writing files in one step."""
+"""Files: foreign ones are read with limits, and files are written in one step."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_LINE = 1 << 20
-"""Bytes that a line of a file of vectors may have, a word and its values: a gigabyte without a line
-break is no such file."""
+"""Longest line of a file of word vectors, in bytes: a word and its values. A file with a longer one
+holds something else."""
 
-LARGEST_RECORD, LARGEST_PART = 1 << 26, 1 << 27
-"""Bytes that a record may have, and its predictions or outcomes unpacked: what is larger, nobody's
-grid has written."""
+MAX_RECORD_BYTES, MAX_UNPACKED_BYTES = 1 << 26, 1 << 27
+"""Size limits in bytes for a record and for its unpacked predictions or outcomes; larger files are
+refused."""
 
 
-NOT_FINITE = re.compile(
-    rb"NaN|Infinity|\d[eE]\+?\d{3}"
-)  # how JSON text may write a number that is none; 1e999 is infinite too
+NOT_FINITE = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
+"""Spellings of numbers in JSON text that may not be finite; 1e999 is infinite too."""
 
 
 def not_json(value: Any, where: str = "") -> str | None:
-    """Says which field below ``value`` is not a finite number or not JSON at all; None when all are
-    fine."""
+    """The first field below ``value`` that is not a finite number or not JSON at all, with the
+    reason; None when there is none."""
     if isinstance(value, dict):
         return next(filter(None, (not_json(v, f"{where}.{k}" if where else str(k)) for k, v in value.items())), None)
     if isinstance(value, list | tuple):
@@ -45,32 +44,40 @@ def not_json(value: Any, where: str = "") -> str | None:
 
 
 def read_limited(path: Path) -> bytes:
-    """Content of a file; ``OSError`` for what cannot be read to its end (a pipe, a device), and for
-    one larger than a record."""
+    """Content of a file of at most :data:`MAX_RECORD_BYTES`.
+
+    Raises ``OSError`` for a larger file and for anything without an end, such as a pipe or device.
+    """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, f"{'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
-    if status.st_size > LARGEST_RECORD:
+    if status.st_size > MAX_RECORD_BYTES:
         raise OSError(
-            errno.EFBIG, f"{status.st_size:,} bytes, more than the {LARGEST_RECORD:,} that such a file may have"
+            errno.EFBIG, f"{status.st_size:,} bytes, more than the {MAX_RECORD_BYTES:,} that such a file may have"
         )
     return path.read_bytes()
 
 
 def unpack(decompressor: Any, data: bytes) -> bytes:
-    """One compressed stream as a whole; ``ValueError`` where it is cut off, followed by something,
-    or unpacks to too much."""
-    content = decompressor.decompress(data, LARGEST_PART + 1)
-    if len(content) > LARGEST_PART:
-        raise ValueError(f"it unpacks to more than {LARGEST_PART:,} bytes")
+    """Content of a compressed stream, at most :data:`MAX_UNPACKED_BYTES`.
+
+    Raises ``ValueError`` for a larger one, one that is cut off, and one with something after its
+    end.
+    """
+    content = decompressor.decompress(data, MAX_UNPACKED_BYTES + 1)
+    if len(content) > MAX_UNPACKED_BYTES:
+        raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
     if not decompressor.eof or decompressor.unused_data:
         raise ValueError("it is cut off" if not decompressor.eof else "something follows its end")
     return content
 
 
 def parse_json(data: bytes) -> Any:
-    """Value of a JSON text; ``ValueError`` also for half a surrogate pair, which JSON can spell: it
-    would break who prints it."""
+    """Value of a JSON text.
+
+    Raises ``ValueError`` also for half a surrogate pair, which JSON can spell and no program can
+    print.
+    """
     value = json.loads(data)
     if re.search(rb"\\u[dD][89a-fA-F]", data):
         json.dumps(value, ensure_ascii=False).encode()
@@ -78,7 +85,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def are_texts(values: Any) -> bool:
-    """Whether the values are a list of texts."""
+    """True for a list of texts."""
     return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
 
 
@@ -93,7 +100,7 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex[:8]}.tmp")
     try:
         yield temporary
-        if path.is_dir():  # damaged, or made by another process meanwhile; who reads it now keeps its files
+        if path.is_dir():  # damaged, or made by another process meanwhile; its readers keep the open files
             shutil.rmtree(path, ignore_errors=True)
         try:
             os.replace(temporary, path)
@@ -106,7 +113,7 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put ``data`` in the place of ``path`` in one step, safe on disk before it is seen."""
+    """Replace ``path`` by a file of ``data`` in one step; it is on disk before it has its name."""
     with taking_the_place_of(path) as temporary, temporary.open("xb") as file:
         file.write(data)
         file.flush()

@@ -1,7 +1,8 @@
 """Cells and their records: one JSON file per cell, from which every table and view is rebuilt.
 
 A store is a results folder: ``records/<task>/<architecture>/<key>.json`` with
-``<key>.predictions.json.xz`` beside it. Two machines merge by copying files.
+``<key>.predictions.json.xz`` and ``<key>.outcomes.json.gz`` next to it. Two machines merge by
+copying files.
 """
 
 from harness.errors import RecordError

@@ -132,10 +132,10 @@ class TrainingBlock(TypedDict, total=False):
     ``parallel`` describes training on several devices: processes, effective batch size, and how
     batches and learning rate were divided.
 
-    Schema 2 adds: ``objective``, the name of what was minimised; ``settings``, the resolved training
-    settings (JSON); ``flops``, floating-point operations of the whole fit, forward and backward;
-    ``rising``, true where the last epoch was the best. Its data are in the record's ``data``, its
-    time is ``seconds["train"]``.
+    Schema 2 adds: ``objective``, the name of what was minimised; ``settings``, the resolved
+    training settings (JSON); ``flops``, floating-point operations of the whole fit, forward and
+    backward; ``rising``, true where the last epoch was the best. Digests of the data are in the
+    record's ``data``, the time is in its ``seconds["train"]``.
     """
 
     learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
@@ -206,8 +206,8 @@ class Budget(TypedDict, total=False):
     """Limits of the training, by the name that the task gives them (``custom``: by the user).
 
     ``examples``: training examples. ``passes``: passes over them. ``min_steps``: optimiser steps
-    that are made in any case. ``tokens``, ``steps``, ``flops`` and ``seconds``: limits of a training
-    that does not count in passes.
+    that are made in any case. ``tokens``, ``steps``, ``flops`` and ``seconds``: limits of a
+    training that does not count in passes.
     """
 
     name: Required[str]

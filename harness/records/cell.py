@@ -1,4 +1,4 @@
-"""Cells, the units of a grid."""
+"""Cells: the units of a grid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from harness.task import Tier
 
 @dataclass(frozen=True)
 class Cell:
-    """One square of the grid: everything that decides a result, and nothing about where it was
-    computed."""
+    """One square of the grid: everything that decides a result, and nothing about the machine that
+    computes it."""
 
     architecture: str
     architecture_version: int
@@ -31,8 +31,10 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Identity of the cell: the first 16 hexadecimal digits of SHA-256 over its canonical
-        JSON."""
+        """Identity of the cell: the first 16 hexadecimal digits of SHA-256 over its canonical JSON.
+
+        Raises :class:`RecordError` for hyperparameters that JSON cannot hold.
+        """
         try:
             text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         except (ValueError, TypeError) as error:

@@ -1,5 +1,5 @@
-"""How each unit of the test split came out: what intervals, paired tests and error analyses are
-computed from."""
+"""Outcomes of test units: per-unit sums of the main metric, from which intervals, paired tests and
+error analyses are computed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 Slice = tuple[str, int, float | None]
+"""A part of the test units: its name, its number of units, and their score (None: undefined)."""
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Every main metric is a ratio of sums over units: score = sum(numerators) / sum(denominators).
+    """The main metric as a ratio of sums over units: score = sum(numerators) / sum(denominators).
 
     A unit is an example, or a question of a ranking task. Accuracy has 1 or 0 over 1, span F1 twice
     the right spans over predicted plus actual ones, word error rate the errors over the words.
-    ``slices`` holds, by property of the examples ("length in words", "unknown words", "class",
-    "entity type", "question word", "skill"), what each part of them scored: (part, units, score).
-    ``confusion`` counts examples by actual (rows) and predicted (columns) class, where there are
-    classes.
+    ``slices`` holds the parts of the test units by property ("length in words", "unknown words",
+    "class", "entity type", "question word", "skill"). ``confusion``, for classes alone, is their
+    names and the numbers of examples by actual (rows) and predicted (columns) class.
     """
 
     metric: str
@@ -32,12 +32,12 @@ class Outcomes:
 
     @property
     def score(self) -> float:
-        """The metric's value, as :func:`harness.metrics.score` gives it."""
+        """Value of the metric, equal to that of :func:`harness.metrics.score`."""
         return ratio(self.numerators, self.denominators)
 
     def to_json(self, example_ids: list[str]) -> dict[str, Any]:
-        """Fields for a file; ids that are those of the examples are not said again, nor is one
-        denominator that all units share."""
+        """Fields for a file. Unit ids equal to the example ids are left out, and a denominator that
+        all units share is stored once."""
         denominators = self.denominators.tolist()
         return {
             "metric": self.metric,
@@ -50,8 +50,8 @@ class Outcomes:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any], units: list[str]) -> Outcomes:
-        """What :meth:`to_json` wrote; ``units`` are the ids that it did not say again. Raises
-        ``KeyError`` or ``ValueError``."""
+        """Outcomes from the fields of :meth:`to_json`; ``units`` are the ids of the units, which
+        the fields may lack. Raises ``KeyError``, ``TypeError`` or ``ValueError``."""
         numerators = np.array(fields["numerators"], dtype=float)
         denominators = np.broadcast_to(np.array(fields["denominators"], dtype=float), numerators.shape)
         if numerators.shape != (len(units),):
@@ -64,9 +64,9 @@ class Outcomes:
 
 
 def ratio(numerators: np.ndarray, denominators: np.ndarray) -> float:
-    """Sum over sum; 0 where nothing was to be had."""
-    whole = float(denominators.sum())
-    return float(numerators.sum()) / whole if whole else 0.0
+    """Sum of the numerators over that of the denominators; 0 where the latter is 0."""
+    total = float(denominators.sum())
+    return float(numerators.sum()) / total if total else 0.0
 
 
 def _typed(value: Any, *types: type) -> Any:
@@ -82,13 +82,13 @@ def _slice(part: Any, units: Any, score: Any) -> Slice:
 
 
 def _confusion(labels: Any, counts: Any) -> tuple[list[str], list[list[int]]]:
-    """Class names and a square of counts."""
+    """Class names and a square of counts; ``ValueError`` for another shape."""
     rows = [[_typed(count, int) for count in row] for row in counts]
     if {len(row) for row in rows} | {len(rows)} != {len(labels)}:
-        raise ValueError(f"{len(labels)} classes, but their confusion is no square of as many")
+        raise ValueError(f"{len(labels)} classes, but their confusion is not a square of that size")
     return [_typed(label, str) for label in labels], rows
 
 
 def _shortest(values: np.ndarray) -> list[float | int]:
-    """Whole numbers without a point."""
+    """Values for JSON, whole numbers as integers."""
     return [int(value) if value.is_integer() else value for value in values.tolist()]

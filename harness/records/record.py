@@ -75,9 +75,9 @@ class Record(BaseModel):
     ``archbench``: version of archbench, which an installed wheel has where there is no commit.
     ``lineage``: the cells that the training started from, with those that they started from, the
     oldest first. ``spent``: cost of the cell's own training. ``protocol_version``: version of the
-    protocol's rules, part of what may be compared. ``sees``: what training used besides the labelled
-    training examples, such as the texts of test. ``inputs``: sources of word representations besides
-    the table of vectors. ``deterministic``: equal seeds give equal bits.
+    protocol's rules, part of what may be compared. ``sees``: data that training used besides the
+    labelled training examples, such as the texts of test. ``inputs``: sources of word
+    representations besides the table of vectors. ``deterministic``: equal seeds give equal bits.
     ``official_test_examples``: scored examples that belong to the official test.
     """
 

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from harness.errors import RecordError
-from harness.files import LARGEST_PART, are_texts, not_json, parse_json, read_limited, unpack, write_whole
+from harness.files import MAX_UNPACKED_BYTES, are_texts, not_json, parse_json, read_limited, unpack, write_whole
 from harness.records.blocks import Predictions
 from harness.records.cell import Cell
 from harness.records.outcomes import Outcomes
@@ -29,22 +29,23 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class Store:
-    """The records below one results folder."""
+    """The records below one results folder, with their predictions and outcomes."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.damaged: dict[Path, str] = {}  # what the last all() could not read, and why
+        self.damaged: dict[Path, str] = {}  # reason by file that the last all() skipped
 
-    def path(self, of: Cell | Record) -> Path:
-        """Where the record of a cell is or would be."""
-        for name in (of.task, of.architecture):
+    def path(self, cell: Cell | Record) -> Path:
+        """Path of the record of a cell, which need not exist; :class:`RecordError` for a name that
+        cannot be a folder's."""
+        for name in (cell.task, cell.architecture):
             if not _NAME.fullmatch(name) or not name.strip("."):
                 raise RecordError(f"{name!r} cannot be the name of a folder: use letters, digits, '_', '-' and '.'")
-        return self.folder / "records" / of.task / of.architecture / f"{of.key}.json"
+        return self.folder / "records" / cell.task / cell.architecture / f"{cell.key}.json"
 
     def check_writable(self) -> None:
-        """Raise :class:`RecordError` unless a record could be written; to be asked before anything
-        is computed."""
+        """Raises :class:`RecordError` unless a record can be written. Call it before computing
+        anything."""
         folder = self.folder / "records"
         probe = folder / f".{uuid.uuid4().hex}.tmp"
         try:
@@ -58,16 +59,19 @@ class Store:
             ) from error
 
     def sweep(self) -> None:
-        """Remove the half-written files that killed processes of this machine left; those of living
-        ones and of other machines stay."""
+        """Removes the half-written files of killed processes of this machine. Those of living
+        processes and of other machines stay."""
         for path in (self.folder / "records").rglob(".*.tmp"):
             owner = re.fullmatch(r".*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
             if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
                 path.unlink(missing_ok=True)
 
     def write(self, record: Record) -> Path:
-        """Write a record so that its file is at all times the old one or the new one; a damaged
-        file there is never replaced."""
+        """Writes a record in one step and returns its path.
+
+        Raises :class:`RecordError`, and leaves the file there as it is, when the record is not
+        sound, the disk refuses, or the file there is damaged.
+        """
         path = self.path(record)
         text = record.to_json()
         try:
@@ -80,14 +84,14 @@ class Store:
         return path
 
     def set_aside(self, record: Record) -> Path:
-        """Rename a record and its files so that its cell counts as not run; returns the record's
+        """Renames a record and its files so that its cell counts as not run; returns the record's
         new path, which no reader looks at."""
-        mark = record.data.get("test", "unknown")[:8]
+        digest = record.data.get("test", "unknown")[:8]
         path = self.path(record)
         for file in (self._predictions_path(record), self._outcomes_path(record), path):
             if file.exists():
                 os.replace(
-                    file, aside := file.with_name(f"{record.key}.{mark}{file.name.removeprefix(record.key)}.old")
+                    file, aside := file.with_name(f"{record.key}.{digest}{file.name.removeprefix(record.key)}.old")
                 )
         return aside
 
@@ -106,16 +110,18 @@ class Store:
         return record
 
     def all(self) -> Iterator[Record]:
-        """Every sound record, by path; the others are warned about, kept in :attr:`damaged`, and
-        left as they are."""
+        """Every sound record, by path.
+
+        Damaged files stay as they are; each is named by a warning and in :attr:`damaged`.
+        """
         self.damaged = {}
-        found = (
+        files = (
             Path(folder, name)
             for folder, dirs, names in os.walk(self.folder / "records")
             for name in dirs + names
             if name.endswith(".json")
         )
-        for path in sorted(found):
+        for path in sorted(files):
             try:
                 yield self.read(path)
             except RecordError as error:
@@ -129,10 +135,14 @@ class Store:
         path = self.path(cell)
         return self.read(path) if os.path.lexists(path) else None
 
-    def save_predictions(self, of: Cell | Record, ids: Sequence[str], predictions: Sequence[Any]) -> Predictions:
-        """Write the predictions of a cell, one per example id, beside its record; returns the
-        record's ``predictions`` field."""
-        path = self._predictions_path(of)
+    def save_predictions(self, cell: Cell | Record, ids: Sequence[str], predictions: Sequence[Any]) -> Predictions:
+        """Writes the predictions of a cell, one per example id, to a file next to its record;
+        returns the record's ``predictions`` field.
+
+        Raises :class:`RecordError` for ids that are not unique, another number of predictions, and
+        values that JSON cannot hold.
+        """
+        path = self._predictions_path(cell)
         if len(ids) != len(predictions) or len(set(ids)) != len(ids):
             raise RecordError(
                 f"{path}: {len(predictions)} predictions for {len(ids)} ids, {len(set(ids))} of them different"
@@ -147,8 +157,10 @@ class Store:
         return {"path": path.relative_to(self.folder).as_posix(), "sha256": hashlib.sha256(data).hexdigest()}
 
     def load_predictions(self, record: Record) -> tuple[list[str], list[Any]]:
-        """Example ids and their predictions; :class:`RecordError` when there are none or the file
-        is not the one recorded."""
+        """Example ids and their predictions, in the order of the file.
+
+        Raises :class:`RecordError` when there are none or the file is not the recorded one.
+        """
         path = self._predictions_path(record)
         if record.predictions is None:
             raise RecordError(f"{self.path(record)}: the record names no predictions")
@@ -156,11 +168,11 @@ class Store:
             data = read_limited(path)
         except OSError as error:
             raise RecordError(f"{path}: {error.strerror}; the record names it") from error
-        found = hashlib.sha256(data).hexdigest()
-        if found != record.predictions["sha256"]:
-            raise RecordError(f"{path}: SHA-256 is {found}, the record says {record.predictions['sha256']}")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != record.predictions["sha256"]:
+            raise RecordError(f"{path}: SHA-256 is {digest}, the record says {record.predictions['sha256']}")
         try:
-            content = parse_json(unpack(lzma.LZMADecompressor(memlimit=LARGEST_PART), data))
+            content = parse_json(unpack(lzma.LZMADecompressor(memlimit=MAX_UNPACKED_BYTES), data))
             ids, predictions = content["ids"], content["predictions"]
             if (
                 not are_texts(ids)
@@ -178,11 +190,11 @@ class Store:
         return ids, predictions
 
     def save_outcomes(
-        self, of: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes
+        self, cell: Cell | Record, predictions: Predictions, ids: Sequence[str], outcomes: Outcomes
     ) -> Path:
-        """Write beside a record how each unit came out by its predictions, which were for the
-        examples ``ids``; returns the path."""
-        path = self._outcomes_path(of)
+        """Writes the outcomes of a cell's predictions, which were for the examples ``ids``, to a
+        file next to its record; returns the path."""
+        path = self._outcomes_path(cell)
         content = {"predictions": predictions["sha256"]} | outcomes.to_json(list(ids))
         try:
             text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -192,11 +204,11 @@ class Store:
         return path
 
     def load_outcomes(self, record: Record, units: Sequence[str] | None = None) -> Outcomes | None:
-        """How each unit of the record's test split came out; None when there is no such file or it
-        was made from other predictions.
+        """Outcomes of the record's test units; None when there is no such file or it was made from
+        other predictions.
 
-        ``units`` are the ids that another record of the same test data gave: with them, the
-        predictions need not be read. Raises :class:`RecordError` when the file is damaged.
+        With ``units``, the ids of another record of the same test data, the predictions need not be
+        read. Raises :class:`RecordError` when the file is damaged.
         """
         path = self._outcomes_path(record)
         if record.predictions is None or not path.exists():
@@ -224,11 +236,11 @@ class Store:
                 f"{path}: not outcomes of archbench ({str(error)[:200]}); `archbench rescore` makes them again"
             ) from error
 
-    def _predictions_path(self, of: Cell | Record) -> Path:
-        return self.path(of).with_suffix(".predictions.json.xz")
+    def _predictions_path(self, cell: Cell | Record) -> Path:
+        return self.path(cell).with_suffix(".predictions.json.xz")
 
-    def _outcomes_path(self, of: Cell | Record) -> Path:
-        return self.path(of).with_suffix(".outcomes.json.gz")
+    def _outcomes_path(self, cell: Cell | Record) -> Path:
+        return self.path(cell).with_suffix(".outcomes.json.gz")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,5 +1,5 @@
-"""Test scores again from saved predictions, so that a corrected metric costs no training
-(``archbench rescore``)."""
+"""Rescoring of saved predictions, so that a corrected metric costs no training (``archbench
+rescore``)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from harness.settings import Limits
 from harness.task import Tier, fingerprint
 
 Change = tuple[float | None, float]
+"""Value of a metric before (None: there was none) and after."""
 
 
 def rescore(
     store: Store, data_dir: Path | None, only: Callable[[Record], bool] | None = None
 ) -> list[tuple[Path, dict[str, Change]]]:
-    """Recompute the test scores of the ok records (those for which ``only`` holds) and write the
-    records whose scores changed.
+    """Computes the test scores of the ok records (those for which ``only`` holds) and writes the
+    records whose scores changed, in the schema that they have.
 
-    The outcomes beside every record that is scored are written again. Returns (path of a changed
-    record, {metric: (old or None, new)}). A record whose data or predictions are not the ones it
-    was made with is left alone, with a warning that names it and says why.
+    The outcomes of every record that is scored are written again. Returns the path of each changed
+    record with its changes by metric. A record whose data or predictions are not those that it was
+    made with is left alone, with a warning that names it and the reason.
     """
     changed: list[tuple[Path, dict[str, Change]]] = []
     records = [record for record in store.all() if record.status == "ok" and (only is None or only(record))]
@@ -91,8 +92,7 @@ class _TestData:
         return changes
 
     def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
-        """Metrics whose value is no longer the recorded one; rounding of the last digits is not a
-        change."""
+        """Changes of metrics; another rounding of the last digits is none."""
         from harness.metrics import score
 
         old, new = record.scores.get("test", {}), score(self.entry.metrics, predictions, self._rows)
@@ -103,8 +103,9 @@ class _TestData:
         }
 
     @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
-    def _known(self, max_train: int | None, expected: str) -> frozenset[str] | None:
-        """Words of a training set; None where it cannot be had or is not the one of the record."""
+    def _training_words(self, max_train: int | None, expected: str) -> frozenset[str] | None:
+        """Words of a training set; None where it cannot be read or its digest is not the expected
+        one."""
         from harness.data.corpus import limit
         from harness.problems import problem
         from harness.scoring.error_analysis import known_words

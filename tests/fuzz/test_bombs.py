@@ -16,7 +16,7 @@ import pytest
 
 from harness.data import word_vectors
 from harness.errors import DataError, RecordError
-from harness.files import LARGEST_PART
+from harness.files import MAX_UNPACKED_BYTES
 from harness.records import Store
 from harness.views.words import Vocabulary
 from tasks.readers.archives import LARGEST_MEMBER, Archive
@@ -130,7 +130,7 @@ def test_links_strange_methods_and_doubled_names_are_refused_and_nothing_is_unpa
 def test_predictions_and_outcomes_of_gigabytes(tmp_path):
     """A record from elsewhere comes with files of its own."""
     store, made = Store(tmp_path), record(score=0.5)
-    zeros = bytes(LARGEST_PART + MIB)
+    zeros = bytes(MAX_UNPACKED_BYTES + MIB)
     for suffix, content, read in (
         (".predictions.json.xz", lzma.compress(zeros, preset=0), store.load_predictions),
         (".outcomes.json.gz", gzip.compress(zeros, 1), store.load_outcomes),
@@ -139,4 +139,4 @@ def test_predictions_and_outcomes_of_gigabytes(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         made.predictions = {"path": "x", "sha256": sha256(content).hexdigest()}
-        assert peak(lambda read=read: read(made), RecordError, "unpacks to more than") < 3 * LARGEST_PART
+        assert peak(lambda read=read: read(made), RecordError, "unpacks to more than") < 3 * MAX_UNPACKED_BYTES

@@ -69,7 +69,8 @@ def rewritten(path: Path) -> str:
 
 
 MACHINE_PATH = re.compile(
-    r"(?:(?<![\w.$~/)}\]-])|(?<=://))/(?:work|root|tmp|var/folders|(?:home|Users)/[\w.-]+)/[^\s\"'`]*|\b[A-Za-z]:\\+Users\\[^\s\"'`]*"
+    r"(?:(?<![\w.$~/)}\]-])|(?<=://))/(?:work|root|tmp|var/folders|(?:home|Users)/[\w.-]+)/[^\s\"'`]*"
+    r"|\b[A-Za-z]:\\+Users\\[^\s\"'`]*"
 )
 """Folders of a user or of a job; examples in texts begin with other ones, such as ``/path/to``."""
 
