@@ -1,4 +1,4 @@
-"""Connecting to MLflow's database."""
+"""URIs and locks of MLflow's database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SQLITE = "sqlite:///"
 
 
 class TrackingError(Exception):
-    """MLflow could not be reached or refused: the message names its URI. The records are not
-    touched by it."""
+    """MLflow could not be reached, or it refused; the message names its URI. The records are not
+    affected."""
 
 
 def default_uri(results: str | Path) -> str:
@@ -22,8 +22,11 @@ def default_uri(results: str | Path) -> str:
 
 
 def with_driver(uri: str) -> str:
-    """Names the driver of PostgreSQL that is installed: which one a bare ``postgresql://`` means
-    depends on SQLAlchemy's version."""
+    """The URI with the installed driver of PostgreSQL in its scheme.
+
+    The default driver of a bare ``postgresql://`` depends on SQLAlchemy's version. Raises
+    :class:`ValueError` when none is installed.
+    """
     scheme, separator, rest = uri.partition("://")
     if scheme not in ("postgresql", "postgres"):
         return uri
@@ -35,10 +38,9 @@ def with_driver(uri: str) -> str:
 
 @contextmanager
 def one_at_a_time(uri: str) -> Iterator[None]:
-    """Lets one process at a time open a SQLite database: two that migrate a fresh one crash.
+    """Lets one process at a time open a SQLite database: two that migrate a new one crash.
 
-    Raises at once what is wrong with the file or the database server, where MLflow would try again
-    for minutes.
+    Raises the error of a file or database server at once, where MLflow would retry for minutes.
     """
     if not uri.startswith(SQLITE):
         if not uri.startswith(("http://", "https://")):

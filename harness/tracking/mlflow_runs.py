@@ -1,9 +1,9 @@
-"""Records as MLflow runs: a view for the MLflow UI, which can be thrown away and rebuilt from the
-record files (``archbench sync``).
+"""Records as MLflow runs: a view for the MLflow UI that can be deleted and rebuilt from the record
+files (``archbench sync``).
 
-An experiment is a task, a run is a cell. The cells of one task that one command made hang below a
-parent run, the grid, since MLflow keeps a parent and its children in one experiment; resuming with
-the same command adds to the same grid.
+An experiment is a task, a run is a cell. The cells of one task that one command made are children
+of one run, their grid, because MLflow keeps a parent and its children in one experiment. Resuming
+with the same command adds to the same grid.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ from harness.tracking.database import SQLITE, TrackingError, default_uri, one_at
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
 
-Outcome = Literal["added", "kept", "replaced"]
+MirrorResult = Literal["added", "kept", "replaced"]
 
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
-_LONGEST_PARAM, _LONGEST_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800  # what servers accept
-_LATEST = 2**53  # times and steps beyond it, which a foreign record may hold, are no numbers to a database
+# Limits of MLflow servers: characters of a parameter and a tag, entries of a batch.
+_MAX_PARAM, _MAX_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800
+_MAX_TIME = 2**53  # databases refuse larger times and steps, which a foreign record may hold
 _LAYOUT = "3"  # raise it when runs show records differently: the next sync then replaces them all
-_NOTE, _PARENT = (
-    "mlflow.note.content",
-    "mlflow.parentRunId",
-)  # MLflow's own tags: a run's description, and the run that it hangs below
-_OURS = {"archbench": "task"}  # marks the experiments that were made here
-# A server that is down must not hold up a grid whose records are safe anyway (MLflow's own defaults
-# wait for minutes), and one that is up must not print an address per run over the progress display.
+_NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags of a description and a parent run
+_OURS = {"archbench": "task"}  # tag of the experiments that archbench made
+# A server that is down must not delay a grid (MLflow's defaults wait for minutes), and one that is
+# up must not print an address per run over the progress display.
 _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
@@ -55,7 +53,7 @@ _SETTINGS = {
 class Tracker:
     """Writes records to one MLflow tracking URI (``sqlite:///file`` or a server).
 
-    Building one creates a missing database, which is safe while others do the same. Raises
+    A missing database is created, which is safe while other processes do the same. Raises
     :class:`TrackingError` when the URI cannot be used, within seconds for a server that does not
     answer.
     """
@@ -66,68 +64,67 @@ class Tracker:
         with self._repairable():
             self._client = self._connect()
 
-    def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> Outcome:
-        """Mirror one record, with the two files as artifacts; a run of the same record is kept, one
-        of an older record replaced."""
+    def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> MirrorResult:
+        """Mirror one record, with the two files as artifacts.
+
+        A run that shows the same record is kept, one of an older version is replaced.
+        """
         with self._repairable():
             experiment = self._experiment(record.task)
             shown = _Shown.of(
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
             )
-            left = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
-            outcome = self._mirror(record, experiment, shown, [predictions_path, log_path])
-            for parent in [*shown.grids.values(), *map(self._client.get_run, filter(None, left - set(shown.grids)))]:
+            parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
+            result = self._mirror(record, experiment, shown, [predictions_path, log_path])
+            former = map(self._client.get_run, filter(None, parents - set(shown.grids)))
+            for parent in [*shown.grids.values(), *former]:
                 self._settle(parent, self._runs(experiment, **{_PARENT: parent.info.run_id}))
-            return outcome
+            return result
 
     def sync(self, store: Store) -> tuple[int, int, int]:
-        """Mirror every record of ``store``; returns how many were added, kept and replaced.
+        """Mirror every record of ``store``; returns the numbers of runs added, kept and replaced.
 
-        Removes the runs of records that are gone from ``store``, and warns how many. A run of which
-        no record is known, or of another results folder's record, is left alone, as is everything
-        in experiments that were not made here.
+        Runs whose records are gone from ``store`` are removed, and a warning gives their number.
+        Runs of other results folders, and experiments that archbench did not make, are left alone.
         """
         counts = {"added": 0, "kept": 0, "replaced": 0}
         records: dict[str, list[Record]] = {}
         for record in store.all():
             records.setdefault(record.task, []).append(record)
-        keys = {record.key for found in records.values() for record in found} | {path.stem for path in store.damaged}
+        keys = {record.key for group in records.values() for record in group} | {path.stem for path in store.damaged}
         removed = 0
         with self._repairable():
-            ours = self._client.search_experiments(
-                filter_string=" and ".join(f"tags.{k} = '{v}'" for k, v in _OURS.items())
-            )
-            made_here = {experiment.name: experiment.experiment_id for experiment in ours}
-        for task in sorted({*records, *made_here}):
+            tags = " and ".join(f"tags.{name} = '{value}'" for name, value in _OURS.items())
+            ours = {experiment.name for experiment in self._client.search_experiments(filter_string=tags)}
+        for task in sorted({*records, *ours}):
             with self._repairable():
                 experiment = self._experiment(task)
                 shown = _Shown.of(self._runs(experiment))
-                for record in sorted(
-                    records.get(task, []), key=lambda record: record.started
-                ):  # a grid starts with its first cell
+                # A grid starts with its first cell.
+                for record in sorted(records.get(task, []), key=lambda record: record.started):
                     counts[self._mirror(record, experiment, shown, _artifacts(store, record), _folder(store))] += 1
                 for run in [run for key, runs in shown.cells.items() if key not in keys for run in runs]:
-                    if task in made_here and (
+                    if task in ours and (
                         self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)
                     ):
                         self._client.delete_run(run.info.run_id)
                         removed += 1
                 self._settle_all(experiment)
         if removed:
-            warnings.warn(f"{removed} runs removed from MLflow, as {store.folder} has no records of them", stacklevel=2)
+            warnings.warn(f"{removed} runs removed from MLflow: {store.folder} has no records of them", stacklevel=2)
         return counts["added"], counts["kept"], counts["replaced"]
 
     @contextmanager
     def _repairable(self) -> Iterator[None]:
-        """Whatever MLflow, its database driver or the network raises becomes a
+        """Turns every error of MLflow, its database driver or the network into a
         :class:`TrackingError`."""
         try:
             yield
         except Exception as error:
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             message = (
-                f"MLflow at {self.uri} could not be used: {reason} (records are safe; `archbench sync` repairs the"
-                " mirror)"
+                f"MLflow at {self.uri} could not be used: {reason} "
+                "(records are safe; run `archbench sync` to repair the mirror)"
             )
             raise TrackingError(without_passwords(message)) from error
 
@@ -136,11 +133,11 @@ class Tracker:
         for name, value in _SETTINGS.items():
             os.environ.setdefault(name, value)
         if "://" not in self.uri or self.uri.startswith("file:"):
-            raise ValueError(f"MLflow no longer writes to folders: give {SQLITE}FILE.db or the URI of a server")
+            raise ValueError(f"MLflow no longer writes to folders; use {SQLITE}FILE.db or the URI of a server")
 
         from mlflow.tracking import MlflowClient
 
-        for name in ("mlflow.store.db.utils", "alembic"):  # they tell every table they create
+        for name in ("mlflow.store.db.utils", "alembic"):  # they log every table they create
             logging.getLogger(name).setLevel(logging.WARNING)
         with one_at_a_time(self.uri):
             client = MlflowClient(tracking_uri=with_driver(self.uri))
@@ -148,29 +145,29 @@ class Tracker:
         return client
 
     def _experiment(self, task: str) -> str:
-        """Id of the experiment of ``task``, made where there is none."""
+        """Id of the experiment of ``task``, which is created or restored if need be."""
         if task not in self._experiments:
             from mlflow.exceptions import MlflowException
 
-            known = self._client.get_experiment_by_name(task)
-            if known is None:
+            experiment = self._client.get_experiment_by_name(task)
+            if experiment is None:
                 try:
                     self._experiments[task] = self._client.create_experiment(
                         task, _artifact_folder(self.uri, task), _OURS
                     )
                     return self._experiments[task]
                 except MlflowException:  # another writer was first
-                    known = self._client.get_experiment_by_name(task)
-                    if known is None:
+                    experiment = self._client.get_experiment_by_name(task)
+                    if experiment is None:
                         raise
-            if known.lifecycle_stage == "deleted":
-                self._client.restore_experiment(known.experiment_id)
-            self._experiments[task] = known.experiment_id
+            if experiment.lifecycle_stage == "deleted":
+                self._client.restore_experiment(experiment.experiment_id)
+            self._experiments[task] = experiment.experiment_id
         return self._experiments[task]
 
     @functools.cached_property
     def _architectures(self) -> dict[str, registry.Entry]:
-        """The architectures that are installed here; a record may be of another."""
+        """The installed architectures; a record may be of another."""
         try:
             return registry.entries("architectures")
         except registry.RegistryError:
@@ -179,20 +176,22 @@ class Tracker:
     def _runs(self, experiment: str, **tags: str) -> list[Run]:
         """The runs of an experiment that have all these tags."""
         where = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
-        found: list[Run] = []
-        page = None
+        runs: list[Run] = []
+        token = None
         while True:
-            runs = self._client.search_runs([experiment], where, page_token=page)
-            found += runs
-            page = runs.token
-            if not page:
-                return found
+            page = self._client.search_runs([experiment], where, page_token=token)
+            runs += page
+            token = page.token
+            if not token:
+                return runs
 
     def _mirror(
         self, record: Record, experiment: str, shown: _Shown, artifacts: list[Path | None], folder: str = ""
-    ) -> Outcome:
-        """Make one whole run show ``record``; ``folder`` claims it for a results folder, which may
-        then remove it."""
+    ) -> MirrorResult:
+        """Make exactly one run show ``record``.
+
+        ``folder`` marks the run as one of this results folder, whose :meth:`sync` may remove it.
+        """
         digest = hashlib.sha256((_LAYOUT + record.to_json()).encode()).hexdigest()
         tags = self._parent(record, experiment, shown)
         runs = shown.cells.get(record.key, [])
@@ -213,14 +212,16 @@ class Tracker:
         return "kept"
 
     def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
-        """The tag that hangs a cell below the run of its grid, made where there is none; a record
-        without a command has no grid."""
+        """The tag that makes a cell a child of the run of its grid, which is created if need be.
+
+        Empty for a record without a command: it has no grid.
+        """
         if not record.command:
             return {}
         grid = _grid(record)
         if grid not in shown.grids:
             tags = {"grid": grid, "tier": record.tier, "protocol": record.protocol, "task": record.task}
-            tags[_NOTE] = f"The cells of this task that one command made:\n\n{_code(record.command)}"[:_LONGEST_TAG]
+            tags[_NOTE] = f"The cells of this task that one command made:\n\n{_code(record.command)}"[:_MAX_TAG]
             name = f"grid · {record.tier} · {record.protocol} · {grid[:8]}"
             shown.grids[grid] = self._client.create_run(
                 experiment, start_time=_milliseconds(record.started), tags=tags, run_name=name
@@ -228,7 +229,7 @@ class Tracker:
         return {_PARENT: shown.grids[grid].info.run_id}
 
     def _settle_all(self, experiment: str) -> None:
-        """Every grid of an experiment says how its cells ended."""
+        """Update the run of every grid of an experiment."""
         runs = self._runs(experiment)
         children: dict[str, list[Run]] = {}
         for run in runs:
@@ -237,15 +238,17 @@ class Tracker:
             self._settle(run, children.get(run.info.run_id, []))
 
     def _settle(self, parent: Run, children: list[Run]) -> None:
-        """The run of a grid ends with its last cell, has failed when a cell failed, and goes when
-        none is left below it."""
+        """Update the run of a grid from its cells.
+
+        It ends with its last cell, has failed when a cell failed, and is deleted without cells.
+        """
         run = parent.info.run_id
         if "grid" not in parent.data.tags:
             return
         if not children:
             self._client.delete_run(run)
             return
-        counts = Counter(child.data.tags.get("status", "of another") for child in children)
+        counts = Counter(child.data.tags.get("status", "unknown") for child in children)
         cells = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
         ends = {child.info.status for child in children}
         status = next((end for end in ("FAILED", "KILLED") if end in ends), "FINISHED")
@@ -278,9 +281,8 @@ class Tracker:
             self._client.log_batch(run_id, metrics=metrics[i : i + _METRICS_PER_BATCH])
         link = f"#/experiments/{experiment}/runs/{run_id}/artifacts/{record.key}.json"
         note = _description(record, link, entry.deviations if entry else ())
-        # The digest comes last, so that a run that broke off half-way is not taken for a complete
-        # one.
-        last = [RunTag(_NOTE, note[:_LONGEST_TAG]), RunTag("record_digest", digest)]
+        # The digest comes last, so that a run that was cut off is not taken for a complete one.
+        last = [RunTag(_NOTE, note[:_MAX_TAG]), RunTag("record_digest", digest)]
         self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
         ended = started + int(1000 * record.seconds.get("total", 0))
         self._client.set_terminated(run_id, _RUN_STATUS.get(record.status, "FAILED"), ended)
@@ -295,8 +297,10 @@ class _Shown:
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> _Shown:
-        """Sorts ``runs``; of two that show one grid, as two writers may leave them, the one with
-        the smaller id counts."""
+        """Sorts ``runs`` into cells and grids.
+
+        Two writers may have created two runs of one grid; the one with the smaller id counts.
+        """
         shown = cls()
         for run in sorted(runs, key=lambda run: run.info.run_id):
             tags = run.data.tags
@@ -308,18 +312,19 @@ class _Shown:
 
 
 def sync(store: Store, uri: str) -> tuple[int, int, int]:
-    """Rebuild MLflow at ``uri`` from the records of ``store``; returns how many runs were added,
+    """Rebuild MLflow at ``uri`` from the records of ``store``; returns the numbers of runs added,
     kept and replaced."""
     return Tracker(uri).sync(store)
 
 
 def _grid(record: Record) -> str:
-    """What the cells of one grid share, short enough for a tag."""
+    """Identity of the grid of a record: a digest of its command, short enough for a tag."""
     return hashlib.sha256(record.command.encode()).hexdigest()[:16]
 
 
 def _folder(store: Store) -> str:
-    """Whose records a run shows, on a server that several machines write to."""
+    """Machine and folder of a store, which tell its runs apart on a server that several machines
+    write to."""
     return f"{platform.node()}:{store.folder.resolve()}"
 
 
@@ -328,26 +333,26 @@ def _milliseconds(moment: str) -> int | None:
 
 
 def _description(record: Record, link: str, deviations: Iterable[str]) -> str:
-    """What MLflow shows above a run, in Markdown: the record and where it is, the command,
-    deviations from the paper, the error."""
-    where = Store("").path(record).as_posix()
-    parts = [f"[Record]({link}), in the results folder: `{where}`"]
+    """Markdown that MLflow shows above a run: links to the record, the command, deviations from the
+    paper, the error."""
+    path = Store("").path(record).as_posix()
+    parts = [f"[Record]({link}), in the results folder: `{path}`"]
     if record.command:
         parts.append(f"Command:\n\n{_code(record.command)}")
-    if found := list(deviations):
-        parts.append("Deviations from the paper:\n\n" + "\n".join(f"- {_plain(deviation)}" for deviation in found))
+    if items := [f"- {_plain(deviation)}" for deviation in deviations]:
+        parts.append("Deviations from the paper:\n\n" + "\n".join(items))
     if record.error:
         parts.append(f"Error:\n\n{_code(_error(record))}")
     return "\n\n".join(parts)
 
 
 def _code(text: str) -> str:
-    """A block in which Markdown reads nothing."""
+    """Text as a Markdown block without markup."""
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def _plain(text: str) -> str:
-    """Text in which Markdown finds neither markup nor HTML."""
+    """Text with Markdown markup and HTML escaped."""
     return re.sub(r"([\\`*_\[\]|~#])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
@@ -357,18 +362,18 @@ def _error(record: Record) -> str:
 
 
 def _artifact_folder(uri: str, task: str) -> str | None:
-    """Beside a SQLite database (MLflow would take the current directory); a server has its own
-    place."""
-    return (
-        (Path(uri.removeprefix(SQLITE)).resolve().parent / "mlartifacts" / task).as_uri()
-        if uri.startswith(SQLITE)
-        else None
-    )
+    """Folder of a task's artifacts next to a SQLite database, as a URI; None for a server, which
+    has a place of its own.
+
+    Without it, MLflow would write into the current directory.
+    """
+    if not uri.startswith(SQLITE):
+        return None
+    return (Path(uri.removeprefix(SQLITE)).resolve().parent / "mlartifacts" / task).as_uri()
 
 
 def _artifacts(store: Store, record: Record) -> list[Path | None]:
-    """The files of a record that are still there; a name that leads out of the results folder is
-    none of ours to upload."""
+    """Existing files of a record. A path that leads out of the results folder is never uploaded."""
     names = [record.predictions and record.predictions["path"], record.error and record.error.get("log")]
     paths = [(store.folder / name).resolve() for name in names if name]
     return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
@@ -376,20 +381,8 @@ def _artifacts(store: Store, record: Record) -> list[Path | None]:
 
 def _tags(record: Record) -> dict[str, str]:
     tags = {"record_key": record.key}
-    for name in (
-        "architecture",
-        "task",
-        "tier",
-        "protocol",
-        "status",
-        "seed",
-        "precision",
-        "devices",
-        "partial",
-        "main_metric",
-        "commit",
-    ):
-        tags[name] = str(getattr(record, name))
+    fields = ("architecture", "task", "tier", "protocol", "status", "seed", "precision", "devices", "partial")
+    tags |= {name: str(getattr(record, name)) for name in (*fields, "main_metric", "commit")}
     if "unstable" in record.speed:
         tags["unstable"] = str(record.speed["unstable"])
     if record.archbench:
@@ -398,26 +391,26 @@ def _tags(record: Record) -> dict[str, str]:
         tags["objective"] = objective
     if record.error:
         tags["error"] = _error(record)
-    return {name: value[:_LONGEST_TAG] for name, value in tags.items()}
+    return {name: value[:_MAX_TAG] for name, value in tags.items()}
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested hyperparameters as (``training.lr``, text)."""
+    """Nested hyperparameters as pairs of a dotted name (``training.lr``) and text."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", str(value)[:_LONGEST_PARAM]
+            yield f"{prefix}{name}", str(value)[:_MAX_PARAM]
 
 
 def _metrics(record: Record, started: int) -> list[Metric]:
-    """The curve by epoch (names as in the record), then the final numbers; times in ms."""
+    """The curve by epoch with the names of the record, then the final numbers; times in ms."""
     from mlflow.entities import Metric
 
     metrics, time = [], started
     for position, row in enumerate(record.training.get("curve", []), start=1):
-        time = min(time + int(1000 * (row.get("seconds") or 0)), _LATEST)
-        step = min(int(row.get("epoch") or position), _LATEST)
+        time = min(time + int(1000 * (row.get("seconds") or 0)), _MAX_TIME)
+        step = min(int(row.get("epoch") or position), _MAX_TIME)
         metrics += [
             Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None
         ]

@@ -17,48 +17,39 @@ from typing import Any
 from harness.errors import UsageError
 from harness.tracking.mlflow_runs import default_uri
 
-PATIENCE = 60.0  # seconds for the server to answer: it imports much
+STARTUP_TIMEOUT_S = 60.0  # the server imports much before it answers
 HOST = "127.0.0.1"
 
 
 def serve(results: Path, port: int) -> int:
-    """Start the server, print the address of each task's run table once it answers, and wait for
-    it; returns its exit code."""
+    """Start the server, print the address of each task's run table once it answers, and wait.
+
+    Returns the exit code of the server.
+    """
     uri = default_uri(results)
     if not (results / "mlflow.db").is_file():
         raise UsageError(
-            f"{results / 'mlflow.db'}: no such file; `archbench run` or `archbench sync` makes it (or give --results)"
+            f"{results / 'mlflow.db'}: no such file; `archbench run` or `archbench sync` creates it"
+            " (or choose another folder with --results)"
         )
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
-            raise UsageError(f"--port {port}: something answers there already; give another port")
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        uri,
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-    ]
-    command += [
-        "--uvicorn-opts",
-        "--log-level=warning",
-        "--default-artifact-root",
-        (results / "mlartifacts").as_uri(),
-        "--no-serve-artifacts",
-        "--workers",
-        "1",
-    ]
+            raise UsageError(f"--port {port}: port is in use; choose another")
+    options = {
+        "--backend-store-uri": uri,
+        "--default-artifact-root": (results / "mlartifacts").as_uri(),
+        "--host": HOST,
+        "--port": str(port),
+        "--workers": "1",
+        "--uvicorn-opts": "--log-level=warning",
+    }
+    command = [sys.executable, "-m", "mlflow", "server", "--no-serve-artifacts"]
+    command += [word for option in options.items() for word in option]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: the server must not outlive this process
     # Job execution would start eight more processes and 2 GB for nothing.
     settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    server = subprocess.Popen(
-        command, env=os.environ | settings, stdout=2
-    )  # its own messages go to standard error, ours are the output
+    # Its messages go to standard error (2), so that the addresses are the only output.
+    server = subprocess.Popen(command, env=os.environ | settings, stdout=2)
     try:
         address = f"http://{HOST}:{port}"
         for experiment in _experiments(address, server):
@@ -73,18 +64,18 @@ def serve(results: Path, port: int) -> int:
 
 
 def _experiments(address: str, server: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    """The experiments (one per task) that the server knows, as soon as it answers."""
-    begin = time.monotonic()
-    while time.monotonic() - begin < PATIENCE:
+    """The experiments of the server (one per task), sorted by name; waits until it answers."""
+    began = time.monotonic()
+    while time.monotonic() - began < STARTUP_TIMEOUT_S:
         if server.poll() is not None:
-            raise UsageError(f"mlflow ended at once with exit code {server.returncode}")
+            raise UsageError(f"mlflow server ended with exit code {server.returncode} before it answered")
         try:
             with urllib.request.urlopen(
                 f"{address}/api/2.0/mlflow/experiments/search?max_results=1000", timeout=5
             ) as answer:
-                found = json.load(answer).get("experiments", [])
+                experiments = json.load(answer).get("experiments", [])
         except (urllib.error.URLError, OSError):
             time.sleep(0.3)
         else:
-            return sorted((e for e in found if e["name"] != "Default"), key=lambda e: e["name"])
-    raise UsageError(f"mlflow did not answer at {address} within {PATIENCE:.0f} s")
+            return sorted((e for e in experiments if e["name"] != "Default"), key=lambda e: e["name"])
+    raise UsageError(f"mlflow server did not answer at {address} within {STARTUP_TIMEOUT_S:.0f} s")
