@@ -1,5 +1,5 @@
-"""Whether the data files are still those that finished records were made with: a record of other
-data is no result of this grid."""
+"""Detection of data files that changed after a record was written: such a record is no result of
+this grid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.settings import Limits
 
 
 class DataFolder:
-    """The fingerprints of a data folder's splits, kept in ``cache`` for as long as no file in the
+    """The fingerprints of a data folder's splits, cached in the file ``cache`` until a file in the
     folder changes."""
 
     def __init__(self, folder: Path, cache: Path):
@@ -25,19 +25,21 @@ class DataFolder:
         self._signature = _signature(folder)
 
     def differing(self, record: Record) -> list[str]:
-        """Splits that were other ones when the record was made; :class:`~harness.task.DataError`
-        when the files cannot be read."""
-        now = self._fingerprints(record.task, Limits.of(record.hyperparameters).max_train)
-        return [split for split, then in record.data.items() if now[split] != then]
+        """Splits whose data are not those of the record.
 
-    @functools.cache  # noqa: B019 - as long as the one run that looks at the folder
+        Raises :class:`~harness.errors.DataError` when the files cannot be read.
+        """
+        fingerprints = self._fingerprints(record.task, Limits.of(record.hyperparameters).max_train)
+        return [split for split, digest in record.data.items() if fingerprints[split] != digest]
+
+    @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
     def _fingerprints(self, task: str, max_train: int | None) -> dict[str, str]:
-        known = self._read()
+        cached = self._read()
         name = f"{task} {max_train or 'all'}"
-        if name not in known:
-            known[name] = self._computed(task, max_train)
-            self._write(known)
-        return known[name]
+        if name not in cached:
+            cached[name] = self._computed(task, max_train)
+            self._write(cached)
+        return cached[name]
 
     def _computed(self, task: str, max_train: int | None) -> dict[str, str]:
         from harness.data.corpus import limit
@@ -45,27 +47,26 @@ class DataFolder:
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
-        found = {split: adapter.load(split, "local", self.folder) for split in ("train", "dev", "test")}
-        return {
-            split: fingerprint(limit(rows, max_train) if split == "train" else rows) for split, rows in found.items()
-        }
+        splits = {split: adapter.load(split, "local", self.folder) for split in ("train", "dev", "test")}
+        splits["train"] = limit(splits["train"], max_train)
+        return {split: fingerprint(rows) for split, rows in splits.items()}
 
     def _read(self) -> dict[str, dict[str, str]]:
-        """What was computed before, while the files were as they are now."""
+        """Fingerprints by task and cap, as computed from the files as they are now."""
         try:
             content = json.loads(self.cache.read_text())
             return content["fingerprints"] if content["signature"] == self._signature else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def _write(self, known: dict[str, dict[str, str]]) -> None:
+    def _write(self, fingerprints: dict[str, dict[str, str]]) -> None:
         with taking_the_place_of(self.cache) as path:
-            path.write_text(json.dumps({"signature": self._signature, "fingerprints": known}))
+            path.write_text(json.dumps({"signature": self._signature, "fingerprints": fingerprints}))
 
 
 def _signature(folder: Path) -> str:
-    """Digest of names, sizes and times of all files below a folder: cheap, where reading them is
-    not."""
+    """Digest of names, sizes and times of all files below a folder; unlike their contents, these
+    are cheap to read."""
     digest = hashlib.sha256()
     for path in sorted(_files(folder)):
         status = path.stat()

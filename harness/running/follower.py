@@ -1,6 +1,6 @@
-"""A further process of a cell on several devices: it trains along with the first one.
+"""An extra process of a cell on several devices: it trains along with the first one.
 
-:func:`harness.running.devices.lead` has Lightning start this module.
+Lightning starts this module, see :func:`harness.running.devices.lead`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who runs which cell, where several `archbench run` share a results folder: one file per running
-cell, made atomically.
+"""Leases that keep several runs on one results folder from running the same cell.
 
-A claim is stale when its process is gone: at once on its own machine (the process id is looked up,
-with the time the process began, since ids come again), and on another machine when nobody has
-touched the file for :data:`SILENCE` seconds, by that file system's clock.
+A lease is one file per running cell, created atomically. It has expired when its process is gone.
+On the process's own machine the process id is looked up, together with the start time of the
+process, because ids are reused. From another machine it has expired when nobody has touched the
+file for :data:`LEASE_EXPIRY_S` seconds, by the clock of the file system.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import psutil
 
 from harness.records import Cell
 
-HEARTBEAT = 30.0
-"""Seconds between two touches of the claims that are held."""
-SILENCE = 300.0
-"""Seconds after which a claim of another machine is taken for dead."""
+RENEWAL_S = 30.0
+"""Seconds between two renewals of the held leases."""
+LEASE_EXPIRY_S = 300.0
+"""Seconds without a renewal after which a lease of another machine has expired."""
 
 
-class Claims:
-    """The claims in one folder, as one process sees them."""
+class Leases:
+    """The leases in one folder, from the view of one process."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -36,43 +36,46 @@ class Claims:
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, cell: Cell) -> bool:
-        """Claim a cell; False when another living process has it."""
-        path = self.folder / f"{cell.key}.json"
+        """Reserve a cell; False when another living process has it."""
+        path = self._path(cell)
         while not self._create(path):
-            if not self._stale(path):
+            if not self._expired(path):
                 return False
             self._clear(path)
         self._held.add(path)
         return True
 
     def release(self, cell: Cell) -> None:
-        """Give a cell back."""
-        path = self.folder / f"{cell.key}.json"
+        """Give a cell back; a lease of another process stays."""
+        path = self._path(cell)
         if path in self._held:
             self._held.discard(path)
             path.unlink(missing_ok=True)
 
-    def beat(self) -> None:
-        """Show other machines that this process lives; to be called now and then."""
+    def renew(self) -> None:
+        """Touch the held leases if they are due. Call it regularly."""
         if time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + HEARTBEAT
+        self._due = time.monotonic() + RENEWAL_S
         for path in self._held:
-            with suppress(
-                OSError
-            ):  # the folder is gone for a moment, or somebody took the claim for dead: the cell goes on
+            # The folder may be gone for a moment, or another machine may have cleared the lease:
+            # the cell goes on.
+            with suppress(OSError):
                 os.utime(path)
 
     def owner(self, cell: Cell) -> str:
-        """Who has a cell, in words."""
-        content = _read(self.folder / f"{cell.key}.json")
+        """The process that has a cell, as text for a message."""
+        content = _read(self._path(cell))
         return f"process {content.get('pid')} on {content.get('host')}" if content else "another run"
 
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / f"{cell.key}.json"
+
     def _create(self, path: Path) -> bool:
-        """Make the file with its content in one step: a reader never sees half a claim."""
-        me = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+        """Create the file with its content in one step: a reader never sees half a lease."""
+        owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        temporary.write_text(json.dumps(me))
+        temporary.write_text(json.dumps(owner))
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -81,16 +84,16 @@ class Claims:
             temporary.unlink()
         return True
 
-    def _stale(self, path: Path) -> bool:
+    def _expired(self, path: Path) -> bool:
         content = _read(path)
         if content is None:  # released in this moment, or damaged
             return True
         if content.get("host") == socket.gethostname():
-            return not _lives(content)
-        return self._now() - _touched(path) > SILENCE
+            return not _is_alive(content)
+        return self._now() - _modified(path) > LEASE_EXPIRY_S
 
     def _now(self) -> float:
-        """The file system's clock, which machines share."""
+        """Time by the clock of the file system, which machines share."""
         probe = self.folder / f".{uuid.uuid4().hex}"
         probe.touch()
         try:
@@ -99,14 +102,14 @@ class Claims:
             probe.unlink()
 
     def _clear(self, path: Path) -> None:
-        """Take a dead claim away, once: of two processes that find it dead, the second must not
-        remove the first one's new claim."""
+        """Remove an expired lease, once.
+
+        Of two processes that see it expired, the second must not remove the first one's new lease.
+        """
         aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.dead")
-        with suppress(
-            FileNotFoundError, IsADirectoryError
-        ):  # gone already; a folder in its place is out of the way now
+        with suppress(FileNotFoundError, IsADirectoryError):  # gone already, or a folder that is out of the way now
             os.rename(path, aside)
-            if not self._stale(aside):  # it was alive: another process was quicker than we
+            if not self._expired(aside):  # it is alive after all: another process renewed it first
                 with suppress(FileExistsError):
                     os.link(aside, path)
             aside.unlink()
@@ -120,18 +123,17 @@ def _read(path: Path) -> dict[str, object] | None:
     return content if isinstance(content, dict) else None
 
 
-def _touched(path: Path) -> float:
+def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _lives(content: dict[str, object]) -> bool:
+def _is_alive(owner: dict[str, object]) -> bool:
     try:
-        process = psutil.Process(int(str(content["pid"])))
-        return (
-            abs(process.create_time() - float(str(content["began"]))) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
-        )
+        process = psutil.Process(int(str(owner["pid"])))
+        same = abs(process.create_time() - float(str(owner["began"]))) < 1.0
+        return same and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):
         return False

@@ -13,35 +13,34 @@ PROCESSES = Path("/proc")
 
 
 def resident_mib(pid: int) -> float:
-    """Resident memory of a process and all that it started, in MiB; pages that several of them
-    share count in each."""
+    """Resident memory of a process and all its descendants, in MiB; 0 for a process that is gone.
+
+    Pages that several of them share count once for each.
+    """
     total = 0
-    try:
+    with suppress(psutil.Error):
         root = psutil.Process(pid)
         for process in (root, *root.children(recursive=True)):
-            try:
+            with suppress(psutil.Error):
                 total += process.memory_info().rss
-            except psutil.Error:
-                continue
-    except psutil.Error:
-        pass
     return total / 2**20
 
 
 def own_peak_mib() -> float:
-    """The kernel's mark of this process's highest resident memory, in MiB.
+    """Peak resident memory of this process as the kernel recorded it, in MiB.
 
-    It begins anew with a fork. That of ``getrusage`` does not begin anew with the start of another
-    program, so that a process seems to have needed what its parent did; it stands in where there is
-    no other.
+    The kernel resets it at fork. ``getrusage`` is not reset at exec and may report the parent's
+    peak; it is only the fallback.
     """
-    told = peak_mib(os.getpid())
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if told is None else told
+    peak = peak_mib(os.getpid())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if peak is None else peak
 
 
 def peak_mib(pid: int) -> float | None:
-    """The kernel's mark of a process's highest resident memory so far, in MiB; None where there is
-    no such process or no such mark."""
+    """Peak resident memory of a process so far as the kernel recorded it, in MiB.
+
+    None where there is no such process, or no such record (systems other than Linux).
+    """
     with suppress(OSError):
         for line in (PROCESSES / str(pid) / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):

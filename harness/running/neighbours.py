@@ -1,10 +1,9 @@
-"""What a machine does while a cell runs: other cells on it, runs that measure alone, and the memory
-of the cell's own processes.
+"""Other cells on this machine, runs that measure alone, and the memory of a cell's own processes.
 
-Cells and runs are known to each other by sockets that only have a name, in Linux's abstract
-namespace: the kernel forgets a name with its process, so a kill leaves nothing behind. Seen are
-those of all users and all results folders; not those in a container with a network of its own, not
-other programs (of which a record's load average tells), and on other systems than Linux nothing.
+Cells and runs announce themselves by sockets that only have a name, in Linux's abstract namespace:
+the kernel drops a name with its process, so a kill leaves nothing behind. Cells of all users and
+results folders are visible; cells in containers with their own network, and other programs, are
+not (see the record's load average). Works on Linux only.
 """
 
 from __future__ import annotations
@@ -22,50 +21,54 @@ from typing import Literal
 from harness.errors import UsageError
 from harness.running.memory import own_peak_mib, resident_mib
 
-Kind = Literal["cell", "run", "alone"]
+Presence = Literal["cell", "run", "alone"]
 """A cell, a run whose cells may have company, and a run that measures speeds alone."""
 
 NAME = "archbench"
 SOCKETS = Path("/proc/net/unix")
 POLL = 1.0
-"""Seconds between two looks of :func:`watched`, each of which takes 1 to 2 ms of the cell's time
-where 100 processes run."""
+"""Seconds between two samples of :func:`watched`. A sample takes 1 to 2 ms of the cell's time where
+100 processes run."""
 
 
 @contextmanager
-def known_as(kind: Kind) -> Iterator[str]:
-    """Be known on this machine until the block or the process ends; gives the name."""
-    name = f"{NAME}-{kind}-{uuid.uuid4().hex}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as held:
+def announced(presence: Presence) -> Iterator[str]:
+    """Be visible on this machine until the block or the process ends; gives the name."""
+    name = f"{NAME}-{presence}-{uuid.uuid4().hex}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as announcement:
         if sys.platform == "linux":
-            held.bind(f"\0{name}")
+            announcement.bind(f"\0{name}")
         yield name
 
 
-def others(kind: Kind, own: str) -> int | None:
-    """How many besides ``own`` are known as this; None where the system does not tell."""
+def count_others(presence: Presence, own: str) -> int | None:
+    """Number of processes with this presence besides ``own``; None where the system does not
+    show them."""
     try:
         names = {line.split()[-1] for line in SOCKETS.read_text(errors="replace").splitlines()}
     except OSError:
         return None
-    return sum(name.startswith(f"@{NAME}-{kind}-") for name in names - {f"@{own}"})
+    return sum(name.startswith(f"@{NAME}-{presence}-") for name in names - {f"@{own}"})
 
 
 @contextmanager
 def run_of_cells(alone: bool) -> Iterator[None]:
-    """Keep runs that measure ``alone`` and all others apart: :class:`UsageError` in the one that
-    comes second (in both, if at once)."""
-    with known_as(
-        "alone" if alone else "run"
-    ) as own:  # first known, then looking: two that come at once cannot miss each other
-        exclusive, shared = others("alone", own), others("run", own)
+    """Keep runs that measure ``alone`` and all other runs apart.
+
+    Raises :class:`UsageError` in the one that comes second (in both, if they come at once).
+    """
+    # Announce first, then look: two that come at once cannot miss each other.
+    with announced("alone" if alone else "run") as own:
+        exclusive, shared = count_others("alone", own), count_others("run", own)
         if alone and (exclusive is None or shared is None):
             raise UsageError(
-                f"--speed-alone: whether other runs are on this machine cannot be seen, there is no {SOCKETS}"
+                f"--speed-alone: other runs on this machine cannot be detected, because {SOCKETS} is missing"
             )
         if alone and exclusive + shared:
-            there = f"{exclusive + shared} other archbench run(s) on this machine"
-            raise UsageError(f"--speed-alone: there are {there}; start this one when they have ended")
+            raise UsageError(
+                f"--speed-alone: other archbench runs on this machine: {exclusive + shared}; "
+                "start this one when they have ended"
+            )
         if exclusive:
             raise UsageError(
                 "a run on this machine measures speeds alone (--speed-alone); start this one when it has ended"
@@ -74,40 +77,42 @@ def run_of_cells(alone: bool) -> Iterator[None]:
 
 
 class Watch:
-    """What was seen beside this cell and of its processes, by a look every :data:`POLL` seconds."""
+    """Samples the number of other cells and this cell's memory every :data:`POLL` seconds."""
 
     def __init__(self, own: str):
         self.own, self._mib = own, 0.0
         self.beside: int | None = None
-        """The most other cells that ran on this machine at a time; None where the system does not
-        tell."""
+        """Largest number of other cells that ran on this machine at a time; None where the system
+        does not show them."""
 
     def look(self) -> None:
-        """Look once more."""
-        found = others("cell", self.own)
-        self.beside = found if self.beside is None else max(self.beside, found or 0)
+        """Take one sample."""
+        neighbours = count_others("cell", self.own)
+        self.beside = neighbours if self.beside is None else max(self.beside, neighbours or 0)
         self._mib = max(self._mib, resident_mib(os.getpid()))
 
     def peak_rss_mib(self) -> float:
-        """Peak resident memory of this process and all that it started, together; what others hold
-        between two looks is missed."""
+        """Peak resident memory of this process and its descendants together, in MiB.
+
+        Memory that descendants hold only between two samples is missed.
+        """
         self.look()
         return max(self._mib, own_peak_mib())
 
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Be known as a cell, and watch this process and its surroundings, until the block ends."""
+    """Announce a cell, and watch this process and its neighbours until the block ends."""
     ended = threading.Event()
-    with known_as("cell") as own:
+    with announced("cell") as own:
         watch = Watch(own)
         watch.look()
 
-        def keep_looking() -> None:
+        def sample() -> None:
             while not ended.wait(POLL):
                 watch.look()
 
-        thread = threading.Thread(target=keep_looking, daemon=True)
+        thread = threading.Thread(target=sample, daemon=True)
         thread.start()
         try:
             yield watch

@@ -1,4 +1,4 @@
-"""Which of the pending cells this run takes, in which order, and how long that should need."""
+"""Sharding, ordering and time estimates of pending cells."""
 
 from __future__ import annotations
 
@@ -13,70 +13,75 @@ from harness.settings import Limits
 
 def parse_shard(text: str) -> tuple[int, int]:
     """``i/n`` as (i, n), i from 0; :class:`UsageError` when it is anything else."""
-    found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-    if not found or not int(found[1]) < int(found[2]):
+    numbers = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+    if not numbers or not int(numbers[1]) < int(numbers[2]):
         raise UsageError(
             f"--shard {text}: expected i/n with i from 0 to n - 1, such as 0/4, 1/4, 2/4, 3/4 for four machines"
         )
-    return int(found[1]), int(found[2])
+    return int(numbers[1]), int(numbers[2])
 
 
 def in_shard(cell: Cell, shard: tuple[int, int]) -> bool:
-    """Whether a cell belongs to part i of n: by its key alone, so that every machine decides alike
-    whatever it has run before."""
+    """True when a cell belongs to part i of n.
+
+    Its key alone decides, so that every machine splits a grid alike, whatever it has run before.
+    """
     i, n = shard
     return int(cell.key, 16) % n == i
 
 
 class Estimate:
-    """Seconds that cells should take, by earlier records of the same machine or another.
+    """Predicted durations of cells in seconds, from earlier records.
 
     A cell takes what its other seeds took; else what its architecture took on the task under any
-    settings; else the median of everything seen on the task, or at all. ``None`` before there is
-    any record.
+    settings; else the median of all records of the task, or of all records. The prediction is None
+    without any record.
     """
 
     def __init__(self, records: Iterable[Record]):
         self._seconds: dict[tuple[object, ...], list[float]] = {}
         for record in records:
             if record.status in ("ok", "timeout") and record.seconds.get("total"):
-                for known in _likeness(record):
-                    self._seconds.setdefault(known, []).append(record.seconds["total"])
+                for group in _groups(record):
+                    self._seconds.setdefault(group, []).append(record.seconds["total"])
 
     def __call__(self, cell: Cell) -> float | None:
-        *close, task, anything = _likeness(cell)
-        for known in close:
-            if known in self._seconds:
-                return fmean(self._seconds[known])
-        for known in (task, anything):
-            if known in self._seconds:
-                return median(self._seconds[known])
+        *close, task, everything = _groups(cell)
+        for group in close:
+            if group in self._seconds:
+                return fmean(self._seconds[group])
+        for group in (task, everything):
+            if group in self._seconds:
+                return median(self._seconds[group])
         return None
 
     def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells, the longest first: one that is started last and runs for hours would leave all
-        other workers idle."""
+        """The cells in order of predicted duration, the longest first.
+
+        A long cell that starts last would leave all other workers idle.
+        """
         return sorted(cells, key=lambda cell: -(self(cell) or 0.0))
 
     def total(self, cells: Sequence[Cell], workers: int) -> float | None:
-        """Seconds until all cells have ended with so many at a time: at least the longest of
-        them."""
-        each = [self(cell) for cell in cells]
-        known = [seconds for seconds in each if seconds is not None]
-        if not known or len(known) < len(each):
+        """Seconds until all cells have ended, ``workers`` at a time: at least the longest of them.
+
+        None when the duration of a cell is unknown.
+        """
+        durations = [seconds for cell in cells if (seconds := self(cell)) is not None]
+        if not durations or len(durations) < len(cells):
             return None
-        return max(max(known), sum(known) / workers)
+        return max(max(durations), sum(durations) / workers)
 
 
-def _likeness(of: Cell | Record) -> Sequence[tuple[object, ...]]:
-    """What other cells have in common with one, the closest first."""
-    limits = Limits.of(of.hyperparameters)
-    settings = (of.tier, of.protocol, of.devices, of.precision)
+def _groups(cell: Cell | Record) -> Sequence[tuple[object, ...]]:
+    """Keys of the groups of similar cells that a cell belongs to, the most similar first."""
+    limits = Limits.of(cell.hyperparameters)
+    settings = (cell.tier, cell.protocol, cell.devices, cell.precision)
     cap = (limits.max_train, limits.max_epochs)
     return (
-        (of.architecture, of.task, *settings, *cap),
-        (of.architecture, of.task, *settings),
-        (of.architecture, of.task),
-        (of.task, of.tier),
+        (cell.architecture, cell.task, *settings, *cap),
+        (cell.architecture, cell.task, *settings),
+        (cell.architecture, cell.task),
+        (cell.task, cell.tier),
         (),
     )

@@ -1,5 +1,5 @@
-"""What a run tells: what it will do, its progress (live in a terminal, plain lines elsewhere), and
-how it ended."""
+"""Console output of a run: the plan, the progress (live in a terminal, plain lines elsewhere) and
+the summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLOURS = {"ok": "green", "interrupted": "yellow"}  # every other status: red
 
 
 class _LastEpoch(ProgressColumn):
-    """What a running cell told last: the newest line of its log that begins with "epoch"."""
+    """Last progress line of a running cell."""
 
     max_refresh = 1.0
 
@@ -41,7 +41,7 @@ class _LastEpoch(ProgressColumn):
 
 
 def last_epoch(log: Path) -> str:
-    """The newest line about an epoch near the end of a log; empty where there is none."""
+    """Newest line that begins with "epoch" in the last 4 KiB of a log; empty where there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 4096))
@@ -89,17 +89,17 @@ class Display:
             self._live.stop()
 
     def start(self, cell: Cell) -> None:
-        """A cell begins."""
+        """Show that a cell begins."""
         self.since[cell.key] = time.monotonic()
         if self._live:
             self._rows[cell.key] = self._running.add_task(name(cell), log=self.log(cell))
             self._update()
 
     def end(self, record: Record) -> None:
-        """A cell ended: one line, and the totals."""
+        """Print one line for a cell that ended, and update the totals."""
         passed = time.monotonic() - self.since.pop(record.key)
         self.spent += passed
-        seconds = record.seconds.get("total", passed)  # the run may have been busy when the cell ended
+        seconds = record.seconds.get("total", passed)  # this process may notice the end of a cell late
         self.ended[record.status] += 1
         del self.expected[record.key]
         colour = COLOURS.get(record.status, "red")
@@ -115,38 +115,40 @@ class Display:
 
     def _update(self) -> None:
         failed = self.ended.total() - self.ended["ok"] - self.ended["interrupted"]
-        state = f"{len(self.since)} running, {failed} failed, {self.left()}"
+        state = f"{len(self.since)} running, {failed} failed, {self.time_left()}"
         self._overall.update(self._bar, completed=self.ended.total(), state=state)
 
-    def left(self) -> str:
-        """The time still needed: by earlier records, and as long as the cells that ended for those
-        without one."""
+    def time_left(self) -> str:
+        """Predicted time until the run ends, as text.
+
+        A cell without an earlier record is taken to last as long as the mean of those that ended.
+        """
         ended = self.ended.total()
         if not ended and None in self.expected.values():
             return "time left unknown"
-        usual = self.spent / ended if ended else 0.0
+        mean = self.spent / ended if ended else 0.0
         now = time.monotonic()
         needed = (
-            max(0.0, (usual if expected is None else expected) - (now - self.since[key] if key in self.since else 0.0))
+            max(0.0, (mean if expected is None else expected) - (now - self.since[key] if key in self.since else 0.0))
             for key, expected in self.expected.items()
         )
         return f"about {duration(sum(needed) / self.workers)} left"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words, coarser for longer times."""
+    """Seconds as text, coarser for longer times."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
-def name(of: Cell | Record) -> str:
-    """Architecture, task and seed in words."""
-    return f"{of.architecture} on {of.task}, seed {of.seed}"
+def name(cell: Cell | Record) -> str:
+    """Architecture, task and seed as text."""
+    return f"{cell.architecture} on {cell.task}, seed {cell.seed}"
 
 
 def result(record: Record) -> str:
-    """The main score, or the last line of what went wrong."""
+    """Main score of a record as text, or the last line of its error."""
     if record.error:
         lines = record.error.get("message", "").strip().splitlines() or [""]
         return f"{record.error.get('type', '')}: {lines[-1]}"
@@ -155,7 +157,7 @@ def result(record: Record) -> str:
 
 
 def show(pending: Pending, estimate: Estimate, workers: int) -> None:
-    """What a run would do, a line per cell, and how long that should take."""
+    """Print what a run would do, one line per cell, and its predicted duration."""
     for cell in pending.run:
         seconds = estimate(cell)
         print(f"run   {name(cell)} ({cell.key})" + (f", about {duration(seconds)}" if seconds is not None else ""))
@@ -164,26 +166,27 @@ def show(pending: Pending, estimate: Estimate, workers: int) -> None:
     print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
     if pending.run:
         total = estimate.total(pending.run, workers)
-        known = f"about {duration(total)}" if total is not None else "unknown: no earlier record tells"
-        print(f"time with {workers} at a time: {known}")
+        time_needed = f"about {duration(total)}" if total is not None else "unknown (no earlier records)"
+        print(f"time with {workers} at a time: {time_needed}")
 
 
 def summarise(pending: Pending, records: list[Record], store: Store) -> None:
-    """How a run ended: counts, what failed and where its log is, and where the records are."""
-    now, before = Counter(r.status for r in records), Counter(r.status for r in pending.finished)
-    left = len(pending.run) - len(records)
-    parts = [f"{count} {status}" for status, count in now.items()] + [f"{left} not started"] * bool(left)
+    """Print how a run ended: counts, errors with their logs, and the folder of the records."""
+    waiting = len(pending.run) - len(records)
+    parts = _counts(records) + [f"{waiting} not started"] * bool(waiting)
     print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
     if pending.finished:
-        print(
-            f"{len(pending.finished)} finished before:"
-            f" {', '.join(f'{count} {status}' for status, count in before.items())}"
-        )
+        print(f"{len(pending.finished)} finished before: {', '.join(_counts(pending.finished))}")
     if pending.skip:
-        print(f"{len(pending.skip)} skipped: they do not fit (the record of each says why)")
+        print(f"{len(pending.skip)} skipped because they do not fit (each record holds the reason)")
     for record in records:
         if record.status not in ("ok", "interrupted"):
             print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")
     if any(r.status not in ("ok", "skipped") for r in pending.finished):
-        print("cells that failed before are kept as they are; --retry-failed runs them again")
+        print("cells that failed before are not run again; use --retry-failed to run them")
     print(f"records: {store.folder / 'records'}")
+
+
+def _counts(records: Sequence[Record]) -> list[str]:
+    """Number of records by status, such as ``3 ok``."""
+    return [f"{count} {status}" for status, count in Counter(record.status for record in records).items()]

@@ -1,9 +1,9 @@
-"""What every cell needs first: the fork server imports this, so that the cells find it done."""
+"""Imported by the fork server: parses all plugins once, so that cells start with a warm cache."""
 
 from contextlib import suppress
 
 from harness import registry
 
 for _sort in ("architectures", "tasks"):
-    with suppress(registry.RegistryError):  # the cells' business
+    with suppress(registry.RegistryError):  # reported when a cell loads the plugin
         registry.entries(_sort)

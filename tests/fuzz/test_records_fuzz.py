@@ -1,5 +1,5 @@
 """What stands in a results folder, damaged or made by somebody else: records, predictions,
-outcomes, claims and the survey's values.
+outcomes, leases and the survey's values.
 
 Each ``@example`` is an input that once ended in another exception than the documented one.
 """
@@ -29,6 +29,7 @@ from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
 from harness.running.leases import Claims
 from tests.fuzz.mutations import mutated, wrong_json
+from harness.running.leases import Leases
 
 fuzz = settings(settings.get_profile("fuzz"))
 CELL = Cell("dan", 1, "sst2", 1, "mini", "smoke", {"hidden": 8, "limits": {"max_train": None}}, 0)
@@ -234,27 +235,27 @@ def test_gaps(attempt, tmp_path, content):
         assert all(gap.task and gap.architectures for gap in read_gaps(path))
 
 
-CLAIM = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
+LEASE = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
 
 
 @fuzz
 @given(
     st.one_of(
-        mutated(json.dumps(CLAIM).encode(), b":"),
-        wrong_json(CLAIM).map(lambda text: text.encode("utf-8", "surrogatepass")),
+        mutated(json.dumps(LEASE).encode(), b":"),
+        wrong_json(LEASE).map(lambda text: text.encode("utf-8", "surrogatepass")),
     )
 )
 @example(b"[" * 50_000)
-@example(json.dumps(CLAIM | {"pid": 10**30}).encode())
+@example(json.dumps(LEASE | {"pid": 10**30}).encode())
 def test_claims(attempt, tmp_path, content):
-    """A damaged claim is nobody's: the cell can be claimed, or is said to be another's; the run
+    """A damaged lease is nobody's: the cell can be taken, or is said to be another's; the run
     goes on in either case."""
-    claims = Claims(tmp_path / "claims")
-    path = claims.folder / f"{CELL.key}.json"
+    leases = Leases(tmp_path / "leases")
+    path = leases.folder / f"{CELL.key}.json"
     path.write_bytes(content)
-    with attempt("claims", ()):
-        assert isinstance(claims.owner(CELL), str)
-        if claims.take(CELL):
-            claims.release(CELL)
-    assert {file.name for file in claims.folder.iterdir()} <= {path.name}
+    with attempt("leases", ()):
+        assert isinstance(leases.owner(CELL), str)
+        if leases.take(CELL):
+            leases.release(CELL)
+    assert {file.name for file in leases.folder.iterdir()} <= {path.name}
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Claims: of several runs on one results folder exactly one runs a cell, and a dead run's cells are
+"""Leases: of several runs on one results folder exactly one runs a cell, and a dead run's cells are
 free again."""
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from harness.running import leases as module
-from harness.running.leases import Claims
+from harness.running.leases import Leases
 
 
-def write(claims: Claims, cell, **fields) -> None:
+def write(leases: Leases, cell, **fields) -> None:
     me = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
-    (claims.folder / f"{cell.key}.json").write_text(json.dumps(me | fields))
+    (leases.folder / f"{cell.key}.json").write_text(json.dumps(me | fields))
 
 
 def dead_pid() -> int:
@@ -29,78 +29,78 @@ def dead_pid() -> int:
 
 
 @pytest.fixture
-def claims(tmp_path) -> Claims:
-    return Claims(tmp_path / "claims")
+def leases(tmp_path) -> Leases:
+    return Leases(tmp_path / "leases")
 
 
-def test_a_claimed_cell_is_refused_until_it_is_released(claims, make_cell):
-    other = Claims(claims.folder)
+def test_a_reserved_cell_is_refused_until_it_is_released(leases, make_cell):
+    other = Leases(leases.folder)
     cell = make_cell()
-    assert claims.take(cell)
+    assert leases.take(cell)
     assert not other.take(cell)
     assert str(os.getpid()) in other.owner(cell)
     other.release(cell)
-    assert not other.take(cell), "only who holds a claim gives it back"
-    claims.release(cell)
+    assert not other.take(cell), "only who holds a lease gives it back"
+    leases.release(cell)
     assert other.take(cell)
 
 
-def test_the_claim_of_a_dead_process_is_taken_over(claims, make_cell):
+def test_the_lease_of_a_dead_process_is_taken_over(leases, make_cell):
     """Otherwise a cell whose run was killed would never be run again."""
-    write(claims, make_cell(), pid=dead_pid())
-    assert claims.take(make_cell())
+    write(leases, make_cell(), pid=dead_pid())
+    assert leases.take(make_cell())
 
 
-def test_a_process_id_that_came_again_is_not_its_predecessor(claims, make_cell):
-    write(claims, make_cell(), began=psutil.Process().create_time() - 5000)
-    assert claims.take(make_cell())
+def test_a_process_id_that_came_again_is_not_its_predecessor(leases, make_cell):
+    write(leases, make_cell(), began=psutil.Process().create_time() - 5000)
+    assert leases.take(make_cell())
 
 
-def test_a_claim_from_another_machine_holds_while_it_is_touched(claims, make_cell):
+def test_a_lease_from_another_machine_holds_while_it_is_touched(leases, make_cell):
     """Its process cannot be looked up from here; by the file system's clock, this machine's own
     does not matter."""
     cell = make_cell()
-    write(claims, cell, host="elsewhere", pid=1)
-    assert not claims.take(cell)
-    path = claims.folder / f"{cell.key}.json"
-    old = time.time() - module.SILENCE - 5
+    write(leases, cell, host="elsewhere", pid=1)
+    assert not leases.take(cell)
+    path = leases.folder / f"{cell.key}.json"
+    old = time.time() - module.LEASE_EXPIRY_S - 5
     os.utime(path, (old, old))
-    assert claims.take(cell)
+    assert leases.take(cell)
 
 
-def test_a_beat_touches_what_is_held(claims, make_cell):
+def test_a_renewal_touches_what_is_held(leases, make_cell):
     cell = make_cell()
-    claims.take(cell)
-    path = claims.folder / f"{cell.key}.json"
+    leases.take(cell)
+    path = leases.folder / f"{cell.key}.json"
     os.utime(path, (0, 0))
-    claims.beat()
+    leases.renew()
     assert path.stat().st_mtime > time.time() - 60
 
 
-def test_a_damaged_claim_stops_nobody(claims, make_cell):
-    (claims.folder / f"{make_cell().key}.json").write_text("{")
-    assert claims.take(make_cell())
+def test_a_damaged_lease_stops_nobody(leases, make_cell):
+    (leases.folder / f"{make_cell().key}.json").write_text("{")
+    assert leases.take(make_cell())
 
 
 def _race(folder, cell, start, won):
-    claims = Claims(folder)
+    leases = Leases(folder)
     start.wait()
-    if claims.take(cell):
+    if leases.take(cell):
         won.put(os.getpid())
         time.sleep(0.5)  # alive while the others try
 
 
 @pytest.mark.parametrize("left_behind", [False, True])
-def test_of_many_that_want_a_cell_at_once_one_gets_it(claims, make_cell, left_behind):
-    """Also when all of them find the same dead claim: removing it must not remove the claim of who
+def test_of_many_that_want_a_cell_at_once_one_gets_it(leases, make_cell, left_behind):
+    """Also when all of them find the same dead lease: removing it must not remove the lease of who
     was quicker."""
     context = multiprocessing.get_context("fork")
     for round in range(5):
         cell = make_cell(seed=round)
         if left_behind:
-            write(claims, cell, pid=dead_pid())
+            write(leases, cell, pid=dead_pid())
         start, won = context.Event(), context.Queue()
-        racers = [context.Process(target=_race, args=(claims.folder, cell, start, won)) for _ in range(8)]
+        racers = [context.Process(target=_race, args=(leases.folder, cell, start, won)) for _ in range(8)]
         for racer in racers:
             racer.start()
         start.set()

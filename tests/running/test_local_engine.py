@@ -64,7 +64,7 @@ def test_a_process_that_dies_leaves_a_record_that_says_how(make_cell, make_setti
 
 
 def test_a_cell_that_hangs_and_ignores_term_is_killed_at_its_limit(make_cell, make_settings, monkeypatch):
-    monkeypatch.setattr(local, "GRACE", 0.3)
+    monkeypatch.setattr(local, "TERM_GRACE_S", 0.3)
     begin = time.monotonic()
     record = one(make_cell("hangs"), make_settings(timeout=0.5))
     assert record.status == "timeout"
@@ -74,7 +74,7 @@ def test_a_cell_that_hangs_and_ignores_term_is_killed_at_its_limit(make_cell, ma
 
 
 def test_a_cell_beyond_its_memory_is_ended_as_oom(make_cell, make_settings, monkeypatch):
-    monkeypatch.setattr(local, "MEMORY_POLL", 0.05)
+    monkeypatch.setattr(local, "MEMORY_POLL_S", 0.05)
     record = one(make_cell("allocates"), make_settings(memory_limit_mib=250))
     assert record.status == "oom"
     assert "250" in record.error["message"]
@@ -120,8 +120,8 @@ def test_a_cell_that_somebody_kills_is_started_once_more(make_cell, make_setting
 def test_a_log_that_grows_without_measure_is_cut(make_cell, make_settings, monkeypatch):
     """A model that prints in its loop would fill the disk for all others; how it began and ended
     can still be read."""
-    monkeypatch.setattr(local, "LOG_LIMIT", 1_000_000)
-    monkeypatch.setattr(local, "LOG_HEAD", 50_000)
+    monkeypatch.setattr(local, "MAX_LOG_BYTES", 1_000_000)
+    monkeypatch.setattr(local, "LOG_HEAD_BYTES", 50_000)
     cell, settings = make_cell("prints"), make_settings()
     assert one(cell, settings).status == "ok"
     log = settings.log(cell).read_text()
@@ -142,7 +142,7 @@ def test_a_server_that_refuses_for_a_moment_costs_no_cell(make_cell, make_settin
         start(process)
 
     monkeypatch.setattr(ForkServerProcess, "start", refusing)
-    monkeypatch.setattr(local, "START_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(local, "START_PAUSES_S", (0.0, 0.0))
     assert [r.status for r in local.run([make_cell("fine")], make_settings(), workers=1, function=FAKE)] == ["ok"]
 
 
@@ -301,7 +301,7 @@ def test_two_runs_on_one_folder_share_the_cells(tmp_path):
     assert sorted(told[0]) == sorted(told[1]), "both tell the same records"
     logs = list((tmp_path / "work" / "logs").iterdir())
     assert len(logs) == 6
-    assert not list((tmp_path / "work" / "claims").glob("*.json")), "no claim is left"
+    assert not list((tmp_path / "work" / "leases").glob("*.json")), "no lease is left"
 
 
 def test_the_cells_of_a_killed_run_die_with_it_and_are_taken_over(tmp_path):
@@ -313,12 +313,12 @@ def test_the_cells_of_a_killed_run_die_with_it_and_are_taken_over(tmp_path):
     while not (log.is_dir() and any(path.stat().st_size for path in log.iterdir())):
         assert time.monotonic() - begin < 30
         time.sleep(0.01)
-    [claim] = (tmp_path / "work" / "claims").glob("*.json")
+    [lease] = (tmp_path / "work" / "leases").glob("*.json")
     descendants = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
     killed.wait()
     assert all(gone(process.pid) for process in descendants)
     assert not list((tmp_path / "records").rglob("*.json")), "the cell was cut before its end"
-    assert claim.exists()
+    assert lease.exists()
     records = json.loads(start_run(tmp_path, "next", 1).communicate(timeout=60)[0])
     assert records == [[0, "run next", "ok"]]

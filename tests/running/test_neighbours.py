@@ -1,4 +1,4 @@
-"""What a cell sees beside it and of its own processes, and runs that keep others away while they
+"""The neighbours and the memory that a cell sees, and runs that keep others away while they
 measure."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from harness.errors import UsageError
 from harness.running import neighbours
 from harness.running.memory import resident_mib
-from harness.running.neighbours import known_as, others, run_of_cells, watched
+from harness.running.neighbours import announced, count_others, run_of_cells, watched
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of sockets are Linux's")
@@ -47,19 +47,19 @@ def elsewhere(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-KNOWN = (
+ANNOUNCED = (
     "import sys\nfrom harness.running import neighbours\nneighbours.NAME = sys.argv[1]\n"
-    "held = neighbours.known_as(sys.argv[2]); held.__enter__()"
+    "held = neighbours.announced(sys.argv[2]); held.__enter__()"
 )
 
 
 def test_a_process_is_known_until_it_ends_however(name):
     """A file would stay behind after a kill, and every later speed would be marked for nothing."""
-    with known_as("cell") as own:
-        assert others("cell", own) == 0
-        with elsewhere(KNOWN, name, "cell"), elsewhere(KNOWN, name, "cell"), elsewhere(KNOWN, name, "run"):
-            assert (others("cell", own), others("run", own)) == (2, 1)
-        assert (others("cell", own), others("run", own)) == (0, 0)
+    with announced("cell") as own:
+        assert count_others("cell", own) == 0
+        with elsewhere(ANNOUNCED, name, "cell"), elsewhere(ANNOUNCED, name, "cell"), elsewhere(ANNOUNCED, name, "run"):
+            assert (count_others("cell", own), count_others("run", own)) == (2, 1)
+        assert (count_others("cell", own), count_others("run", own)) == (0, 0)
 
 
 def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
@@ -69,10 +69,10 @@ def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
     with watched() as watch:
         assert watch.beside == 0
         for _ in range(2):
-            with elsewhere(KNOWN, name, "cell"):
+            with elsewhere(ANNOUNCED, name, "cell"):
                 time.sleep(0.2)
         watch.look()
-        assert others("cell", watch.own) == 0
+        assert count_others("cell", watch.own) == 0
         assert watch.beside == 1
 
 
@@ -83,7 +83,10 @@ def test_where_the_system_does_not_tell_nothing_is_claimed(monkeypatch):
     with run_of_cells(alone=False):
         pass
     with (
-        pytest.raises(UsageError, match="--speed-alone: whether other runs are on this machine cannot be seen"),
+        pytest.raises(
+            UsageError,
+            match="--speed-alone: other runs on this machine cannot be detected, because /nowhere",
+        ),
         run_of_cells(alone=True),
     ):
         pass
@@ -92,11 +95,14 @@ def test_where_the_system_does_not_tell_nothing_is_claimed(monkeypatch):
 def test_a_run_that_measures_alone_and_another_exclude_each_other(name):
     """Whichever comes second is told so; runs that measure nothing alone may be as many as they
     like."""
-    refused = pytest.raises(UsageError, match="--speed-alone: there are 2 other archbench run")
+    refused = pytest.raises(UsageError, match="--speed-alone: other archbench runs on this machine: 2;")
     with run_of_cells(alone=False), run_of_cells(alone=False), refused, run_of_cells(alone=True):
         pass
-    with elsewhere(KNOWN, name, "alone"):
-        for alone, message in ((True, "there are 1 other"), (False, "a run on this machine measures speeds alone")):
+    with elsewhere(ANNOUNCED, name, "alone"):
+        for alone, message in (
+            (True, "other archbench runs on this machine: 1;"),
+            (False, "a run on this machine measures speeds alone"),
+        ):
             with pytest.raises(UsageError, match=message), run_of_cells(alone=alone):
                 pass
     with run_of_cells(alone=True):

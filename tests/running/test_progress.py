@@ -20,20 +20,20 @@ def display(cells, *earlier, workers: int = 1) -> Display:
 def test_the_time_left_is_told_by_earlier_records():
     cells = [record("a", seed=1).cell, record("b", seed=1).cell]
     shown = display(cells, record("a", seconds={"total": 100.0}), record("b", seconds={"total": 500.0}), workers=2)
-    assert shown.left() == "about 5 min 00 s left"
+    assert shown.time_left() == "about 5 min 00 s left"
     shown.start(cells[1])
     shown.end(record("b", seed=1, score=0.5))
-    assert shown.left() == "about 0 min 50 s left", "the short one is left, not half of the mean"
+    assert shown.time_left() == "about 0 min 50 s left", "the short one is left, not half of the mean"
 
 
 def test_without_records_the_time_left_is_unknown_until_a_cell_has_ended():
     cells = [record("a", seed=seed).cell for seed in range(3)]
     shown = display(cells)
-    assert shown.left() == "time left unknown"
+    assert shown.time_left() == "time left unknown"
     shown.start(cells[0])
     shown.since[cells[0].key] -= 60.0
     shown.end(record("a", score=0.5))
-    assert shown.left() == "about 2 min 00 s left"
+    assert shown.time_left() == "about 2 min 00 s left"
 
 
 def test_the_newest_epoch_of_a_log_is_found_behind_anything_else(tmp_path):
@@ -54,7 +54,7 @@ def test_a_dry_run_says_what_would_run_why_not_and_how_long(capsys):
         "time with 1 at a time: about 1 min 30 s",
     ]
     show(pending, Estimate([]), 1)
-    assert "unknown: no earlier record tells" in capsys.readouterr().out
+    assert "unknown (no earlier records)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.4, "0 min 00 s"), (61, "1 min 01 s"), (3720, "1 h 02 min")])

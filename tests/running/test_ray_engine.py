@@ -87,7 +87,7 @@ def test_a_lost_worker_has_only_its_own_cell_run_again(make_cell, make_settings)
     ]
     assert sorted(attempts(settings)) == ["fine", "kills_worker", "kills_worker", "sleeps"]
     assert len(list((settings.results / "records").rglob("*.json"))) == 3
-    assert not list((settings.work / "claims").glob("*.json")), "no claim is left"
+    assert not list((settings.work / "leases").glob("*.json")), "no lease is left"
 
 
 def test_a_node_that_ends_a_worker_politely_loses_no_cell(make_cell, make_settings):

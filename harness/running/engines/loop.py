@@ -1,7 +1,8 @@
-"""The loop that every engine shares: cells are started, watched, and end in one record each."""
+"""The loop that all engines share: it starts and watches cells, each of which ends in one record."""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 import warnings
@@ -11,13 +12,13 @@ from typing import Protocol, TypeVar
 from harness.errors import RecordError
 from harness.records import Cell, Record, Store, environment, portable_text
 from harness.running.grid import Settings
-from harness.running.leases import Claims
+from harness.running.leases import Leases
 
-CLAIM_POLL = 1.0  # seconds between two looks at the cells that other runs have
+LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other runs have
 
 
 def stamp(store: Store, cell: Cell) -> tuple[int, int] | None:
-    """Tells one version of a record file from another."""
+    """Identity of one version of a cell's record file; None where there is no file."""
     try:
         status = store.path(cell).stat()
     except FileNotFoundError:
@@ -26,22 +27,20 @@ def stamp(store: Store, cell: Cell) -> tuple[int, int] | None:
 
 
 def log_name(cell: Cell, settings: Settings) -> str:
-    """How a record names its cell's log: relative to the results folder where it lies inside."""
-    log = settings.log(cell)
-    return str(log.relative_to(settings.results)) if log.is_relative_to(settings.results) else str(log)
+    """Path of a cell's log as its record names it: relative to the results folder."""
+    return os.path.relpath(settings.log(cell), settings.results)
 
 
-def failure(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
-    """The record of a cell that did not end ok."""
+def failure_record(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
+    """The record of a cell that did not end ok; ``fields`` are further fields of the record."""
     message = portable_text(message, settings.results, settings.data_dir)
     error = {"type": type, "message": message, "log": log_name(cell, settings)}
     machine = environment() | {"threads": settings.threads}
     return Record.skeleton(cell, status, command=settings.command, error=error, environment=machine, **fields)
 
 
-def written(record: Record, store: Store) -> Record:
-    """The record, which is on disk by then, unless the disk would not have it: then a warning says
-    so."""
+def write_or_warn(record: Record, store: Store) -> Record:
+    """Write the record and return it; warn if it cannot be written."""
     try:
         store.write(record)
     except RecordError as error:
@@ -50,21 +49,24 @@ def written(record: Record, store: Store) -> Record:
 
 
 class _Stop:
-    """Counts requests to stop. Ctrl-C once: start no more cells. Twice, TERM, or a closed terminal:
-    end those that run."""
+    """Counts requests to stop.
+
+    One request (Ctrl-C) starts no more cells. Two (Ctrl-C twice, TERM, a closed terminal) end the
+    running ones.
+    """
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
 
     def __enter__(self) -> _Stop:
         self.before = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
-                self.before[number] = signal.signal(number, self._ask)
+                self.before[number] = signal.signal(number, self._count)
         return self
 
-    def _ask(self, number: int, _: object) -> None:
-        self.asked += 1 if number == signal.SIGINT else 2
+    def _count(self, number: int, _: object) -> None:
+        self.requests += 1 if number == signal.SIGINT else 2
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
@@ -77,13 +79,13 @@ class Started(Protocol):
     cell: Cell
 
     def poll(self) -> Record | None:
-        """Its record once it has ended."""
+        """The cell's record once it has ended, None before."""
 
     def stop(self, status: str, message: str) -> None:
-        """End it soon; its record will say why."""
+        """End the cell soon; its record will have this status and error message."""
 
     def kill(self) -> None:
-        """End it at once, without a record."""
+        """End the cell at once, without a record."""
 
 
 S = TypeVar("S", bound=Started)
@@ -99,38 +101,40 @@ def carry_out(
     ended: Callable[[Record], None],
     afterwards: Callable[[Record], None],
 ) -> list[Record]:
-    """Have every cell run, ``workers`` at a time, and return their records in the order they ended.
+    """Run every cell, ``workers`` at a time, and return their records in the order they ended.
 
-    ``place`` starts a cell in a free slot (counted from 0), and ``pause`` waits a moment, or until
-    one of the cells has ended. ``started`` and ``ended`` are called at once, ``afterwards`` when
-    the slot of the cell has got its next one. Ctrl-C once lets the running cells finish (the others
-    get no record), twice ends them as ``interrupted``. A cell that another run on the same results
-    folder is running is waited for; it ends with that run's record, or is run here if that run
-    dies.
+    A cell that another run on the same results folder is running is waited for: it ends with that
+    run's record, or is run here if that run dies. Ctrl-C once lets the running cells finish (the
+    others get no record), twice ends them as ``interrupted``.
+
+    ``place``: starts a cell in a free slot, counted from 0.
+    ``pause``: waits a moment, or until one of the running cells has ended.
+    ``started``, ``ended``: called at once.
+    ``afterwards``: called when the slot of an ended cell has its next cell.
     """
     waiting, elsewhere = list(reversed(cells)), []
-    store, claims = Store(settings.results), Claims(settings.work / "claims")
+    store, leases = Store(settings.results), Leases(settings.work / "leases")
     before = {cell.key: stamp(store, cell) for cell in cells}
     free = list(reversed(range(workers)))
     running: dict[int, S] = {}
     records: list[Record] = []
-    fresh: list[Record] = []
-    look_again = 0.0
+    unprocessed: list[Record] = []
+    next_attempt = 0.0
 
     def finish(record: Record) -> None:
-        claims.release(record.cell)
+        leases.release(record.cell)
         records.append(record)
-        fresh.append(record)
+        unprocessed.append(record)
         ended(record)
 
     def follow_up() -> None:
-        while fresh:
-            afterwards(fresh.pop(0))
+        while unprocessed:
+            afterwards(unprocessed.pop(0))
 
     def start(cell: Cell) -> None:
-        """Start a cell in a free slot, unless another run on this results folder has it or has
-        ended it meanwhile."""
-        if not claims.take(cell):
+        """Start a cell in a free slot, unless another run on this results folder is running it or
+        has ended it meanwhile."""
+        if not leases.take(cell):
             elsewhere.append(cell)
             return
         started(cell)
@@ -142,31 +146,30 @@ def carry_out(
             running[slot] = place(cell, slot)
         except (EOFError, OSError) as error:
             free.append(slot)
-            finish(
-                written(failure(cell, settings, "failed", "engine", f"no process could be started: {error!r}"), store)
-            )
+            message = f"no process could be started: {error!r}"
+            finish(write_or_warn(failure_record(cell, settings, "failed", "engine", message), store))
 
     with _Stop() as stop:
         try:
-            while running or ((waiting or elsewhere) and not stop.asked):
-                while free and waiting and not stop.asked:
+            while running or ((waiting or elsewhere) and not stop.requests):
+                while free and waiting and not stop.requests:
                     start(waiting.pop())
                 follow_up()
                 pause(running.values())
-                claims.beat()
+                leases.renew()
                 for slot, one in list(running.items()):
-                    if stop.asked > 1:
+                    if stop.requests > 1:
                         one.stop("interrupted", "stopped by the user")
                     if (record := one.poll()) is not None:
                         del running[slot]
                         free.append(slot)
                         finish(record)
-                if not waiting and time.monotonic() > look_again:
-                    look_again = time.monotonic() + CLAIM_POLL
+                if not waiting and time.monotonic() > next_attempt:
+                    next_attempt = time.monotonic() + LEASE_POLL_S
                     waiting, elsewhere = elsewhere[::-1], []
             follow_up()
         finally:
             for one in running.values():  # a callback raised
                 one.kill()
-                claims.release(one.cell)
+                leases.release(one.cell)
     return records
