@@ -6,3 +6,17 @@ architecture reads) and :mod:`~harness.layers`. The rest is in rooms: ``problems
 asks), ``data``, ``training``, ``running`` (grids and engines), ``records``, ``scoring``,
 ``tracking`` (MLflow), ``leaderboard`` and ``cli``.
 """
+
+from __future__ import annotations
+
+
+def __getattr__(name: str) -> str:
+    """``__version__``, read from the package metadata only when asked for."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import metadata
+
+    try:
+        return metadata.version("archbench")
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return "0+unknown"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -63,3 +63,12 @@ class Named(dict[str, T]):
     def __missing__(self, name: str) -> T:
         others = did_you_mean(name, self, f"there are {', '.join(self)}")
         raise UnknownName(f"no {self.what} is called {name!r}; {others}")
+
+
+def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raise :class:`UsageError` with a near choice for a ``value`` that is none of ``choices``."""
+    if value not in choices:
+        listed = ", ".join(choices)
+        names = near(value, choices)
+        advice = f"did you mean {' or '.join(names)}? Choose from {listed}" if names else f"choose from {listed}"
+        raise UsageError(f"{option} {value}: unknown; {advice}")

@@ -1,5 +1,7 @@
-"""The ``archbench`` command itself. Each command imports what it needs when it is called, so that
-help and listings answer at once."""
+"""The ``archbench`` command itself.
+
+Each command imports what it needs when it is called, so that help and listings answer at once.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,44 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from harness import registry
-from harness.errors import ArchbenchError, UsageError, did_you_mean
+from harness.errors import ArchbenchError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-app = typer.Typer(
-    help="Compares NLP architectures on the same tasks under the same protocol.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        import harness
+
+        print(f"archbench {harness.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def archbench(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Compare NLP architectures, neural and classical, on the same tasks under the same protocol.
+
+    A grid is architectures x tasks x seeds. Each combination is a cell, runs in a process of its
+    own, and ends in one record. The leaderboard is built from the records.
+
+    \b
+    archbench list                        shows what can be run
+    archbench run -a lstm,dan -t sst2     trains two architectures on a small built-in corpus
+    archbench leaderboard                 writes results/leaderboard/index.html
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -34,9 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         app(args=arguments, prog_name="archbench")
     except ArchbenchError as error:
-        print(f"archbench: {error}", file=sys.stderr)
+        report(str(error))
         sys.exit(2)
     sys.exit(0)
+
+
+def report(message: str) -> None:
+    """Print a message for the user to standard error."""
+    print(f"archbench: {message}", file=sys.stderr)
 
 
 def add_plugins(files: list[Path] | None) -> None:
@@ -45,16 +74,8 @@ def add_plugins(files: list[Path] | None) -> None:
         registry.add_plugin(file)
 
 
-def chosen(option: str, value: str, known: Sequence[str]) -> str:
-    """``value`` if it is known; :class:`~harness.errors.UsageError` with a near one otherwise."""
-    if value in known:
-        return value
-    near = did_you_mean(value, known, "")
-    raise UsageError(f"{option} {value}: unknown. {near + ' ' if near else ''}Choose from {', '.join(known)}")
-
-
 def console() -> Console:
-    """Standard output; lines of a table are not cut where it is no terminal."""
+    """Standard output. Lines of a table are not cut where it is no terminal."""
     from rich.console import Console
 
     output = Console()

@@ -1,4 +1,4 @@
-"""What a run needs, looked at without starting one (``archbench doctor``)."""
+"""Checks that this machine can run a grid (``archbench doctor``)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ FREE_GIB = 2
 
 
 class Finding(NamedTuple):
-    """One thing looked at: what, whether it is well, and what was found."""
+    """Outcome of one check."""
 
-    what: str
-    well: bool
-    found: str
+    subject: str
+    ok: bool
+    message: str
 
 
 def examine(results: Path, data_dir: Path | None) -> Iterator[Finding]:
-    """Look at everything in turn. Without ``data_dir`` the data files are left out: the mini tier
-    needs none."""
+    """Run all checks in turn; data files are checked only with a ``data_dir``."""
     yield Finding("Python", sys.version_info >= (3, 11), platform.python_version())
     for package in PACKAGES:
         yield _version(package)
@@ -41,7 +40,7 @@ def examine(results: Path, data_dir: Path | None) -> Iterator[Finding]:
     yield _results(results)
     yield from _plugins()
     if data_dir is None:
-        yield Finding("data", True, "no --data-dir (or ARCHBENCH_DATA): tier mini only")
+        yield Finding("data", True, "not checked: without --data-dir (or ARCHBENCH_DATA) only tiers mini and hub run")
     else:
         yield from _data(data_dir)
 
@@ -54,13 +53,13 @@ def _version(package: str) -> Finding:
 
 
 def _clash() -> Finding:
-    """``lightning`` beside ``pytorch_lightning`` has the same classes twice, which refuse each
-    other."""
+    """The packages ``lightning`` and ``pytorch_lightning`` together define the same classes twice,
+    which refuse each other."""
     both = any(d.metadata["Name"] == "lightning" for d in importlib.metadata.distributions())
     return Finding(
         "lightning",
         not both,
-        "installed beside pytorch-lightning: pip uninstall lightning" if both else "only pytorch-lightning",
+        "installed next to pytorch-lightning: pip uninstall lightning" if both else "only pytorch-lightning",
     )
 
 
@@ -71,16 +70,16 @@ def _machine() -> Iterator[Finding]:
     yield Finding(
         "threads",
         True,
-        f"{cores} cores: {default_workers(1, 1)} cells at a time with one thread each, unless told otherwise",
+        f"{cores} cores: by default {default_workers(1, 1)} cells at a time with one thread each",
     )
     other = {name: os.environ[name] for name, value in MALLOC.items() if os.environ.get(name, value) != value}
     glibc = platform.libc_ver()[0] == "glibc"
-    found = (
+    message = (
         "cells run with " + " ".join(f"{name}={value}" for name, value in MALLOC.items())
         if glibc
         else "not glibc: nothing to set"
     )
-    yield Finding("malloc", True, found + (f" (instead of {other} here)" if other else ""))
+    yield Finding("malloc", True, message + (f" (overriding {other})" if other else ""))
     names = gpus()
     yield Finding("GPU", True, f"{len(names)}: {', '.join(names)}" if names else "none: cells run on the CPU")
     if names:
@@ -88,7 +87,7 @@ def _machine() -> Iterator[Finding]:
 
 
 def _cuda() -> Finding:
-    """Whether torch can use the GPUs that the driver names."""
+    """Checks that torch can use the GPUs that the driver lists."""
     import torch
 
     if torch.cuda.is_available():
@@ -106,40 +105,40 @@ def _results(folder: Path) -> Finding:
 
 
 def _plugins() -> Iterator[Finding]:
-    """Every plugin file is imported, since a listing alone reads only its text."""
+    """Imports every plugin file; a listing reads only its text."""
     for sort in ("architectures", "tasks"):
         try:
-            found = registry.entries(sort)
+            entries = registry.entries(sort)
         except RegistryError as error:
             yield Finding(sort, False, str(error))
             continue
-        for entry in {entry.file: entry for entry in found.values()}.values():
+        for entry in {entry.file: entry for entry in entries.values()}.values():
             try:
                 registry.load(entry)
             except RegistryError:
                 continue  # named in broken()
         errors = registry.broken(sort)
-        yield Finding(sort, bool(found), f"{len(found)} registered, {len(errors)} files broken")
+        yield Finding(sort, bool(entries), f"{len(entries)} registered, {len(errors)} files broken")
         for file, error in errors.items():
             yield Finding(sort, False, error if str(file) in error else f"{file}: {error}")
 
 
 def _data(folder: Path) -> Iterator[Finding]:
-    """The first row of every split that a task reads from its files."""
+    """Reads the first row of every split of every task from its files."""
     if not folder.is_dir():
         yield Finding("data", False, f"--data-dir {folder}: no such folder")
         return
     for entry in registry.entries("tasks").values():
         try:
-            found = [_first(entry, folder, split) for split in SPLITS]
+            problems = [_problem(entry, folder, split) for split in SPLITS]
         except RegistryError:
             continue  # named above
-        wrong = [problem for problem in found if problem]
-        yield Finding(f"data of {entry.id}", not wrong, "; ".join(wrong) or "train, dev and test can be read")
+        message = "; ".join(filter(None, problems))
+        yield Finding(f"data of {entry.id}", not message, message or "train, dev and test can be read")
 
 
-def _first(entry: Entry, folder: Path, split: Split) -> str | None:
-    """What is wrong with a split's files, if anything."""
+def _problem(entry: Entry, folder: Path, split: Split) -> str | None:
+    """The fault of a split's files; None when the first row can be read."""
     try:
         next(iter(registry.load(entry)(entry).local(folder, split)))
     except NotImplementedError:

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, chosen, console
-from harness.cli.options import DataDir, Plugins, Results
+from harness.cli.app import add_plugins, app, console, report
+from harness.cli.options import RUNNING, DataDir, Plugins, Results
+from harness.errors import check_choice
+
+SORTS: tuple[registry.Sort, ...] = ("architectures", "tasks")
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=RUNNING)
 def list_(
-    what: Annotated[str | None, typer.Argument(metavar="[architectures|tasks]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    what: Annotated[
+        str | None, typer.Argument(metavar="[architectures|tasks]", help="List only these. Default: both.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     plugin: Plugins = None,
 ) -> None:
-    """List the architectures and tasks."""
+    """List the architectures and tasks.
+
+    The list is read from the source text of their files; none of them is imported.
+    """
     add_plugins(plugin)
-    sorts: list[Any] = [chosen("list", what, ("architectures", "tasks"))] if what else ["architectures", "tasks"]
-    found = {sort: registry.entries(sort) for sort in sorts}
+    if what:
+        check_choice("list", what, SORTS)
+    listing = {sort: registry.entries(sort) for sort in SORTS if what in (None, sort)}
     if as_json:
         print(
-            json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in found.items()}, indent=1)
+            json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in listing.items()}, indent=1)
         )
     else:
-        for sort, entries in found.items():
-            _table(sort, entries)
-    for sort in sorts:
+        for sort, entries in listing.items():
+            _print_table(sort, entries)
+    for sort in listing:
         for error in registry.broken(sort).values():
-            print(f"archbench: left out: {error}", file=sys.stderr)
+            report(f"left out: {error}")
 
 
 def _described(entry: registry.Entry) -> dict[str, Any]:
-    """What a listing says of an entry."""
+    """Fields of an entry in a listing."""
     names = ("name", "kind", "paper", "year", "source", "vectors_of_paper", "version")
     if entry.sort == "tasks":
         names = ("name", "type", "metrics", "main_metric", "sizes", "protocol", "version")
@@ -45,7 +53,8 @@ def _described(entry: registry.Entry) -> dict[str, Any]:
     return {"id": entry.id} | family | {name: getattr(entry, name) for name in names}
 
 
-def _table(sort: str, entries: dict[str, registry.Entry]) -> None:
+def _print_table(sort: registry.Sort, entries: dict[str, registry.Entry]) -> None:
+    """Print architectures by family, tasks in one table."""
     from rich.table import Table
 
     columns = (
@@ -69,10 +78,13 @@ def _table(sort: str, entries: dict[str, registry.Entry]) -> None:
         console().print(table, "")
 
 
-@app.command()
+@app.command(rich_help_panel=RUNNING)
 def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin: Plugins = None) -> None:
-    """Look at what a run needs: versions, threads, memory allocator, data files, GPU, results
-    folder, plugin files."""
+    """Check that this machine can run a grid.
+
+    Checks versions, threads, memory allocator, GPU, results folder, plugin files and, with
+    --data-dir, data files.
+    """
     from rich.markup import escape
     from rich.table import Table
 
@@ -82,7 +94,9 @@ def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin:
     findings = list(examine(results.resolve(), data_dir))
     table = Table("", "", "", box=None, show_header=False)
     for finding in findings:
-        table.add_row("[green]ok[/green]" if finding.well else "[red]wrong[/red]", finding.what, escape(finding.found))
+        table.add_row(
+            "[green]ok[/green]" if finding.ok else "[red]wrong[/red]", finding.subject, escape(finding.message)
+        )
     console().print(table)
-    if not all(finding.well for finding in findings):
+    if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

@@ -1,4 +1,5 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the panels of ``--help`` that group options and
+commands."""
 
 from __future__ import annotations
 
@@ -7,39 +8,68 @@ from typing import Annotated
 
 import typer
 
-Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Results folder.")]
+GRID, DATA, TRAINING, EXECUTION, OUTPUT = "Grid", "Data", "Training", "Execution", "Output"
+"""Panels of options."""
 
+RUNNING, EXTENDING, READING = "Run a grid", "Add a model", "Work with results"
+"""Panels of commands."""
+
+Results = Annotated[
+    Path,
+    typer.Option(
+        "--results", metavar="DIR", help="Folder of records, predictions, logs and pages.", rich_help_panel=OUTPUT
+    ),
+]
 
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", metavar="DIR", envvar="ARCHBENCH_DATA", help="Folder of the official data files (tier local)."
+        "--data-dir",
+        metavar="DIR",
+        envvar="ARCHBENCH_DATA",
+        help="Folder of the official data files, needed by tier local.",
+        rich_help_panel=DATA,
     ),
 ]
 
-
 Plugins = Annotated[
-    list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file of your own; may be repeated.")
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        help="Python file with architectures or tasks of your own; may be repeated.",
+        rich_help_panel=GRID,
+    ),
 ]
-
 
 Architectures = Annotated[
-    str, typer.Option("-a", "--architectures", metavar="PATTERN", help="Shell wildcards, comma-separated.")
+    str,
+    typer.Option(
+        "-a",
+        "--architectures",
+        metavar="PATTERN",
+        help="Ids of architectures as shell wildcards, comma-separated, such as 'lstm,*cnn*'.",
+        rich_help_panel=GRID,
+    ),
 ]
 
-
-Tasks = Annotated[str, typer.Option("-t", "--tasks", metavar="PATTERN", help="Shell wildcards, comma-separated.")]
-
+Tasks = Annotated[
+    str,
+    typer.Option(
+        "-t",
+        "--tasks",
+        metavar="PATTERN",
+        help="Ids of tasks as shell wildcards, comma-separated, such as 'sst*,snli'.",
+        rich_help_panel=GRID,
+    ),
+]
 
 Mlflow = Annotated[
     str | None,
     typer.Option(
-        "--mlflow", metavar="URI", help="MLflow tracking URI, or none; by default mlflow.db in the results folder."
+        "--mlflow",
+        metavar="URI",
+        help="MLflow tracking URI, or none. Default: mlflow.db in the results folder.",
+        rich_help_panel=OUTPUT,
     ),
 ]
-
-
-TIERS = ("mini", "local", "hub")
-
-
-PRECISIONS = ("32", "64", "bf16-mixed", "bf16-true")

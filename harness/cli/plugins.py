@@ -9,14 +9,19 @@ from typing import Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, chosen, console
-from harness.cli.options import Plugins
+from harness.cli.app import add_plugins, app, console
+from harness.cli.options import EXTENDING, Plugins
+from harness.errors import check_choice
 
 
-@app.command()
-def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins = None) -> None:
-    """Check that an architecture keeps the contract: shapes, gradients, padding, seeds, saving,
-    overfitting a few examples."""
+@app.command(rich_help_panel=EXTENDING)
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture.")], plugin: Plugins = None
+) -> None:
+    """Check that an architecture keeps the contract of its kind.
+
+    Checks shapes, gradients, padding, seeds, saving, and that it can overfit a few examples.
+    """
     add_plugins(plugin)
     entry = registry.entry("architectures", name)
     from rich.markup import escape
@@ -24,18 +29,18 @@ def check(name: Annotated[str, typer.Argument(metavar="NAME")], plugin: Plugins 
 
     from harness.contract import check as checks
 
-    found = checks(entry)
+    results = checks(entry)
     table = Table("check", "", "", box=None, show_header=False)
-    for result in found:
+    for result in results:
         table.add_row(
             "[green]passed[/green]" if result.passed else "[red]failed[/red]", result.name, escape(result.message or "")
         )
     console().print(table)
-    if not all(result.passed for result in found):
+    if not all(result.passed for result in results):
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=EXTENDING)
 def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Id of the architecture: lower case, digits, underscores.")
@@ -49,7 +54,7 @@ def new(
     """Write a working plugin file and its test, to be changed into your model."""
     from harness.cli import scaffold
 
-    chosen("--kind", kind, scaffold.KINDS)
+    check_choice("--kind", kind, scaffold.KINDS)
     plugin, test = scaffold.write(name, kind, family, out)
     given = f" --plugin {shlex.quote(str(plugin))}" if out else ""
     print(

@@ -1,42 +1,54 @@
-"""One run of a grid from patterns to records: what ``archbench run`` does, as an object."""
+"""One run of a grid, from patterns to records: the work of ``archbench run``, usable from Python::
+
+session = Session(Request(Path("results"), architectures="dan", tasks="sst2"))
+records = session.run()
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
-import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 from harness import registry
 from harness.errors import DataError, UsageError
 from harness.records import Cell, Record, Store
 from harness.registry import Entry
 from harness.running import engines, grid, neighbours
+from harness.errors import DataError, UsageError, check_choice
+from harness.running import grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
+from harness.task import Tier
+from harness.training.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from harness.tracking import Tracker
 
-ENGINES = tuple(module.name for module in pkgutil.iter_modules(engines.__path__) if module.name != "loop")
-"""Names of the engines: the modules of :mod:`harness.running.engines` that run cells."""
+ENGINES = ("local", "ray")
+"""Names of the engines, which are modules of :mod:`harness.running.engines`."""
+
+PRECISIONS = ("32", "64", "bf16-mixed", "bf16-true")
+"""Lightning's precisions in which a cell may train."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of a run, as ``archbench run --help`` describes them.
+    """The options of a run; ``archbench run --help`` describes each of them.
 
-    ``workers`` is None for as many cells at a time as the engine sees fit. ``command`` is what the
-    records name as the command line that made them.
+    ``workers`` is None for as many cells at a time as the engine chooses, and ``mlflow`` is None
+    for a database in the results folder. ``command`` is stored in the records as the command line
+    that made them.
     """
 
     results: Path
     architectures: str = "*"
     tasks: str = "*"
-    tier: str = "mini"
+    tier: Tier = "mini"
     data_dir: Path | None = None
     protocol: str = "smoke"
     seeds: Sequence[int] = (0,)
@@ -53,47 +65,76 @@ class Request:
     max_epochs: int | None = None
     vectors: Path | None = None
     overrides: Sequence[str] = ()
+    plugins: Sequence[Path] = ()
     mlflow: str | None = None
     retry_failed: bool = False
     shard: str | None = None
     dry_run: bool = False
     command: str = ""
 
+    def check(self) -> None:
+        """Raise :class:`UsageError` for options that are unknown or exclude each other."""
+        check_choice("--tier", self.tier, get_args(Tier))
+        check_choice("--protocol", self.protocol, tuple(PROTOCOLS))
+        check_choice("--precision", self.precision, PRECISIONS)
+        check_choice("--strategy", self.strategy, grid.STRATEGIES)
+        if self.strategy == "fsdp" and self.devices > 1:
+            check_choice("--strategy fsdp --precision", self.precision, grid.FSDP_PRECISIONS)
+        check_choice("--engine", self.engine, ENGINES)
+        if self.tier == "local":
+            if self.data_dir is None:
+                raise UsageError(
+                    "--tier local needs --data-dir DIR (or ARCHBENCH_DATA): the folder that holds sst/, squad/, ..."
+                )
+            if not self.data_dir.is_dir():
+                raise UsageError(f"--data-dir {self.data_dir}: no such folder")
+        if self.speed_alone and self.engine != "local":
+            raise UsageError(
+                f"--speed-alone with --engine {self.engine}: only runs on this machine can be kept apart; "
+                "use --engine local"
+            )
+        if self.speed_alone and self.workers not in (None, 1):
+            raise UsageError(f"--speed-alone with --workers {self.workers}: it measures one cell at a time")
+
 
 class Session:
-    """A planned run: building one reads the registry and the records at hand and computes nothing.
+    """A planned run. Building one reads the registry and the existing records and computes nothing.
 
     ``tell`` is called with every message for the user that is no error. Raises
     :class:`~harness.errors.UsageError` for options that cannot be carried out.
     """
 
-    def __init__(self, request: Request, tell: Callable[[str], None]):
+    def __init__(self, request: Request, tell: Callable[[str], object] = warnings.warn):
+        request.check()
         self.request, self.tell = request, tell
-        part = parse_shard(request.shard) if request.shard else None
+        shard = parse_shard(request.shard) if request.shard else None
+        for file in request.plugins:
+            registry.add_plugin(file)
+        self.data_dir = request.data_dir and request.data_dir.resolve()
         self.store = Store(request.results.resolve())
         if not request.dry_run:
             self.store.check_writable()
             self.store.sweep()
         planned = self._planned()
-        if part:
-            planned = [item for item in planned if in_shard(item.cell, part)]
+        if shard:
+            planned = [item for item in planned if in_shard(item.cell, shard)]
         self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed)
-        if request.tier == "local" and request.data_dir is not None:
-            self._drop_other_data(request.data_dir)
+        if request.tier == "local" and self.data_dir is not None:
+            self._drop_other_data(self.data_dir)
         for error in self.pending.damaged:
-            tell(f"damaged record, its cell is left out until you move the file away: {error}")
+            tell(f"damaged record: its cell is skipped until you move the file away: {error}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
             self.estimate = Estimate(self.store.all())
         self.pending.run[:] = self.estimate.longest_first(self.pending.run)
 
     def _planned(self) -> list[grid.Planned]:
-        """Every cell of the grid; what cannot be imported is told and left out."""
+        """Every cell of the grid; what cannot be imported is reported and left out."""
         request = self.request
         architectures, errors = grid.loadable(registry.match("architectures", request.architectures))
         tasks, more = grid.loadable(registry.match("tasks", request.tasks))
-        unread = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
-        self.broken = [*errors, *more, *unread.values()]
+        unlisted = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
+        self.broken = [*errors, *more, *unlisted.values()]
         for error in self.broken:
             self.tell(f"left out: {error}")
         _refuse_strategy(architectures, request)
@@ -112,8 +153,8 @@ class Session:
         )
 
     def _drop_other_data(self, folder: Path) -> None:
-        """Run again what was made with other data files than those at hand; the old records are
-        kept under another name."""
+        """Move cells whose records were made with other data files back to the pending ones; the
+        old records are kept under another name."""
         data = DataFolder(folder, self.store.folder / "work" / "fingerprints.json")
         for record in [record for record in self.pending.finished if record.status == "ok"]:
             name = f"{record.architecture} on {record.task}, seed {record.seed}"
@@ -123,18 +164,27 @@ class Session:
                 self.tell(f"{name} is finished, but its data cannot be compared: {error}")
                 continue
             if differing:
-                kept = "" if self.request.dry_run else f"; the old record is {self.store.set_aside(record).name}"
-                self.tell(f"{name} runs again: its {' and '.join(differing)} data were other ones{kept}")
+                renamed = "" if self.request.dry_run else self.store.set_aside(record).name
+                note = f"; the old record was renamed to {renamed}" if renamed else ""
+                self.tell(f"{name} will be run again because its {' and '.join(differing)} data changed{note}")
                 self.pending.finished.remove(record)
                 self.pending.run.append(record.cell)
 
+    def _warn_of_shared_speeds(self) -> None:
+        shared = [record for record in self.pending.finished if record.speed and record.speed.get("beside") != 0]
+        if shared:
+            self.tell(
+                f"{len(shared)} finished cells may have been timed next to other work and keep those speeds; "
+                "use a new --results folder to time them again"
+            )
+
     @property
     def settings(self) -> grid.Settings:
-        """What the cells' workers need besides their cells."""
+        """The part of the request that the workers need besides their cells."""
         request = self.request
         return grid.Settings(
             results=self.store.folder,
-            data_dir=request.data_dir,
+            data_dir=self.data_dir,
             plugins=tuple(registry.plugin_files()),
             threads=request.threads,
             timeout=request.timeout,
@@ -145,34 +195,41 @@ class Session:
             vectors=request.vectors.resolve() if request.vectors else None,
         )
 
-    @property
+    @functools.cached_property
     def slots(self) -> int:
-        """Cells at a time: as many as were asked for or the engine sees fit, and no more than
-        there are."""
+        """Number of cells that run at a time: as requested or as the engine chooses, and no more
+        than there are."""
         request, cells = self.request, self.pending.run
         if not cells:
             return 1
-        engine = importlib.import_module(f"harness.running.engines.{request.engine}")
-        return min(request.workers or engine.default_workers(request.threads, cells[0].devices), len(cells))
+        requested = 1 if request.speed_alone else request.workers
+        return min(requested or self._engine.default_workers(request.threads, cells[0].devices), len(cells))
+
+    @property
+    def _engine(self) -> Any:
+        return importlib.import_module(f"harness.running.engines.{self.request.engine}")
 
     def run(
         self,
         started: Callable[[Cell], None] = lambda cell: None,
         ended: Callable[[Record], None] = lambda record: None,
     ) -> list[Record]:
-        """Run what is pending and return its records in the order they ended.
+        """Run the pending cells and return their records in the order they ended.
 
         Records of cells that do not fit are written first. ``started`` and ``ended`` are called
-        for each cell that runs.
+        for each cell that runs. A dry run runs nothing.
         """
         request, settings = self.request, self.settings
+        if request.dry_run:
+            return []
+        if request.speed_alone:
+            self._warn_of_shared_speeds()
         with neighbours.run_of_cells(alone=request.speed_alone):
             for item in self.pending.skip:
                 self.store.write(grid.skipped(item, settings.command))
             if not self.pending.run:
                 return []
-            engine = importlib.import_module(f"harness.running.engines.{request.engine}")
-            return engine.run(
+            return self._engine.run(
                 self.pending.run,
                 settings,
                 workers=self.slots,
@@ -182,13 +239,11 @@ class Session:
             )
 
     def complete(self, records: Sequence[Record]) -> bool:
-        """Whether every cell of the grid ended ok or skipped, ``records`` being what
+        """True when every cell of the grid ended ok or skipped; ``records`` are those that
         :meth:`run` returned."""
         stopped = len(records) < len(self.pending.run)
-        ended = [*self.pending.finished, *records]
-        return not (
-            self.broken or self.pending.damaged or stopped or any(r.status not in ("ok", "skipped") for r in ended)
-        )
+        failed = any(record.status not in ("ok", "skipped") for record in [*self.pending.finished, *records])
+        return not (self.broken or self.pending.damaged or stopped or failed)
 
 
 def _refuse_strategy(architectures: Sequence[Entry], request: Request) -> None:
@@ -210,7 +265,7 @@ class _Mirror:
     """Sends records to MLflow until that fails once: the records are safe, and ``archbench sync``
     repairs the mirror."""
 
-    def __init__(self, uri: str | None, store: Store, tell: Callable[[str], None]):
+    def __init__(self, uri: str | None, store: Store, tell: Callable[[str], object]):
         self.uri, self.store, self.tell = uri, store, tell
         self.tracker: Tracker | None = None
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import uuid
 from pathlib import Path
 
 import pytest
 
+import harness
 from harness import cli, registry
 from harness.cli import scaffold
 from harness.errors import UsageError
@@ -81,12 +84,36 @@ def fresh(*arguments: str) -> tuple[str, set[str]]:
 # --- looking around ---
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("list",), ("list", "tasks", "--json"), ("run", "--help")])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("list",), ("list", "tasks", "--json"), ("run", "--help"), ("--version",)]
+)
 def test_help_and_listings_import_nothing_heavy(arguments):
     """Else they would keep their user waiting for torch; how long they take, `make bench` says."""
     out, heavy = fresh(*arguments)
     assert out.strip()
     assert heavy == set(), "a listing must not pay for what only a run needs"
+
+
+def test_the_version_is_that_of_the_installed_package(command, monkeypatch):
+    """A bug report names it; a checkout that was never installed has none, and says so."""
+    written = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert command("--version") == (0, f"archbench {written}\n", "")
+
+    def version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert harness.__version__ == "0+unknown"
+
+
+def test_help_groups_commands_and_options_by_what_they_are_for(command):
+    """Twenty-five options in one list are read by nobody."""
+    out = command("--help")[1]
+    panels = ["Run a grid", "list", "run ", "Add a model", "new", "Work with results", "leaderboard"]
+    assert [panel for panel in panels if panel not in out] == []
+    out = command("run", "--help")[1]
+    panels = [line.split()[1] for line in out.splitlines() if line.startswith("╭")]
+    assert panels == ["Options", "Grid", "Data", "Training", "Execution", "Output"]
 
 
 def test_list_shows_each_architecture_under_its_family(command, toys):
@@ -181,14 +208,14 @@ def test_speed_is_measured_alone_by_one_cell_at_a_time_and_no_other_run(run, mon
     monkeypatch.setattr(local, "run", watched)
     cells = ("-a", "toy_text,toy_seq", "-t", "toy_topic", "--speed-alone")
     code, _, err = run(*cells)
-    assert (code, workers, seen, "finished cells keep" in err) == (0, [1], [], False)
+    assert (code, workers, seen, "finished cells may" in err) == (0, [1], [], False)
     with neighbours.run_of_cells(alone=False):
         code, _, err = run("-a", "toy_text", "-t", "toy_topic", "--seeds", "1", "--speed-alone")
-    assert (code, "--speed-alone: there are 1 other archbench run(s) on this machine" in err) == (2, True)
+    assert (code, "--speed-alone: other archbench runs on this machine: 1;" in err) == (2, True)
     store = Store("results")
     for record, beside in zip(store.all(), (0, 1), strict=True):
         store.write(record.model_copy(update={"speed": {"train_examples_per_second": 1.0, "beside": beside}}))
-    assert "1 finished cells keep speeds that are not known to be measured alone" in run(*cells)[2]
+    assert "1 finished cells may have been timed next to other work and keep those speeds" in run(*cells)[2]
 
 
 def test_a_failed_cell_gives_1_now_and_later_and_runs_again_only_when_asked(run, toys):
@@ -426,5 +453,6 @@ def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
     assert "1 to run" in out and len(list(Path("results").rglob("*.old"))) == 0
     code, out, err = run(*grid)
     assert (code, "1 cells run: 1 ok" in out) == (0, True)
-    assert "toy_text on toy_topic, seed 0 runs again: its dev and test data were other ones; the old record is" in err
+    assert "toy_text on toy_topic, seed 0 will be run again because its dev and test data changed" in err
+    assert "; the old record was renamed to" in err
     assert len(list(Path("results").rglob("*.json.old"))) == 1
