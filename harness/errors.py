@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -43,6 +42,8 @@ class UsageError(ArchbenchError):
 
 def near(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Names that a mistyped one may stand for, the most similar first."""
+    import difflib  # a listing does without
+
     return difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
 
 

@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
+import os
+import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import RegistryError, UnknownName, did_you_mean
 from harness.settings import Recipe
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Sort = Literal["architectures", "tasks", "problems"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
@@ -249,10 +254,36 @@ def _files(sort: Sort) -> Iterator[Path]:
 
 
 @functools.cache
-def _installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Entry points of installed packages, looked for once: that takes as long as training a small
-    model for an epoch."""
-    return tuple(importlib.metadata.entry_points(group=group))
+def _installed(group: str) -> tuple[EntryPoint, ...]:
+    """Entry points of installed packages in a group."""
+    if not _declares_entry_points():
+        return ()
+    from importlib import metadata
+
+    return tuple(metadata.entry_points(group=group))
+
+
+@functools.cache
+def _declares_entry_points() -> bool:
+    """False when no installed package can have an entry point of ours.
+
+    Looking at the files is five times as fast as :mod:`importlib.metadata`, and few machines have
+    such a package. Archives, and finders that know packages of their own, are not looked into.
+    """
+    if any(hasattr(f, "find_distributions") and f is not PathFinder for f in sys.meta_path):
+        return True
+    for folder in (path or os.curdir for path in sys.path):
+        if os.path.isfile(folder):
+            return True
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                        if b"archbench." in file.read():
+                            return True
+                except OSError:  # most packages have none
+                    continue
+    return False
 
 
 def _literal(node: ast.expr) -> Any:
@@ -276,17 +307,41 @@ def _parse(file: Path, sort: Sort) -> tuple[Entry, ...]:
 
 @functools.cache
 def _parsed(file: Path, sort: Sort, version: tuple[int, int]) -> tuple[Entry, ...]:
-    return tuple(_declared(file, sort))
+    return tuple(_declared(file, sort, version))
 
 
-def _declared(file: Path, sort: Sort) -> Iterator[Entry]:
+_DECLARATION = re.compile(r"^@register.*?^class \w+", re.MULTILINE | re.DOTALL)
+
+
+def _declarations(source: str) -> str:
+    """The decorators of a file, each above an empty class, at their own line numbers."""
+    text = ""
+    for match in _DECLARATION.finditer(source):
+        gap = source.count("\n", 0, match.start()) - text.count("\n")
+        text += "\n" * gap + match[0] + ": pass\n"
+    return text
+
+
+@functools.cache
+def _tree(file: Path, version: tuple[int, int]) -> ast.Module:
+    """Syntax tree of a foreign file, or of the decorators of one of our own.
+
+    That is 15 times as fast. The rest of our own files is checked by tests, and on import.
+    """
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        source = file.read_text(encoding="utf-8")
+        if file not in _plugins and file not in _modules:
+            with suppress(SyntaxError):  # an error in the whole file is named instead
+                return ast.parse(_declarations(source))
+        return ast.parse(source)
     except SyntaxError as error:
         raise RegistryError(f"{file}:{error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:  # not UTF-8, null bytes
         raise RegistryError(f"{file}: {error}") from error
-    for node in tree.body:
+
+
+def _declared(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Entry]:
+    for node in _tree(file, version).body:
         for call in node.decorator_list if isinstance(node, ast.ClassDef) else []:
             if not isinstance(call, ast.Call) or _DECORATORS.get(getattr(call.func, "id", "")) != sort:
                 continue
@@ -388,6 +443,8 @@ def load(entry: Entry) -> type:
 
 
 def _import_file(file: Path):
+    import hashlib  # loads OpenSSL, which a listing does without
+
     name = f"archbench_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]

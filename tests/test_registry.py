@@ -3,7 +3,6 @@ wrong."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -50,6 +49,11 @@ def plugin(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+def forget_entry_points() -> None:
+    registry._installed.cache_clear()
+    registry._declares_entry_points.cache_clear()
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes files below the test's folder importable and names modules as entry points of another
@@ -60,15 +64,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
-        points = [importlib.metadata.EntryPoint(module, module, "archbench.architectures") for module in modules]
-        monkeypatch.setattr(
-            importlib.metadata, "entry_points", lambda group: points if group == "archbench.architectures" else []
-        )
-        registry._installed.cache_clear()
+        package = tmp_path / "toyplugins-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Name: toyplugins\nVersion: 1.0\n")
+        points = "".join(f"{module} = {module}\n" for module in modules)
+        (package / "entry_points.txt").write_text(f"[archbench.architectures]\n{points}")
+        forget_entry_points()
         return tmp_path
 
     yield install
-    registry._installed.cache_clear()
+    forget_entry_points()
     for name in [n for n in sys.modules if n.partition(".")[0].startswith("toyplugin")]:
         del sys.modules[name]
 

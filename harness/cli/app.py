@@ -5,13 +5,15 @@ Each command imports what it needs when it is called, so that help and listings 
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from harness import registry
 from harness.errors import ArchbenchError
@@ -19,7 +21,34 @@ from harness.errors import ArchbenchError
 if TYPE_CHECKING:
     from rich.console import Console
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+
+class _AsTyped:
+    """Gives a command its arguments as they were typed: text, None and flags.
+
+    Typer would import pydantic to convert them, which takes longer than a listing. A command that
+    needs numbers or paths is an ordinary one.
+    """
+
+    def get_params(self, context: Any) -> list[Any]:
+        parameters = super().get_params(context)  # type: ignore[misc]
+        for parameter in parameters:
+            parameter.process_value = functools.partial(self._value, parameter)
+        return parameters
+
+    @staticmethod
+    def _value(parameter: Any, context: Any, value: Any) -> Any:
+        return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+class LightCommand(_AsTyped, TyperCommand):
+    """A command without conversion of its arguments."""
+
+
+class LightGroup(_AsTyped, TyperGroup):
+    """Commands under options that are all flags."""
+
+
+app = typer.Typer(cls=LightGroup, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 
 
 def _print_version(asked: bool) -> None:

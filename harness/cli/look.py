@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console, report
+from harness.cli.app import LightCommand, add_plugins, app, console, report
 from harness.cli.options import RUNNING, DataDir, Plugins, Results
 from harness.errors import check_choice
 
 SORTS: tuple[registry.Sort, ...] = ("architectures", "tasks")
 
 
-@app.command("list", rich_help_panel=RUNNING)
+@app.command("list", cls=LightCommand, rich_help_panel=RUNNING)
 def list_(
     what: Annotated[
         str | None, typer.Argument(metavar="[architectures|tasks]", help="List only these. Default: both.")
@@ -55,27 +55,22 @@ def _described(entry: registry.Entry) -> dict[str, Any]:
 
 def _print_table(sort: registry.Sort, entries: dict[str, registry.Entry]) -> None:
     """Print architectures by family, tasks in one table."""
-    from rich.table import Table
-
-    columns = (
-        ("id", "name", "kind", "paper", "year")
-        if sort == "architectures"
-        else ("id", "name", "type", "main_metric", "sizes")
-    )
-    families: dict[str, list[dict[str, Any]]] = {}
+    columns = {
+        "architectures": ("id", "name", "kind", "paper", "year"),
+        "tasks": ("id", "name", "type", "main_metric", "sizes"),
+    }[sort]
+    families: dict[str, list[list[str]]] = {}
     for row in map(_described, entries.values()):
-        families.setdefault(row.get("family", "tasks"), []).append(row)
+        if sort == "tasks":
+            row["sizes"] = ", ".join(f"{split} {count}" for split, count in row["sizes"].items())
+        families.setdefault(row.get("family", "tasks"), []).append([str(row[column]) for column in columns])
+    header = [column.replace("_", " ") for column in columns]
     for family, rows in sorted(families.items()):
-        table = Table(
-            *(column.replace("_", " ") for column in columns),
-            title=f"{family} ({len(rows)})",
-            title_justify="left",
-            box=None,
-        )
-        for row in rows:
-            sizes = ", ".join(f"{split} {count}" for split, count in row.get("sizes", {}).items())
-            table.add_row(*(sizes if column == "sizes" else str(row[column]) for column in columns))
-        console().print(table, "")
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        print(f"{family} ({len(rows)})")
+        for row in (header, *rows):
+            print(" ", "  ".join(map(str.ljust, row, widths)).rstrip())
+        print()
 
 
 @app.command(rich_help_panel=RUNNING)

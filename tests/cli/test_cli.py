@@ -94,6 +94,49 @@ def test_help_and_listings_import_nothing_heavy(arguments):
     assert heavy == set(), "a listing must not pay for what only a run needs"
 
 
+ONE_OF_MANY = (
+    "from harness.registry import Recipe, register\n\n\n"
+    '@register("{id}", name="Many", kind="text", paper="Nobody 1999", source="a test", year=1999, recipe=Recipe())\n'
+    "class Many:\n" + "    sizes = [1, 2, 3]\n" * 50
+)
+LISTING = """
+import ast, collections, sys
+from pathlib import Path
+from harness import cli, registry
+
+registry._ROOT = Path(sys.argv[1])
+parsed, parse = [], ast.parse
+ast.parse = lambda source, *rest, **options: parsed.append(source) or parse(source, *rest, **options)
+try:
+    cli.main(["list", "--plugin", str(registry._ROOT / "plugin.py")])
+finally:
+    heavy = {"torch", "pydantic", "mlflow", "pandas", "numpy", "rich", "importlib.metadata"} & set(sys.modules)
+    repeated = [source for source, count in collections.Counter(parsed).items() if count > 1]
+    print(len(parsed), sum(map(len, parsed)), len(repeated), *heavy, file=sys.stderr)
+"""
+
+
+def test_a_listing_of_300_architectures_reads_each_file_once_and_imports_nothing_heavy(tmp_path):
+    """The catalogue grows to that; what is parsed and imported decides how long its user waits."""
+    for number in range(300):
+        file = tmp_path / f"architectures/family_{number % 20}/cnn_{number}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(ONE_OF_MANY.format(id=f"cnn_{number}"))
+    for folder in ("tasks", "harness"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "plugin.py").write_text(ONE_OF_MANY.format(id="of_a_user"))
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING, str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^  (cnn_\d+|of_a_user) ", done.stdout, re.MULTILINE)) == 301
+    files, characters, repeated, *heavy = done.stderr.split()
+    ours = sum(len(list((ROOT / folder).glob("*.py"))) for folder in ("tasks", "harness/problems"))
+    assert 301 < int(files) <= 301 + ours
+    assert (repeated, heavy) == ("0", [])
+    assert int(characters) < 0.5 * 300 * len(ONE_OF_MANY), "of our own files only the decorators are parsed"
+
+
 def test_the_version_is_that_of_the_installed_package(command, monkeypatch):
     """A bug report names it; a checkout that was never installed has none, and says so."""
     written = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

@@ -247,7 +247,7 @@ LEASE = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
 )
 @example(b"[" * 50_000)
 @example(json.dumps(LEASE | {"pid": 10**30}).encode())
-def test_claims(attempt, tmp_path, content):
+def test_leases(attempt, tmp_path, content):
     """A damaged lease is nobody's: the cell can be taken, or is said to be another's; the run
     goes on in either case."""
     leases = Leases(tmp_path / "leases")
