@@ -48,7 +48,7 @@ def near(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A half sentence that offers the names near a mistyped one; ``otherwise`` where there is none."""
+    """Half a sentence that offers the names near a mistyped one; ``otherwise`` without any."""
     names = near(name, known)
     return f"did you mean {' or '.join(names)}?" if names else otherwise
 

@@ -103,7 +103,7 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
         if path.is_dir():  # damaged, or made by another process meanwhile; its readers keep the open files
             shutil.rmtree(path, ignore_errors=True)
         try:
-            os.replace(temporary, path)
+            temporary.replace(path)
         except OSError:
             if not path.is_dir():  # else another process put its folder there a moment ago: one of the two stays
                 raise

@@ -51,13 +51,10 @@ def test_a_system_has_the_kind_and_the_source_of_its_row(systems, files) -> None
     The catalogue names the kind of answer (the hidden Markov tagger: tag); one without gradient
     training is an estimator, kind fit.
     """
-    wrong = []
-    for system in systems:
-        for entry in files.get((system["family"], system["id"]), []):
-            if entry.kind not in (system["kind"], "fit") or not set(entry.source.split()) & set(
-                system["source"].split()
-            ):
-                wrong.append(
-                    f"{entry.id}: {entry.kind}, {entry.source}; the catalogue says {system['kind']}, {system['source']}"
-                )
+    wrong = [
+        f"{entry.id}: {entry.kind}, {entry.source}; the catalogue says {system['kind']}, {system['source']}"
+        for system in systems
+        for entry in files.get((system["family"], system["id"]), [])
+        if entry.kind not in (system["kind"], "fit") or not {*entry.source.split()} & {*system["source"].split()}
+    ]
     assert not wrong

@@ -18,10 +18,10 @@ from harness.task import Row
 
 
 def delta_idf(counts: sparse.csr_array, positive: np.ndarray, smoothing: float) -> np.ndarray:
-    """log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t) of each term (V,), from its counts in the texts
+    r"""log2(\|P\| / P_t) - log2(\|N\| / N_t) of each term (V,), from its counts in the texts
     that are ``positive`` (N,) or not.
 
-    \\|P\\| and \\|N\\| count the texts of the two classes, P_t and N_t those of them that have the
+    \|P\| and \|N\| count the texts of the two classes, P_t and N_t those of them that have the
     term, plus ``smoothing``.
     """
     idfs = []
@@ -50,7 +50,7 @@ def classes_of(task: Entry) -> int:
     ),
 )
 class DeltaTfIdf(Estimator):
-    """A linear SVM on count(t, d) * (log2(\\|P\\| / P_t) - log2(\\|N\\| / N_t)): a term's TF-IDF
+    r"""A linear SVM on count(t, d) * (log2(\|P\| / P_t) - log2(\|N\| / N_t)): a term's TF-IDF
     among positive minus among negative texts.
 
     A term as common in both classes weighs nothing, whatever its frequency; terms of negative texts

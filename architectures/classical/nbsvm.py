@@ -33,11 +33,11 @@ def log_count_ratio(features: sparse.csr_array, positive: np.ndarray, smoothing:
     year=2012,
 )
 class NaiveBayesSVM(Estimator):
-    """A linear SVM (squared hinge) on which n-grams a text has, each scaled by its log-count ratio;
-    one class against the rest.
+    r"""A linear SVM (squared hinge) on the n-grams that a text has, each scaled by its log-count
+    ratio; one class against the rest.
 
     A class's ratio r is :func:`log_count_ratio`; its SVM, with weights w, reads r * f of the binary
-    features f. Its score of a text is the SVM's with w' = (1 - ``beta``) * mean(\\|w\\|) + ``beta``
+    features f. Its score of a text is the SVM's with w' = (1 - ``beta``) * mean(\|w\|) + ``beta``
     * w instead of w, the mean being over the vocabulary: ``beta`` 1 is the SVM, 0 is naive Bayes up
     to a factor and the bias.
     """

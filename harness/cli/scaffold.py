@@ -203,7 +203,7 @@ def _plugin(name: str, kind: str) -> str:
         name=name,
         title=name.replace("_", " ").capitalize(),
         kind=kind,
-        year=datetime.date.today().year,
+        year=datetime.datetime.now(datetime.UTC).year,
         imports=("import torch\n" if "torch." in body else "") + "from torch import Tensor, nn",
         bases=BASES[kind],
         views="from harness.views.words import WordBatch\n" if "WordBatch" in body else "",

@@ -1,4 +1,4 @@
-"""Ragged rows joined or padded: an older place of :mod:`harness.ragged`, which plugins may import."""
+"""The older place of ``take`` and ``pad_nested`` (:mod:`harness.ragged`), for plugins."""
 
 from harness.ragged import pad_nested, take
 

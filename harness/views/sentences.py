@@ -17,7 +17,8 @@ from harness.views.words import Vocabulary, VocabularyView
 
 _END = re.compile(r"([.!?]+)[\"'”’»)\]}]*\s+")
 _ABBREVIATION = re.compile(
-    r"(?:^|[^\w.])(?:(?!i$)[a-z]|(?:[a-z]\.)+[a-z]|mrs?|ms|dr|prof|sen|rep|gov|gen|col|capt|lt|rev|st|mt|vs)$", re.I
+    r"(?:^|[^\w.])(?:(?!i$)[a-z]|(?:[a-z]\.)+[a-z]|mrs?|ms|dr|prof|sen|rep|gov|gen|col|capt|lt|rev|st|mt|vs)$",
+    re.IGNORECASE,
 )
 """An initial (but not the word I), initials with points, or a title before a name: the point behind
 it ends no sentence."""

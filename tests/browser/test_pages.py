@@ -3,7 +3,7 @@ keyboard, on paper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -170,7 +170,7 @@ def fill(store: Store) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built pages."""
     folder = tmp_path_factory.mktemp("results")
     fill(Store(folder))
@@ -178,7 +178,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(registry, "entries", entries)
         patch.setattr(registry, "broken", lambda sort: {})
         assert leaderboard.main(["--results", str(folder)]) == 0
-    yield folder / "leaderboard"
+    return folder / "leaderboard"
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def results_of(folder: Path) -> dict[tuple[str, int], tuple[str, dict, str]]:
     store = Store(folder)
     records: list[Record] = list(store.all())
     assert not store.damaged
-    assert not [path for path in (folder / "records").rglob(".*.tmp")], "a half-written file"
+    assert not list((folder / "records").rglob(".*.tmp")), "a half-written file"
     found = {
         (r.architecture, r.seed): (r.status, r.scores.get("test", {}), (r.predictions or {}).get("sha256", ""))
         for r in records

@@ -92,8 +92,8 @@ golds = st.lists(texts.filter(normalise), min_size=1, max_size=3)
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, golds | st.just([])), min_size=1, max_size=4))
 def test_equal_to_torchmetrics(pairs):
-    """The port takes "" as the gold of an unanswerable question. (It keeps golds such as ".", so
-    they are not drawn here.)"""
+    """The port takes "" as the gold of an unanswerable question. It keeps golds such as ".", so
+    they are not drawn here."""
     squad = pytest.importorskip("torchmetrics.functional.text").squad
     predictions = [{"id": str(i), "prediction_text": text} for i, (text, _) in enumerate(pairs)]
     targets = [

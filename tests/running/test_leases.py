@@ -95,8 +95,8 @@ def test_of_many_that_want_a_cell_at_once_one_gets_it(leases, make_cell, left_be
     """Also when all of them find the same dead lease: removing it must not remove the lease of who
     was quicker."""
     context = multiprocessing.get_context("fork")
-    for round in range(5):
-        cell = make_cell(seed=round)
+    for seed in range(5):
+        cell = make_cell(seed=seed)
         if left_behind:
             write(leases, cell, pid=dead_pid())
         start, won = context.Event(), context.Queue()

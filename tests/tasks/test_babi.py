@@ -53,7 +53,7 @@ def test_dev_holds_whole_stories_of_every_skill(write_zip, tmp_path, task):
         f"1 Mary went to room{i}.\n2 Where is Mary?\troom{i}\t1\n3 Mary sat.\n4 Where is she?\troom{i}\t1\n"
         for i in range(30)
     )
-    write_zip("babi/tasks_1-20_v1-2_en.zip", {name: many for name in archive()})
+    write_zip("babi/tasks_1-20_v1-2_en.zip", dict.fromkeys(archive(), many))
     parts = {split: task("babi").load(split, "local", tmp_path).to_list() for split in ("train", "dev")}
     assert {split: len(rows) for split, rows in parts.items()} == {"train": 20 * 54, "dev": 20 * 6}
     first = {split: {(row["skill"], row["facts"][0]) for row in rows} for split, rows in parts.items()}

@@ -58,7 +58,7 @@ def learnt(features: Callable[[Row], dict[str, int]], train: list[Row]) -> Calla
 def test_overlap_misleads_and_a_reader_of_word_pairs_succeeds() -> None:
     train, test = list(answers.rows("train")), list(answers.rows("test"))
     chance = first_is_right(test, lambda row: 0.0)
-    candidate = learnt(lambda row: {word: 1 for word in words(row["second"])}, train)
+    candidate = learnt(lambda row: dict.fromkeys(words(row["second"]), 1), train)
     assert chance < 0.3
     assert first_is_right(test, overlap) < chance
     assert first_is_right(test, candidate) < 0.4

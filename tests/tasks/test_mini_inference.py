@@ -31,7 +31,7 @@ def accuracy(features, train: list[Row], test: list[Row]) -> float:
 
 
 def hypothesis(row: Row) -> dict[str, float]:
-    return {word: 1 for word in words(row["second"])}
+    return dict.fromkeys(words(row["second"]), 1)
 
 
 def bag(row: Row) -> dict[str, float]:

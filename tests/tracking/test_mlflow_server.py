@@ -4,7 +4,6 @@ PostgreSQL. All of them are real."""
 from __future__ import annotations
 
 import dataclasses
-import glob
 import json
 import os
 import shutil
@@ -249,11 +248,11 @@ def postgresql() -> Iterator[str]:
     another user."""
     pytest.importorskip("psycopg2", reason="pip install 'archbench[postgres]' to test the PostgreSQL store")
     folders = [
-        os.path.dirname(shutil.which("initdb") or ""),
-        *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True),
+        *(Path(found).parent for found in [shutil.which("initdb")] if found),
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
     ]
     binaries = next(
-        (Path(f) for f in folders if f and (Path(f) / "initdb").exists() and (Path(f) / "pg_ctl").exists()), None
+        (folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None
     )
     if binaries is None:
         pytest.skip("apt-get install postgresql to test the PostgreSQL store")

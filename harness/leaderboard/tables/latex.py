@@ -1,4 +1,4 @@
-"""Tables as LaTeX: fragments for ``\\input``, with the packages booktabs and longtable."""
+r"""Tables as LaTeX: fragments for ``\input``, with the packages booktabs and longtable."""
 
 from __future__ import annotations
 

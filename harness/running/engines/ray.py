@@ -311,7 +311,7 @@ def run(
     }
     task = ray.remote(run_here)
 
-    def place(cell: Cell, slot: int) -> _Remote:
+    def place(cell: Cell, _slot: int) -> _Remote:
         name = f"{cell.architecture} on {cell.task}, seed {cell.seed}"
         return _Remote(cell, settings, task.options(name=name, **options).remote(cell, settings, function))
 
