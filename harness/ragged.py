@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +24,9 @@ class Ragged:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence | np.ndarray], dtype: type = np.int32) -> Ragged:
+    def of(cls, rows: Iterable[Sequence[Any] | np.ndarray], dtype: type = np.int32) -> Ragged:
         """Rows of numbers, joined."""
-        arrays = [np.asarray(row, dtype=dtype) for row in rows]
+        arrays: list[np.ndarray] = [np.asarray(row, dtype=dtype) for row in rows]
         offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
         np.cumsum([len(a) for a in arrays], out=offsets[1:])
         return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype), offsets)

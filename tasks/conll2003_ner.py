@@ -41,7 +41,7 @@ class Conll2003Ner(Task):
     """
 
     hub = Hub("lhoestq/conll2003", "19edcb426bfd625c275c17b9a99b2239243f4377")
-    name: ClassVar[str] = "ner"
+    name: ClassVar[tagging.Column] = "ner"
     column: ClassVar[int] = 3
     spans: ClassVar[bool] = True
     tags: ClassVar[tuple[str, ...]] = (

@@ -56,7 +56,7 @@ class Snli(Task):
         name = f"snli_1.0_{split}.jsonl"
         if split == "train" and not present(folder, name):
             path = find(folder, "train_partial.tsv")
-            found = (
+            found: Iterator[tuple[int, str, str, str]] = (
                 (line, row["sentence1"], row["sentence2"], row["gold_label"])
                 for line, row in tab_separated(path, _PARTIAL_HEADER)
             )

@@ -81,9 +81,8 @@ def rescore(
 def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
     """Make the runs in MLflow agree with the record files."""
     from harness.records import Store, without_passwords
-    from harness.tracking import mlflow_runs
 
-    uri = mlflow or mlflow_runs.default_uri(results)
+    uri = mlflow or tracking.default_uri(results)
     try:
         added, kept, replaced = mlflow_runs.sync(Store(results.resolve()), uri)
     except mlflow_runs.TrackingError as error:

@@ -55,7 +55,8 @@ BODIES = {
     ),
     "seq": (
         '''class {cls}(SequenceEncoder):
-    """A state per position from its vector and its left neighbour's. Say here what the paper does, and where."""
+    """A state per position from its vector and its left neighbour's. Say here what the paper does,
+    and where."""
 
     pooling = "max"
 
@@ -91,7 +92,8 @@ BODIES = {
     ),
     "tag": (
         '''class {cls}(Tagger):
-    """Scores of a word's labels from the word and its two neighbours. Say here what the paper does, and where."""
+    """Scores of a word's labels from the word and its two neighbours. Say here what the paper does,
+    and where."""
 
     decoder = "softmax"
 
@@ -122,7 +124,7 @@ BUILD = '''def build(**hyperparameters):
     return registry.load(registry.entry("architectures", "{name}"))(width=2, hidden=3, **hyperparameters).eval()'''
 
 WORDS = '''def words(*texts):
-    """A batch of texts given as lists of word vectors; shorter ones are padded with something that must not count."""
+    """A batch of texts, each a list of word vectors; what pads the short ones must not count."""
     longest = max(map(len, texts))
     vectors = torch.tensor([[*text, *[[99.0, 99.0]] * (longest - len(text))] for text in texts])
     lengths = torch.tensor([len(text) for text in texts])

@@ -20,6 +20,7 @@ __all__ = [
     "Predictions",
     "Record",
     "RecordError",
+    "Status",
     "Store",
     "commit",
     "environment",

@@ -237,6 +237,7 @@ class Session:
                 ended=ended,
                 afterwards=_Mirror(request.mlflow, self.store, self.tell),
             )
+            return records
 
     def complete(self, records: Sequence[Record]) -> bool:
         """True when every cell of the grid ended ok or skipped; ``records`` are those that

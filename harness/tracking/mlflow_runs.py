@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
+from harness.errors import RegistryError
 from harness.records import Record, Store, without_passwords
 from harness.tracking.database import SQLITE, TrackingError, default_uri, one_at_a_time, with_driver
 
@@ -170,7 +171,7 @@ class Tracker:
         """The installed architectures; a record may be of another."""
         try:
             return registry.entries("architectures")
-        except registry.RegistryError:
+        except RegistryError:
             return {}
 
     def _runs(self, experiment: str, **tags: str) -> list[Run]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.tracking.mlflow_runs import default_uri
+from harness.tracking.database import default_uri
 
 STARTUP_TIMEOUT_S = 60.0  # the server imports much before it answers
 HOST = "127.0.0.1"

@@ -55,7 +55,7 @@ def _premise(
     # have wide nouns too, or a wide noun alone would mean neutral.
     widen = relation == "open" or (relation == "exchanged" and random.random() < 0.75)
     for slot in changed:
-        if slot != "verb":
+        if isinstance(slot, int):
             wider, narrower = NOUNS[nouns[slot]]
             nouns[slot] = wider if widen and slot == key else random.choice(narrower)
         elif relation == "open" and key == "verb":

@@ -132,7 +132,7 @@ def _settings(random: Random, word: str, voice: Voice) -> np.ndarray:
     # Neighbouring phones run into each other over 25 ms; the word fades in and out.
     padded = np.pad(settings, ((2, 2), (0, 0)), mode="edge")
     padded[[0, 1, -2, -1], :3] = 0
-    settings = sum(padded[n : n + len(settings)] for n in range(5)) // 5
+    settings = np.sum([padded[n : n + len(settings)] for n in range(5)], axis=0) // 5
     settings[:, 0] = [pitch * (1080 - 160 * n // len(settings)) // 1000 for n in range(len(settings))]
     return settings
 

@@ -27,7 +27,7 @@ class Digit(NamedTuple):
     name: str
     word: str
     speaker: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
 
 
 def digit(where: str, path: str) -> Digit:

@@ -38,7 +38,7 @@ def questions(path: Path) -> Iterator[Question]:
                 for source in paragraph["qas"]:
                     id, question = text(source["id"], "id"), text(source["question"], "question")
                     where = f"{path}, question {id:.80}"
-                    answers = {
+                    answers: dict[str, list[Any]] = {
                         "text": [text(answer["text"], "text") for answer in source["answers"]],
                         "start": [_offset(answer["answer_start"]) for answer in source["answers"]],
                     }

@@ -207,13 +207,19 @@ class _Running:
         """End the cell at once; it leaves no record."""
         self.signal(signal.SIGKILL)
 
+    @property
+    def pid(self) -> int:
+        """Number of the cell's process, which leads a process group of the same number."""
+        assert self.process.pid is not None, "started by __init__"
+        return self.process.pid
+
     def signal(self, number: int) -> None:
         try:
-            os.killpg(self.process.pid, number)
+            os.killpg(self.pid, number)
         except ProcessLookupError:
             if self.process.exitcode is None:  # not yet the leader of its own group
                 with suppress(ProcessLookupError):
-                    os.kill(self.process.pid, number)
+                    os.kill(self.pid, number)
 
     def poll(self) -> Record | None:
         """Hold the cell to its limits; returns its record once it has ended."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UsageError
 from harness.files import write_whole
-from harness.records import Cell, Record, Store, now
+from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines import local
 from harness.running.engines.loop import carry_out, failure_record, log_name, write_or_warn
 from harness.running.grid import Settings
@@ -209,10 +209,10 @@ class _Remote:
     def __init__(self, cell: Cell, settings: Settings, reference: ObjectRef):
         self.cell, self.settings, self.reference = cell, settings, reference
         self.began, self.clock = now(), time.monotonic()
-        self.verdict: tuple[str, str] | None = None
+        self.verdict: tuple[Status, str] | None = None
         self.give_up_at = 0.0
 
-    def stop(self, status: str, message: str) -> None:
+    def stop(self, status: Status, message: str) -> None:
         """End the cell: its worker is killed, and the cell ends with it."""
         if self.verdict is None:
             self.verdict = status, message
@@ -269,7 +269,7 @@ class _Remote:
             return record
         return write_or_warn(record, store)
 
-    def _failure(self, status: str, message: str) -> Record:
+    def _failure(self, status: Status, message: str) -> Record:
         seconds = {"total": round(time.monotonic() - self.clock, 3)}
         type = status if self.verdict else "engine"
         fields = {"started": self.began, "seconds": seconds}
