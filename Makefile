@@ -12,7 +12,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run test test-faults bench bench-models lint
+.PHONY: run lint imports types test wheel test-faults bench bench-models
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -23,8 +23,24 @@ run: $(INSTALLED)
 	echo "MLflow pages: $(BIN)/archbench ui --results $(RESULTS)"; \
 	exit $$status
 
+# The stages of .ci/run, in its order.
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+imports: $(INSTALLED)
+	PYTHONPATH=. $(BIN)/lint-imports
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
+
+wheel: $(INSTALLED)
+	.ci/wheel $(BIN)/python
 
 test-faults: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
@@ -39,10 +55,6 @@ bench: $(INSTALLED)
 bench-models: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.speed.models $(SPEED)
 	$(BIN)/python -m tools.speed.report $(SPEED)
-
-lint: $(INSTALLED)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python >= 3.11 is needed; name one: make PYTHON=python3.12")'
