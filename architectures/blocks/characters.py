@@ -1,4 +1,4 @@
-"""What the characters of a word say about it."""
+"""Features of a word from its characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words two texts share: compared by their letters, so that an unknown word meets itself and
+"""Words that two texts share, compared by their letters, so that an unknown word equals itself and
 no other."""
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class StackedCNN(SequenceEncoder):
         return vectors * scale + codes
 
     def distance_scores(self, mask: Tensor) -> Tensor:
-        """What the first layer makes of the distance vectors of the words in each window: (B,
+        """The first layer's output for the distance vectors of the words in each window (B,
         hidden, T)."""
         weight = self.convolutions[0].weight
         window = weight.shape[-1]

@@ -87,8 +87,8 @@ class MemN2N(Answerer):
             nn.init.normal_(parameter, std=0.1)
 
     def ages(self, fact_mask: Tensor) -> Tensor:
-        """How many facts were told after each (B, S), the newest 0; empty slots in training make
-        facts older."""
+        """Number of facts told after each one (B, S), 0 for the newest; empty slots in training
+        make facts older."""
         steps = fact_mask.long()
         if self.training and self.noise:
             steps = steps * (1 + (torch.rand(steps.shape, device=steps.device) < self.noise))

@@ -11,8 +11,8 @@ from harness.views.tree import TreeBatch, Trees
 
 
 class BinaryChildren(nn.Module):
-    """What ordered children (n, hidden) give their parent: gates i, o, u (n, 3 * hidden), and a
-    forget gate for each child.
+    """Contribution of ordered children (n, hidden) to their parent: gates i, o, u (n, 3 * hidden),
+    and a forget gate for each child.
 
     Each slot has matrices of its own, in every gate: the forget gate of the left child reads the
     right one too.

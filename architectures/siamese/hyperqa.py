@@ -11,7 +11,7 @@ from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
 RIM = 1e-5
-"""How far inside the unit ball the longest vector ends: on its border every distance is
+"""Least distance of a vector's end from the border of the unit ball, where every distance is
 infinite."""
 
 

@@ -37,8 +37,8 @@ class SentenceModel(nn.Module):
 
 
 class OverlapFeatures(nn.Module):
-    """How much two texts share: (B, 4), the number of shared words and their summed idf, over all
-    words and then without stop words.
+    """Overlap of two texts (B, 4): the number of shared words and their summed idf, over all words
+    and then without stop words.
 
     Each divided by the number of words of both texts; a word that is repeated counts once.
     """

@@ -37,7 +37,7 @@ def _home(text: str) -> str:
 
 @dataclass(frozen=True)
 class Fact:
-    """What ``person`` has under ``relation`` (home, job, or the things counted)."""
+    """One property of ``person``: home, job, or a number of things, as ``relation`` says."""
 
     person: str
     relation: str

@@ -27,7 +27,7 @@ SIZES = {"train": 900, "dev": 180, "test": 180}
 
 
 class World:
-    """Who is where and has what, while a story is told."""
+    """Places of persons and things at one point of a story."""
 
     def __init__(self, random: Random, split: Split):
         self.random = random

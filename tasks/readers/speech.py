@@ -22,7 +22,7 @@ _UTTERANCE_NAME = re.compile(r"[a-z]+\d+-(?P<speaker>[a-z0-9]+)-b")
 
 
 class Digit(NamedTuple):
-    """What the name of a spoken digit says: ``7_jackson_32.wav``."""
+    """Parts of the file name of a spoken digit, such as ``7_jackson_32.wav``."""
 
     name: str
     word: str
