@@ -1,0 +1,45 @@
+"""Pages that describe the code agree with it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "how-it-hangs-together.md"
+FILE = re.compile(r"\b(?:harness|architectures|tasks|docs|tests|results|\.ci)/[\w./-]*\w\.\w+")
+
+
+def layers() -> list[list[str]]:
+    """Rooms of the import contract, top first; one that may be missing is in brackets."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    contract = next(each for each in tools["importlinter"]["contracts"] if each["id"] == "rooms")
+    return [[room.strip() for room in layer.split("|")] for layer in contract["layers"]]
+
+
+def rooms_of_the_page() -> list[list[str]]:
+    """First column of the table."""
+    return [re.findall(r"`(\w+)`", row.split("|")[1]) for row in PAGE.read_text().splitlines() if row.startswith("| `")]
+
+
+def test_the_page_lists_the_rooms_in_the_order_of_the_import_contract():
+    """Who decides from the page where a module belongs would be refused by `make imports`."""
+    assert rooms_of_the_page() == [[room.strip("()") for room in layer] for layer in layers()]
+
+
+def test_every_room_of_the_harness_is_on_the_page():
+    """A newcomer looks for each folder and module there, and for nothing else."""
+    there = {path.stem for path in (ROOT / "harness").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    missing = {room.strip("()") for layer in layers() for room in layer if room.startswith("(")} - there
+    assert there - {"__init__"} == {room for layer in rooms_of_the_page() for room in layer} - missing
+
+
+@pytest.mark.parametrize("page", ["docs/how-it-hangs-together.md", "CONTRIBUTING.md"])
+def test_every_file_named_on_a_page_exists(page):
+    """A reader who opens a file that moved away finds nothing."""
+    files = FILE.findall((ROOT / page).read_text())
+    assert files
+    assert [file for file in files if not (ROOT / file).exists()] == []
