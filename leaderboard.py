@@ -1,7 +1,7 @@
 """Builds the leaderboard from the record files: HTML pages, Markdown, CSV, LaTeX and JSON.
 
-``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network. The
-first five tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text
+``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network.
+The first five tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text
 Classification", with the values printed there next to ours. Rows are compared only within one
 section: one tier of the data and one protocol.
 """
@@ -146,8 +146,8 @@ def reported_document(tables: Sequence[Table]) -> str:
 
 
 def front_page(board: Board) -> Page:
-    """Cells that were run or are missing, the best result per task, and the differences to published
-    values."""
+    """Cells that were run or are missing, the best result per task, and the differences to
+    published values."""
     parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
     if board.records:
         tables = [best_table(board), run_table(board), agreement_table(board), missing_table(board)]

@@ -67,10 +67,10 @@ class Objective(nn.Module):
     """What a training minimises, with the modules that it needs for that.
 
     Its own modules (a generator, a decoder, a frozen teacher) are trained and checkpointed with the
-    model and dropped when training ends: the model alone answers. ``owner`` is the encoder or regime
-    that asked for it and holds its hyperparameters; ``inner`` is the objective that it wraps, by
-    default the supervised loss. An objective keeps no reference to the model, which would be
-    checkpointed twice.
+    model and dropped when training ends: the model alone answers. ``owner`` is the encoder or
+    regime that asked for it and holds its hyperparameters; ``inner`` is the objective that it
+    wraps, by default the supervised loss. An objective keeps no reference to the model, which would
+    be checkpointed twice.
     """
 
     streams: ClassVar[tuple[str, ...]] = ("labelled",)

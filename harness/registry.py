@@ -323,7 +323,7 @@ def _declarations(source: str) -> str:
 
 
 @functools.cache
-def _tree(file: Path, version: tuple[int, int]) -> ast.Module:
+def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
     """Syntax tree of a foreign file, or of the decorators of one of our own.
 
     That is 15 times as fast. The rest of our own files is checked by tests, and on import.

@@ -28,9 +28,9 @@ EXEMPT = ("biases", "norms", "vectors")
 class TrainingSettings:
     """How a model is trained. In a plugin's decorator it is written ``Recipe(...)``.
 
-    ``lr`` is the learning rate, or several that are compared on dev. ``clip`` is the largest norm of
-    the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a better
-    dev score after which training stops.
+    ``lr`` is the learning rate, or several that are compared on dev. ``clip`` is the largest norm
+    of the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a
+    better dev score after which training stops.
 
     Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
     Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
@@ -46,16 +46,16 @@ class TrainingSettings:
     - ``plateau``: times ``factor`` after every epoch whose dev score is not the best so far;
     - ``slanted_triangle``: from ``lowest`` up to 1 over the warm-up and down to ``lowest`` again.
 
-    Warm-up is ``warmup_steps``, or ``warmup_share`` of all steps; it rises linearly to the full rate
-    in front of every schedule.
+    Warm-up is ``warmup_steps``, or ``warmup_share`` of all steps; it rises linearly to the full
+    rate in front of every schedule.
 
     ``reduction`` says what the loss is summed over: ``mean`` is the mean that the problem's head
     takes; ``sentence`` sums over the words or symbols of a row and takes the mean of the rows;
-    ``batch`` sums over both. ``label_smoothing`` is the share of probability that the classes share.
-    ``averaging`` is the decay of a moving average of the weights, which answers in their place; 0 is
-    none. ``groups`` gives parameters whose name matches a shell pattern a rate of their own: pairs
-    (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay`` multiplies the rate
-    for each layer further from the output.
+    ``batch`` sums over both. ``label_smoothing`` is the share of probability that the classes
+    share. ``averaging`` is the decay of a moving average of the weights, which answers in their
+    place; 0 is none. ``groups`` gives parameters whose name matches a shell pattern a rate of their
+    own: pairs (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay``
+    multiplies the rate for each layer further from the output.
     """
 
     optimizer: str = "adam"
@@ -114,8 +114,8 @@ class TrainingSettings:
     def to_dict(self, complete: bool = False) -> dict[str, Any]:
         """The settings as a record holds them: JSON values, the rates as ``learning_rates``.
 
-        Settings that came after records of schema 1 are left out at their default, so that the cells
-        of those records keep their keys; ``complete`` lists them all.
+        Settings that came after records of schema 1 are left out at their default, so that the
+        cells of those records keep their keys; ``complete`` lists them all.
         """
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values = {"learning_rates": list(self.learning_rates)} | {n: v for n, v in values.items() if n != "lr"}

@@ -1,8 +1,8 @@
 """A task adapter: where its examples are in each tier, as rows with the columns of its type.
 
-Every row has a unique string ``id`` and the columns that its problem names (:mod:`harness.problems`,
-one class for each task type). A *text* is a ``str``, or a ``list[str]`` where the corpus comes
-tokenised.
+Every row has a unique string ``id`` and the columns that its problem names
+(:mod:`harness.problems`, one class for each task type). A *text* is a ``str``, or a ``list[str]``
+where the corpus comes tokenised.
 """
 
 from __future__ import annotations

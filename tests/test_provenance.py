@@ -80,7 +80,8 @@ def test_a_command_names_nothing_of_the_machine(arguments: list[str], stored: st
     ],
 )
 def test_a_message_names_nothing_of_the_machine(message: str, stored: str):
-    """Error messages and ends of logs are stored as libraries wrote them, with paths of all kinds."""
+    """Error messages and ends of logs are stored as libraries wrote them, with paths of all
+    kinds."""
     results = CWD / "results"
     names = {"results": results, "data": DATA, "home": HOME, "code": provenance._ROOT, "tmp": tempfile.gettempdir()}
     text = portable_text(message.format(**names), results, DATA)

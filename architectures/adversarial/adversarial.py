@@ -63,9 +63,9 @@ def direction(text: Any, gradient: Tensor) -> Tensor:
 
 
 class AdversarialLoss(Objective):
-    """The loss of each batch, plus ``weight`` times that of the batch with all word vectors moved to
-    where the loss of its labels grows fastest. Penalties of the wrapped encoder neither direct the
-    move nor count twice."""
+    """The loss of each batch, plus ``weight`` times that of the batch with all word vectors moved
+    to where the loss of its labels grows fastest. Penalties of the wrapped encoder neither direct
+    the move nor count twice."""
 
     def __init__(self, owner: AdversarialTraining, model: Model, inner: Supervised):
         super().__init__(owner, model, inner)

@@ -151,8 +151,8 @@ class TransformerLayer(nn.Module):
         source: Memory | None = None,
         source_mask: Tensor | None = None,
     ) -> tuple[Tensor, Memory]:
-        """States (B, U, size) after this layer, and the memory of all S positions: the ``past`` ones
-        and these.
+        """States (B, U, size) after this layer, and the memory of all S positions: the ``past``
+        ones and these.
 
         ``allowed`` (B or 1, 1, U or 1, S) and ``source_mask`` (B, 1, 1, positions of the source)
         are true where a state may look.
@@ -167,8 +167,8 @@ class TransformerLayer(nn.Module):
 
 
 class TransformerState(NamedTuple):
-    """For each layer, its memory of the positions ``written`` so far and of the ``source``; ``mask``
-    (B, 1, 1, positions of the source) is the source's."""
+    """For each layer, its memory of the positions ``written`` so far and of the ``source``;
+    ``mask`` (B, 1, 1, positions of the source) is the source's."""
 
     written: tuple[Memory, ...]
     source: tuple[Memory, ...]
@@ -179,9 +179,9 @@ class Transformer(nn.Module):
     """A stack of ``layers`` :class:`TransformerLayer`, whose further ``options`` it passes on:
     states (B, T, size) -> (B, T, size). What goes in (scale, positions) is the caller's.
 
-    ``causal``: a position sees itself and those before it. ``cross``: each layer also attends to the
-    states of a source. ``shared``: all layers have the same weights (ALBERT, Lan et al. 2020). With
-    ``pre_norm`` a last norm follows the stack, since the sums themselves have none.
+    ``causal``: a position sees itself and those before it. ``cross``: each layer also attends to
+    the states of a source. ``shared``: all layers have the same weights (ALBERT, Lan et al. 2020).
+    With ``pre_norm`` a last norm follows the stack, since the sums themselves have none.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ def archbench(
         typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Compare NLP architectures, neural and classical, on the same tasks under the same protocol.
+    r"""Compare NLP architectures, neural and classical, on the same tasks under the same protocol.
 
     A grid is architectures x tasks x seeds. Each combination is a cell, runs in a process of its
     own, and ends in one record. The leaderboard is built from the records.

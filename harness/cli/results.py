@@ -81,11 +81,13 @@ def rescore(
 def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
     """Make the runs in MLflow agree with the record files."""
     from harness.records import Store, without_passwords
+    from harness.tracking import TrackingError, default_uri
+    from harness.tracking import sync as mirror
 
-    uri = mlflow or tracking.default_uri(results)
+    uri = mlflow or default_uri(results)
     try:
-        added, kept, replaced = mlflow_runs.sync(Store(results.resolve()), uri)
-    except mlflow_runs.TrackingError as error:
+        added, kept, replaced = mirror(Store(results.resolve()), uri)
+    except TrackingError as error:
         report(str(error))
         raise typer.Exit(1) from None
     print(f"{without_passwords(uri)}: {added} runs added, {replaced} replaced, {kept} up to date")

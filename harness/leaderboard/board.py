@@ -28,8 +28,8 @@ PROTOCOLS = ("paper", "equal", "smoke")
 class Result:
     """All seeds of one configuration of an architecture on a task, by seed.
 
-    ``settings`` names the hyperparameters in which it differs from the other configurations. Results
-    are compared by identity.
+    ``settings`` names the hyperparameters in which it differs from the other configurations.
+    Results are compared by identity.
     """
 
     records: tuple[Record, ...]
@@ -204,8 +204,8 @@ class Board:
 
     @functools.cached_property
     def test_data(self) -> dict[tuple[Section, str], set[str]]:
-        """Fingerprints of the test splits behind the scores of a section's task; scores on different
-        ones cannot be compared."""
+        """Fingerprints of the test splits behind the scores of a section's task; scores on
+        different ones cannot be compared."""
         fingerprints: dict[tuple[Section, str], set[str]] = {}
         for record in self.records:
             if record.status == "ok" and "test" in record.data:
@@ -214,7 +214,8 @@ class Board:
         return fingerprints
 
     def is_classical(self, architecture: str) -> bool:
-        """True for rows in italics: as the survey prints them, else by the architecture's family."""
+        """True for rows in italics: as the survey prints them, else by the architecture's
+        family."""
         if architecture in self._classical_in_survey:
             return self._classical_in_survey[architecture]
         return architecture in self.architectures and self.architectures[architecture].family == "classical"

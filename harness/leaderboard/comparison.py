@@ -20,12 +20,12 @@ class Comparison:
     """The results of one section's task whose records have outcomes, best first, and the statistics
     over their test units.
 
-    ``outcomes`` holds those of every seed of a result. ``intervals`` (rows, 2) are the 95 % bootstrap
-    intervals of the scores over test units, seeds averaged. ``p`` (rows, rows) holds the two-sided
-    p-value of a paired randomisation test for every pair, not corrected. ``rivals`` are the rows
-    tested for the first place (:func:`~harness.leaderboard.board.comparable`). ``tie_group`` are
-    those that share it: the best, and those not significantly worse after Holm's correction. Scores are on
-    the scale of the records.
+    ``outcomes`` holds those of every seed of a result. ``intervals`` (rows, 2) are the 95 %
+    bootstrap intervals of the scores over test units, seeds averaged. ``p`` (rows, rows) holds the
+    two-sided p-value of a paired randomisation test for every pair, not corrected. ``rivals`` are
+    the rows tested for the first place (:func:`~harness.leaderboard.board.comparable`).
+    ``tie_group`` are those that share it: the best, and those not significantly worse after Holm's
+    correction. Scores are on the scale of the records.
     """
 
     metric: str
@@ -56,8 +56,8 @@ class Comparison:
 def compare(board: Board, section: Section, task: str) -> Comparison | None:
     """Comparison of the results of one task in one section; None if no record there has outcomes.
 
-    It is limited to the results on the test data that most of them share. A damaged file of outcomes
-    becomes a notice of the board.
+    It is limited to the results on the test data that most of them share. A damaged file of
+    outcomes becomes a notice of the board.
     """
     metric = board.main_metric(task)
     results: Pairs = []

@@ -1,5 +1,5 @@
-"""JavaScript libraries of the pages, read from installed packages without importing these (an import
-takes a second)."""
+"""JavaScript libraries of the pages, read from installed packages without importing these (an
+import takes a second)."""
 
 from __future__ import annotations
 

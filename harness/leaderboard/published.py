@@ -39,8 +39,8 @@ DATASET_NAMES = {
 class Published:
     """One value as a table of the survey prints it.
 
-    ``counterpart`` is the architecture of ours to compare it with, empty if there is none. ``notes``
-    are caveats for readers of the value.
+    ``counterpart`` is the architecture of ours to compare it with, empty if there is none.
+    ``notes`` are caveats for readers of the value.
     """
 
     table: str
@@ -104,9 +104,9 @@ def with_notes(published: Sequence[Published], path: Path) -> list[Published]:
     """The values with the notes of a CSV file (survey_table, architecture, dataset, metric, note,
     counterpart).
 
-    An empty dataset or metric means all of that method's values in the table. The counterpart is the
-    architecture of ours to compare with: ``none`` for no comparison, empty for the architecture that
-    the value is printed for. :class:`LeaderboardError` names a line without any such value.
+    An empty dataset or metric means all of that method's values in the table. The counterpart is
+    the architecture of ours to compare with: ``none`` for no comparison, empty for the architecture
+    that the value is printed for. :class:`LeaderboardError` names a line without any such value.
     """
     columns = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
     values = list(published)

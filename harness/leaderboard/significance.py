@@ -1,8 +1,9 @@
 """Means over seeds, intervals of scores, and tests of differences between scores.
 
 Scores are ratios of sums over test units (:mod:`harness.records.outcomes`): row r scores
-``numerators[r].sum() / denominators[r].sum()``, its seeds averaged unit by unit. Intervals and tests
-are over the test units alone: they hold for the same models on other texts, not for other seeds.
+``numerators[r].sum() / denominators[r].sum()``, its seeds averaged unit by unit. Intervals and
+tests are over the test units alone: they hold for the same models on other texts, not for other
+seeds.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def leaders(values: Sequence[float], *, lower_is_better: bool, digits: int) -> set[int]:
-    """Positions of the best of ``values``; several if equal after rounding to ``digits``, as a table
-    shows them."""
+    """Positions of the best of ``values``; several if equal after rounding to ``digits``, as a
+    table shows them."""
     rounded = [round(value, digits) for value in values]
     best = (min if lower_is_better else max)(rounded, default=None)
     return {i for i, value in enumerate(rounded) if value == best}
@@ -140,8 +141,8 @@ def tie_group(scores: Sequence[float], p: np.ndarray, *, lower_is_better: bool, 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each system over tasks, best first; two differ significantly if their ranks differ
-    by more than ``cd``."""
+    """Mean rank of each system over tasks, best first; two differ significantly if their ranks
+    differ by more than ``cd``."""
 
     names: list[str]
     mean_ranks: list[float]
@@ -182,8 +183,8 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     (Demsar 2006), by autorank.
 
     ``scores`` holds each system's score by task; ``lower_is_better`` names the tasks with error
-    rates. None if fewer than 5 tasks or 3 systems have no gap (:func:`complete_block`), or autorank (extra
-    ``stats``) is not installed.
+    rates. None if fewer than 5 tasks or 3 systems have no gap (:func:`complete_block`), or autorank
+    (extra ``stats``) is not installed.
     """
     systems, tasks = complete_block(scores, fewest_tasks=5, fewest_systems=3)
     if not systems or importlib.util.find_spec("autorank") is None:

@@ -141,7 +141,7 @@ def _by_skill(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
 
 
 def _surprise(name: str) -> Compute:
-    def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    def compute(predictions: Sequence[Any], _rows: Sequence[Row]) -> dict[str, float]:
         sums, counts = zip(*predictions, strict=True)
         return _compute("language_modelling", name, predictions=list(sums), references=list(counts))
 

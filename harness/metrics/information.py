@@ -70,8 +70,8 @@ class MetricInfo:
         return f"{self.round(value):.{self.digits}f}"
 
     def scale_deviation(self, mean: float, deviation: float) -> float:
-        """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not rounded;
-        on a linear scale, the shown deviation itself."""
+        """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not
+        rounded; on a linear scale, the shown deviation itself."""
         return float(self._deviation(mean, deviation))
 
     def format_deviation(self, mean: float, deviation: float) -> str:

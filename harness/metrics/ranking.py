@@ -2,8 +2,8 @@
 
 A model that gives every candidate the same score has ranked nothing, but the order of the WikiQA
 file would give it a MAP of .64. Therefore a tie counts as the exact mean over the orders of its
-members, in closed form (McSherry and Najork 2008, "Computing Information Retrieval Performance Measures Efficiently in
-the Presence of Tied Scores").
+members, in closed form (McSherry and Najork 2008, "Computing Information Retrieval Performance
+Measures Efficiently in the Presence of Tied Scores").
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class _Transcripts(evaluate.Metric):
 
 
 class WordErrorRate(_Transcripts):
-    """Word errors per reference word (:func:`error_rate`). Words are separated by white space and case
-    counts."""
+    """Word errors per reference word (:func:`error_rate`). Words are separated by white space and
+    case counts."""
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         return {"wer": error_rate([p.split() for p in predictions], [r.split() for r in references])}

@@ -77,9 +77,9 @@ class Squad(evaluate.Metric):
 class Squad2(Squad):
     """The values of :class:`Squad`, also for answerable and unanswerable questions alone.
 
-    Further values: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an answer
-    (HasAns in the official script), ``no_answer_accuracy`` over those without (NoAns). A value over
-    no questions is left out.
+    Further values: ``exact_match_answerable`` and ``f1_answerable`` over the questions with an
+    answer (HasAns in the official script), ``no_answer_accuracy`` over those without (NoAns). A
+    value over no questions is left out.
     """
 
     def _compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:

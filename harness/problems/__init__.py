@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def problem(type: str) -> Problem:
-    """The problem of a task type; :class:`~harness.errors.UnknownName` for a type nobody registered."""
+    """The problem of a task type; :class:`~harness.errors.UnknownName` for a type nobody
+    registered."""
     return _built(registry.entry("problems", type))
 
 

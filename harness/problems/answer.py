@@ -57,8 +57,8 @@ def story_as_text(row: Row) -> list[str]:
     survey="stories",
 )
 class AnswerProblem(Problem):
-    """One word answers a question about ``facts``, texts in the order they were told; ``skill`` says
-    which ability the question tests. A prediction is the word."""
+    """One word answers a question about ``facts``, texts in the order they were told; ``skill``
+    says which ability the question tests. A prediction is the word."""
 
     heads: ClassVar = {"states": Classify, "vector": Classify, "class scores": Classify, "fact vector": StoryHead}
 

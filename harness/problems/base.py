@@ -28,8 +28,8 @@ UNKNOWN_WORD = "Qzxv"
 
 
 class Batch(NamedTuple):
-    """A batch as a model sees it: ``inputs`` by field, the ``target`` (None without labels), the row
-    numbers in the split, and the number of units (words, ...) that they hold."""
+    """A batch as a model sees it: ``inputs`` by field, the ``target`` (None without labels), the
+    row numbers in the split, and the number of units (words, ...) that they hold."""
 
     inputs: Inputs
     target: Any
@@ -107,8 +107,8 @@ class Head(nn.Module):
 class Problem:
     """What a task of one type asks of an architecture.
 
-    The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what a
-    system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are
+    The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what
+    a system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are
     texts), ``unit_texts`` (the columns in whose words a unit's length is counted), ``cluster`` (the
     column that dependent rows share, such as a speaker), ``metrics`` that fit its predictions, and
     ``unit`` (what a score is a mean over).
@@ -149,7 +149,8 @@ class Problem:
         return self.heads[encoder.output_form()](encoder, target)
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Prediction]]:
-        """Predictions that need no learning, by name; the first is the one that a model must beat."""
+        """Predictions that need no learning, by name; the first is the one that a model must
+        beat."""
         raise NotImplementedError
 
     # Rows that a contract check makes.
@@ -180,8 +181,8 @@ class Problem:
         return str(row.get(self.entry.cluster) or row["id"]) if self.entry.cluster else row["id"]
 
     def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
-        """Properties of a unit by which errors are counted beside length and unknown words: how each
-        is read from a row, and its values in the order to show."""
+        """Properties of a unit by which errors are counted beside length and unknown words: how
+        each is read from a row, and its values in the order to show."""
         return {}
 
     def slices(self, metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, list[Slice]]:

@@ -119,7 +119,8 @@ class TagProblem(Problem):
         return TagTarget()
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[list[str]]]:
-        """The commonest tag of each word (for a new word that of all words), and that of all words."""
+        """The commonest tag of each word (for a new word that of all words), and that of all
+        words."""
         seen: dict[str, Counter[str]] = defaultdict(Counter)
         for row in train:
             for word, tag in zip(row["text"], row["tags"], strict=True):

@@ -83,13 +83,14 @@ class TranscribeFrames(Transcribe):
     survey="speech",
 )
 class TranscribeProblem(Problem):
-    """A recording is written down; a prediction is the transcript. ``audio`` is {"bytes": a WAV file,
-    "path": its name}. Length and unknown words are those of the transcript."""
+    """A recording is written down; a prediction is the transcript. ``audio`` is {"bytes": a WAV
+    file, "path": its name}. Length and unknown words are those of the transcript."""
 
     heads: ClassVar = {"states": Transcribe, "frame labels": TranscribeFrames, "next symbols": Generate}
 
     def target(self, gives: str) -> SymbolTarget:
-        """Characters: behind the blank for CTC, behind padding, start, end and unknown otherwise."""
+        """Characters: behind the blank for CTC, behind padding, start, end and unknown
+        otherwise."""
         return SymbolTarget(reserved=4 if gives == "next symbols" else 1, by_word=False)
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:

@@ -33,9 +33,9 @@ _PASSWORD = re.compile(
     r"(://[^:/?#@\s]*:)(?:[^/?#\s'\"]*@|[^@\s]*@|(?!\d+(?:[\s/.,;)'\"]|$))[^@\n'\"]*@(?=[\w.\[-]+[:/]))"
 )
 _SECRET_PARAMETER = re.compile(
-    r"([?&;][\w.-]{0,40}(?:pass|pwd|token|secret|key|auth|sig|cred)[\w.-]{0,40}=)[^&;#\s'\"]*", re.I
+    r"([?&;][\w.-]{0,40}(?:pass|pwd|token|secret|key|auth|sig|cred)[\w.-]{0,40}=)[^&;#\s'\"]*", re.IGNORECASE
 )
-_SECRET_WORD = re.compile(r"(\b(?:password|passwd)\s*=\s*)[^\s&;'\"]+", re.I)
+_SECRET_WORD = re.compile(r"(\b(?:password|passwd)\s*=\s*)[^\s&;'\"]+", re.IGNORECASE)
 _USER_INFO = re.compile(r"(://)[^/?#\s'\"]*@")
 
 # An absolute path of two components or more, where one can begin: not inside a relative path or an
@@ -146,7 +146,7 @@ def _without_user(text: str) -> str:
     except (KeyError, OSError, ImportError):  # a container without an entry for its user
         return text
     place = rf"((?<=[/~])(?:pytest-of-)?|\buser(?:name)?[ =:]+['\"]?){name}(?!\w)"
-    return re.sub(rf"(?<!\w){name}(?=@)", "$USER", re.sub(place, r"\1$USER", text, flags=re.I))
+    return re.sub(rf"(?<!\w){name}(?=@)", "$USER", re.sub(place, r"\1$USER", text, flags=re.IGNORECASE))
 
 
 def _quoted(argument: str) -> str:

@@ -108,7 +108,7 @@ class Leases:
         """
         aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.dead")
         with suppress(FileNotFoundError, IsADirectoryError):  # gone already, or a folder that is out of the way now
-            os.rename(path, aside)
+            path.rename(aside)
             if not self._expired(aside):  # it is alive after all: another process renewed it first
                 with suppress(FileExistsError):
                     os.link(aside, path)

@@ -41,7 +41,8 @@ class _LastEpoch(ProgressColumn):
 
 
 def last_epoch(log: Path) -> str:
-    """Newest line that begins with "epoch" in the last 4 KiB of a log; empty where there is none."""
+    """Newest line that begins with "epoch" in the last 4 KiB of a log; empty where there is
+    none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 4096))

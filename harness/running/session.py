@@ -1,7 +1,9 @@
-"""One run of a grid, from patterns to records: the work of ``archbench run``, usable from Python::
+"""One run of a grid, from patterns to records: the work of ``archbench run``, usable from Python.
 
-session = Session(Request(Path("results"), architectures="dan", tasks="sst2"))
-records = session.run()
+::
+
+    session = Session(Request(Path("results"), architectures="dan", tasks="sst2"))
+    records = session.run()
 """
 
 from __future__ import annotations
@@ -15,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness import registry
-from harness.errors import DataError, UsageError
+from harness.errors import DataError, UsageError, check_choice
 from harness.records import Cell, Record, Store
 from harness.registry import Entry
-from harness.running import engines, grid, neighbours
-from harness.errors import DataError, UsageError, check_choice
 from harness.running import grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
@@ -229,7 +229,7 @@ class Session:
                 self.store.write(grid.skipped(item, settings.command))
             if not self.pending.run:
                 return []
-            return self._engine.run(
+            records: list[Record] = self._engine.run(
                 self.pending.run,
                 settings,
                 workers=self.slots,

@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 from harness import registry
-from harness.errors import RegistryError
 
 for _sort in ("architectures", "tasks"):
     with suppress(registry.RegistryError):  # reported when a cell loads the plugin

@@ -26,7 +26,6 @@ from harness.data.word_vectors import read_vectors
 from harness.kinds import Encoder, Estimator, Regime
 from harness.metrics import score
 from harness.problems import problem
-from harness.records import Cell, Record, Store
 from harness.records import Cell, Record, Store, portable_text
 from harness.registry import Entry
 from harness.running import devices
@@ -227,8 +226,8 @@ def unwrapped(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, En
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
-    """What a further process of a cell on several devices does (:mod:`harness.running.devices`): the
-    training, and nothing that comes after it."""
+    """What a further process of a cell on several devices does (:mod:`harness.running.devices`):
+    the training, and nothing that comes after it."""
     _set_up(settings)
     _fitted(cell, settings)
 

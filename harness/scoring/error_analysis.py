@@ -1,4 +1,5 @@
-"""Error analysis of test predictions: the outcome of every unit, and scores of parts of the test."""
+"""Error analysis of test predictions: the outcome of every unit, and scores of parts of the
+test."""
 
 from __future__ import annotations
 

@@ -163,8 +163,8 @@ class FitModule(pl.LightningModule):
         return batches
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
-        """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled one
-        first; shorter streams begin again."""
+        """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled
+        one first; shorter streams begin again."""
         share = self.trainer.world_size * self.settings.batch_size
         limit = -(-PILOT_EXAMPLES // share) if self.pilot else None
         labelled, *others = (self.batches(stream).rows() for stream in self.objective.streams)

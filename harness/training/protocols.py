@@ -17,8 +17,8 @@ PROTOCOLS = Named(
 )
 
 EQUAL = TrainingSettings(lr=(0.002, 0.0005), batch_size=32, patience=3, clip=5.0, vector_dims=100)
-"""Each learning rate is tried on dev after a short pilot (:data:`harness.training.fit.PILOT_EXAMPLES`);
-the best trains the cell."""
+"""Each learning rate is tried on dev after a short pilot
+(:data:`harness.training.fit.PILOT_EXAMPLES`); the best trains the cell."""
 
 SMOKE = dataclasses.replace(EQUAL, lr=0.002, epochs=1, patience=1, vector_dims=50)
 

@@ -147,7 +147,8 @@ def test_each_text_is_what_loops_over_its_positions_give(causal, cross, reach, j
 
 
 def test_relative_positions_tell_apart_near_words_alone():
-    """Equal distances have equal vectors, wherever the words stand, and all beyond the reach too."""
+    """Equal distances have equal vectors, wherever the words stand, and all beyond the reach
+    too."""
     layer = moved(TransformerLayer(SIZE, HEADS, INNER, reach=2).eval())
     assert layer.attention.distance_keys.shape == layer.attention.distance_values.shape == (5, PART)
     text = texts()[:1]

@@ -27,9 +27,8 @@ from harness.leaderboard.board import LeaderboardError, read_published
 from harness.leaderboard.tables.reported import read_gaps
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
-from harness.running.leases import Claims
-from tests.fuzz.mutations import mutated, wrong_json
 from harness.running.leases import Leases
+from tests.fuzz.mutations import mutated, wrong_json
 
 fuzz = settings(settings.get_profile("fuzz"))
 CELL = Cell("dan", 1, "sst2", 1, "mini", "smoke", {"hidden": 8, "limits": {"max_train": None}}, 0)

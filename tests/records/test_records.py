@@ -552,7 +552,8 @@ def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeyp
 
 
 def test_a_record_holds_no_password_of_its_command(make_cell):
-    """Records are committed and shown on pages; the user of a database is nobody's business either."""
+    """Records are committed and shown on pages; the user of a database is nobody's business
+    either."""
     command = "archbench run --mlflow postgresql://me:s3cret:@[x]@db.example/mlflow -o 'a.b=http://no.user/x@y'"
     record = Record.skeleton(make_cell(), "ok", command=command)
     assert "s3cret" not in record.command

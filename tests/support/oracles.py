@@ -31,8 +31,8 @@ def cosine(u: Tensor, v: Tensor) -> Tensor:
 
 
 def additive(attention: nn.Module, query: Tensor, key: Tensor) -> Tensor:
-    """Score v . tanh(W q + b + U k) of one key, by the layers ``query``, ``key`` and ``score`` of an
-    additive attention."""
+    """Score v . tanh(W q + b + U k) of one key, by the layers ``query``, ``key`` and ``score`` of
+    an additive attention."""
     w, u, v = attention.query, attention.key, attention.score
     return v.weight[0] @ torch.tanh(w.weight @ query + w.bias + u.weight @ key)
 
@@ -48,8 +48,8 @@ def attentively_pooled(similarity: Tensor, first: Tensor, second: Tensor) -> tup
 
 
 def convolution(layer: nn.Conv1d, vectors: Vectors, left: int = 0, right: int = 0) -> list[Tensor]:
-    """W [x_t; ...; x_(t+w-1)] + b of every window of a text with ``left`` zero vectors before it and
-    ``right`` behind it."""
+    """W [x_t; ...; x_(t+w-1)] + b of every window of a text with ``left`` zero vectors before it
+    and ``right`` behind it."""
     weight = layer.weight
     width, zero = weight.shape[2], torch.zeros(weight.shape[1])
     framed = [zero] * left + list(vectors) + [zero] * right
@@ -111,8 +111,8 @@ def rnn(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
 
 
 def recurrent(recurrence: nn.Module, vectors: Vectors) -> Tensor:
-    """States (n, size) of a stack of one-way layers ``forwards``, joined with those of ``backwards``
-    where there are any, which read the text from its end."""
+    """States (n, size) of a stack of one-way layers ``forwards``, joined with those of
+    ``backwards`` where there are any, which read the text from its end."""
     written_out = {nn.LSTM: lstm, nn.GRU: gru, nn.RNN: rnn}[type(recurrence.forwards[0])]
     states = torch.stack(list(vectors))
     for number, forwards in enumerate(recurrence.forwards):

@@ -1,4 +1,5 @@
-"""Cells for tests/running/test_ray_engine.py, which must be importable on a Ray node without pytest."""
+"""Cells for tests/running/test_ray_engine.py, which must be importable on a Ray node without
+pytest."""
 
 from __future__ import annotations
 

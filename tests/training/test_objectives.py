@@ -102,8 +102,7 @@ def test_progress_grows_from_nothing_over_all_epochs_and_named_losses_are_column
 def test_an_unlabelled_batch_stands_beside_each_labelled_one(corpus, tmp_path):
     one = trained(corpus, Consistent, tmp_path)
     assert one.curve[0]["train_unlabelled"] > 0
-    chunks = [chunk for chunk in one.train_dataloader()]
-    pairs = [pair for chunk in chunks for pair in chunk]
+    pairs = list(itertools.chain(*one.train_dataloader()))
     assert sorted(np.concatenate([labelled for labelled, _ in pairs])) == list(range(30)), "each labelled row once"
     assert any(set(a) != set(b) for a, b in pairs), "the streams are shuffled apart"
 
@@ -292,8 +291,8 @@ def run(folder: Path, devices: int) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_two_processes_train_every_objective_as_one_does(tmp_path):
-    """Two gloo processes with half of each batch: gradients of every loss are averaged, also where an
-    optimiser has parameters of its own. A coin and a carried state differ between the processes:
+    """Two gloo processes with half of each batch: gradients of every loss are averaged, also where
+    an optimiser has parameters of its own. A coin and a carried state differ between the processes:
     of these, that they run and that every row is read once."""
     [one], two = run(tmp_path / "one", 1), run(tmp_path / "two", 2)
     for name in ("Annealed", "Consistent", "Distilled", "Adversary"):

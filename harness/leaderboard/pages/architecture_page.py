@@ -53,8 +53,8 @@ class SliceScores:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts by actual and predicted class, each with its share of the actual class; ``title`` names
-    the seeds."""
+    """Counts by actual and predicted class, each with its share of the actual class; ``title``
+    names the seeds."""
 
     title: str
     labels: list[str]
@@ -160,8 +160,8 @@ def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
 
 
 def _path(file: Path) -> str:
-    """Path of a file in this repository; for a plugin from elsewhere only the name, which is the same
-    on all machines."""
+    """Path of a file in this repository; for a plugin from elsewhere only the name, which is the
+    same on all machines."""
     return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
 
 
@@ -299,8 +299,8 @@ def _share(score: float | None, largest: float) -> float:
 
 
 def mean_slices(outcomes: Sequence[Outcomes], name: str) -> list[tuple[str, int, float | None]]:
-    """Parts by one property in their order: name, units (of the first seed that has the part) and the
-    score averaged over seeds."""
+    """Parts by one property in their order: name, units (of the first seed that has the part) and
+    the score averaged over seeds."""
     scores: dict[str, list[float]] = {}
     units: dict[str, int] = {}
     for each in outcomes:
@@ -331,8 +331,8 @@ def _confusion(result: Result, outcomes: Sequence[Outcomes]) -> Confusion | None
 
 
 def _curves(id: str, name: str, results: Iterable[tuple[str, str, Slices]]) -> list[Plot]:
-    """Score against the ordered parts of a property, one line per result; empty if no result has two
-    parts."""
+    """Score against the ordered parts of a property, one line per result; empty if no result has
+    two parts."""
     lines = [
         (title, metric, [part for part in parts if part[2] is not None and part[1] >= MIN_UNITS])
         for title, metric, parts in results

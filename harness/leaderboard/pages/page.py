@@ -21,8 +21,8 @@ class Plot:
 
 @dataclass(frozen=True)
 class Page:
-    """One HTML file: a template with its ``parts``, and further files that it loads (``beside``, text
-    by name)."""
+    """One HTML file: a template with its ``parts``, and further files that it loads (``beside``,
+    text by name)."""
 
     file: str
     title: str

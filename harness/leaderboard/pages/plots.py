@@ -145,11 +145,11 @@ def _scatter(
 
 
 def front(points: Iterable[CostPoint], *, more_is_better: bool, lower_is_better: bool) -> list[CostPoint]:
-    """The Pareto front, cheapest first: points whose score no other reaches at that cost or a better
-    one.
+    """The Pareto front, cheapest first: points whose score no other reaches at that cost or a
+    better one.
 
-    ``more_is_better`` holds for costs that are speeds, ``lower_is_better`` for scores that are error
-    rates.
+    ``more_is_better`` holds for costs that are speeds, ``lower_is_better`` for scores that are
+    error rates.
     """
     expense = -1 if more_is_better else 1
     loss = 1 if lower_is_better else -1

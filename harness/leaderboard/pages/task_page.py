@@ -28,8 +28,8 @@ def task_tables(board: Board, task: str) -> list[Table]:
 
 
 def metrics_of(board: Board, task: str) -> list[str]:
-    """The metrics that records of a task have: the main one, then in the order that the task declares,
-    then the rest."""
+    """The metrics that records of a task have: the main one, then in the order that the task
+    declares, then the rest."""
     main = board.main_metric(task)
     recorded = {
         metric

@@ -83,8 +83,8 @@ SectionRanks = Callable[[Section], Ranks | None]
 
 
 def story_page(board: Board, section_ranks: SectionRanks | None = None) -> Page:
-    """All plots, in the order of the tasks; ``section_ranks`` returns the ranks of a section if they
-    are computed elsewhere (:func:`rank_in_background`)."""
+    """All plots, in the order of the tasks; ``section_ranks`` returns the ranks of a section if
+    they are computed elsewhere (:func:`rank_in_background`)."""
     catalogue = read_catalogue(board)
     families = sorted(
         {*(entry.family for entry in board.architectures.values()), *(each.family for each in catalogue.values())}
@@ -120,8 +120,8 @@ def _stories(board: Board, catalogue: dict[str, CatalogueEntry], families: Seque
 
 
 def _metric(board: Board, task: str) -> str:
-    """The metric that ranks a task; for a data set that is no task here, the one with most published
-    values."""
+    """The metric that ranks a task; for a data set that is no task here, the one with most
+    published values."""
     if task in board.tasks or task in board.recorded_tasks:
         return board.main_metric(task)
     metrics = [value.metric for value in board.published if value.dataset == task]
@@ -147,8 +147,8 @@ def _published(
 
 
 def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[YearPoint], int]:
-    """Points of our results, and the number of results without a year (of architectures that are not
-    registered here)."""
+    """Points of our results, and the number of results without a year (of architectures that are
+    not registered here)."""
     scores = [
         (architecture, result, summary)
         for architecture, result in board.results(section, task)
@@ -281,8 +281,8 @@ def _rank_arguments(board: Board, section: Section) -> tuple[dict[str, dict[str,
 
 
 def _ranking(board: Board, section: Section, section_ranks: SectionRanks | None) -> Ranking:
-    """Mean ranks with the critical difference, over the architectures that have a score on every task
-    that is counted."""
+    """Mean ranks with the critical difference, over the architectures that have a score on every
+    task that is counted."""
     scores, metrics = ranked_scores(board, section)
     title = f"Across tasks: {section_title(section)}"
     id = f"ranks-{section.id}"

@@ -68,15 +68,14 @@ COLUMNS = ("seeds ok", "training examples", *MEASURES, "other cells", *COUNTS, "
 
 
 def cost_cells(result: Result) -> list[list[Part]]:
-    """The cells of :data:`COLUMNS`; measurements have one line for each kind of machine, in the order
-    of the last column."""
+    """The cells of :data:`COLUMNS`; measurements have one line for each kind of machine, in the
+    order of the last column."""
     machines = by_device(result)
     if not machines:
         return [BLANK] * len(COLUMNS)
     seeds = Part(", ".join(str(record.seed) for record in result.ok), order=len(result.ok))
     cells = [[seeds], training_size(result)]
-    for name in MEASURES:
-        cells.append([_measurement(name, records) for records in machines.values()])
+    cells += [[_measurement(name, records) for records in machines.values()] for name in MEASURES]
     cells.append([_other_cells(records) for records in machines.values()])
     for measure, show in COUNTS.values():
         value = mean_of(result.ok, measure)

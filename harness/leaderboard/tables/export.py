@@ -11,17 +11,17 @@ fields:
   ``settings`` (differences to the other configurations), ``main_metric``;
 - ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
   ``training_examples``, ``rank`` and ``shares_first_place`` (null if unknown), ``notes``;
-- ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test units,
-  of the main metric alone), ``published`` and ``difference``. Means, deviations and ends are those of
-  the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
+- ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test
+  units, of the main metric alone), ``published`` and ``difference``. Means, deviations and ends are
+  those of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
   ``difference`` are percent and points;
 - ``costs``: one object per machine with ``device``, ``records``, ``beside`` (the largest number of
-  other cells at a time, null if not recorded), ``unstable`` (of a training speed) and the mean of each
-  measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of them.
+  other cells at a time, null if not recorded), ``unstable`` (of a training speed) and the mean of
+  each measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of them.
 
-``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``, ``dataset``,
-``metric``, ``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture to compare
-with, or null) and ``notes``.
+``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``,
+``dataset``, ``metric``, ``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture
+to compare with, or null) and ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of
 :data:`COLUMNS`. Fractions are in percent and differences in points, both unrounded. ``beside`` is
@@ -188,8 +188,8 @@ def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any
         for value in board.published
     ]
     content = {"legend": legend, "results": results, "published": published}
-    # One line for each object, because a diff of two builds is then readable, and json is many times
-    # slower with indentation.
+    # One line for each object, because a diff of two builds is then readable, and json is many
+    # times slower with indentation.
     lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
     return ('{"schema": 1,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
 

@@ -26,8 +26,8 @@ Column = tuple[str, str]
 
 @dataclass(frozen=True)
 class Shape:
-    """A table of methods x data sets: its data sets, patterns of further task ids, and metrics (empty:
-    the main one of each task)."""
+    """A table of methods x data sets: its data sets, patterns of further task ids, and metrics
+    (empty: the main one of each task)."""
 
     id: str
     title: str
@@ -52,8 +52,8 @@ SHAPE_OF_TYPE = {"tag": "tagging", "transcribe": "speech", "answer": "stories"}
 
 
 def survey_tables(board: Board) -> list[Table]:
-    """The survey's five tables with our rows, then tagging, speech, stories and the rest; every task
-    is in exactly one."""
+    """The survey's five tables with our rows, then tagging, speech, stories and the rest; every
+    task is in exactly one."""
     remaining = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
     tables = []

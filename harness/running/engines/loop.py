@@ -1,4 +1,5 @@
-"""The loop that all engines share: it starts and watches cells, each of which ends in one record."""
+"""The loop that all engines share: it starts and watches cells, each of which ends in one
+record."""
 
 from __future__ import annotations
 
