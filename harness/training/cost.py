@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,8 +17,10 @@ from torch import nn
 from harness.data.batches import length_buckets
 from harness.data.corpus import Batch, Split
 from harness.records import UNSTABLE_ABOVE
-from harness.running.neighbours import Watch
 from harness.training.model import Model
+
+if TYPE_CHECKING:
+    from harness.running.neighbours import Watch
 
 WARM_UP_STEPS = 5
 """First steps of a fit that no figure counts: caches fill and memory is allocated."""
