@@ -81,7 +81,7 @@ class Objective(nn.Module):
     strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
     """Strategies of several devices under which it is right; others are refused before the run."""
 
-    def __init__(self, owner: Any, model: Model, inner: Objective | None = None):
+    def __init__(self, owner: Any, model: Model | None, inner: Objective | None = None):
         super().__init__()
         self.inner = inner
 

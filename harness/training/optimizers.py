@@ -22,11 +22,11 @@ TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 def optimizer(groups: list[dict[str, Any]], settings: TrainingSettings, lr: float) -> torch.optim.Optimizer:
     """The optimiser that the settings name, over parameter groups of :func:`parameter_groups`."""
-    rate = {"lr": lr, "weight_decay": settings.weight_decay}
-    eps = {} if settings.eps is None else {"eps": settings.eps}
-    betas = eps | ({} if settings.betas is None else {"betas": tuple(settings.betas)})
-    rho = {} if settings.rho is None else {"rho": settings.rho}
-    alpha = {} if settings.alpha is None else {"alpha": settings.alpha}
+    rate: dict[str, Any] = {"lr": lr, "weight_decay": settings.weight_decay}
+    eps: dict[str, Any] = {} if settings.eps is None else {"eps": settings.eps}
+    betas: dict[str, Any] = eps | ({} if settings.betas is None else {"betas": tuple(settings.betas)})
+    rho: dict[str, Any] = {} if settings.rho is None else {"rho": settings.rho}
+    alpha: dict[str, Any] = {} if settings.alpha is None else {"alpha": settings.alpha}
     makers: Named[Callable[[], torch.optim.Optimizer]] = Named(
         "optimiser",
         adam=lambda: LazyAdam(groups, **rate, **betas, fused=True),
