@@ -85,6 +85,12 @@ class Objective(nn.Module):
         super().__init__()
         self.inner = inner
 
+    @property
+    def name(self) -> str:
+        """Name of the class, around that of the objective that it wraps."""
+        own = type(self).__name__
+        return own if self.inner is None else f"{own}({self.inner.name})"
+
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
         """Losses of a step by name.
 

@@ -169,6 +169,7 @@ def register_problem(
     cluster: str | None = None,
     unit: str = "example",
     survey: str | None = None,
+    short_predictions: bool = True,
 ):
     """Register a problem, the class of a task type, under ``id``.
 
@@ -176,12 +177,13 @@ def register_problem(
     ``texts`` are the inputs that are texts, ``unit_texts`` the columns in whose words the length of
     a unit is counted (by default ``texts``). ``metrics`` fit its predictions, ``unit`` is what a
     score is a mean over, ``cluster`` the column that dependent rows share. ``survey`` is the table
-    of the leaderboard that its tasks belong to.
+    of the leaderboard that its tasks belong to; ``short_predictions`` says that predictions are
+    words or sentences, which the leaderboard shows beside each other.
     """
     if missing := set(texts) - set(inputs):
         raise RegistryError(f"{id}: texts that are no inputs: {', '.join(sorted(missing))}")
     options = dict(name=name, columns=columns, inputs=inputs, texts=texts, metrics=metrics, cluster=cluster)
-    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey)
+    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey, short_predictions=short_predictions)
     return _register("problems", {id: options})
 
 
@@ -206,7 +208,7 @@ _DEFAULTS: dict[Sort, dict[str, Any]] = {
         recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), vectors_of_paper=None, version=1
     ),
     "tasks": dict(version=1),
-    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None),
+    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None, short_predictions=True),
 }
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}

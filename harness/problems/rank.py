@@ -109,6 +109,7 @@ def question_word(words: Sequence[str]) -> str:
     cluster="group",
     unit="question",
     metrics=("map", "mrr"),
+    short_predictions=False,
 )
 class RankProblem(Problem):
     """Candidates of one question are ordered; a prediction is the candidate's score, higher being

@@ -109,6 +109,7 @@ class TagJoined(Tag):
     texts=("text",),
     metrics=("span_f1", "accuracy", "token_accuracy"),
     survey="tagging",
+    short_predictions=False,
 )
 class TagProblem(Problem):
     """Every word has a tag; a prediction is the list of a sentence's tags."""

@@ -6,6 +6,7 @@ into a record.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import shutil
@@ -239,7 +240,15 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
-    fields["training"] = kept | {"learning_rates": tried, "curve": training.curve}
+    fields["training"] = kept | {
+        "objective": training.objective.name,
+        "settings": dataclasses.replace(assembly.training, lr=training.lr).to_dict(complete=True),
+        "learning_rates": tried,
+        "curve": training.curve,
+    }
+    if fields["flops_per_example"]:  # a backward pass takes about twice a forward pass
+        passes = 3 * kept["epochs"] * len(assembly.corpus.train)
+        fields["training"]["flops"] = float(passes * fields["flops_per_example"])
     return fields
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from harness import registry
 from harness.errors import RecordError
 from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
@@ -36,8 +37,6 @@ MAX_PREDICTIONS = 500_000
 tasks beyond that show ids alone."""
 MAX_PREDICTION_CHARS = 40
 """Characters of a prediction that are shown."""
-SHORT_TEXT_TYPES = ("classify", "match", "extract", "answer", "transcribe")
-"""Task types whose predictions are one short text each."""
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -74,7 +73,8 @@ def _tasks(board: Board) -> Iterator[dict[str, Any]]:
 
 
 def _has_short_texts(board: Board, task: str) -> bool:
-    return task in board.tasks and board.tasks[task].type in SHORT_TEXT_TYPES
+    problem = registry.entries("problems").get(board.tasks[task].type) if task in board.tasks else None
+    return problem is not None and problem.short_predictions
 
 
 def _in_order(board: Board, results: Pairs, comparison: Comparison | None) -> Pairs:

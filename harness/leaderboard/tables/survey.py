@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from harness import registry
 from harness.leaderboard.board import Board, Result, Section, SectionResults
 from harness.leaderboard.published import Published
 from harness.leaderboard.tables.formatting import (
@@ -47,8 +48,6 @@ SHAPES = (
     Shape("stories", "Stories"),
     Shape("other", "Other tasks", patterns=("*",)),
 )
-SHAPE_OF_TYPE = {"tag": "tagging", "transcribe": "speech", "answer": "stories"}
-"""Id of the table for tasks of a type that no table names."""
 
 
 def survey_tables(board: Board) -> list[Table]:
@@ -57,7 +56,7 @@ def survey_tables(board: Board) -> list[Table]:
     remaining = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
     tables = []
-    for shape in SHAPES:
+    for shape in _shapes():
         datasets = [d for d in shape.datasets if d in remaining]
         datasets += [
             d for d in remaining if d not in datasets and (printed_in.get(d) == shape.id or _fits(board, shape, d))
@@ -69,11 +68,19 @@ def survey_tables(board: Board) -> list[Table]:
     return tables
 
 
+def _shapes() -> list[Shape]:
+    """The shapes here, and before the last one those that only a registered problem names."""
+    ids = {shape.id for shape in SHAPES}
+    others = dict.fromkeys(problem.survey for problem in registry.entries("problems").values() if problem.survey)
+    return [*SHAPES[:-1], *(Shape(id, id.capitalize()) for id in others if id not in ids), SHAPES[-1]]
+
+
 def _fits(board: Board, shape: Shape, task: str) -> bool:
     if any(task in other.datasets for other in SHAPES):
         return False
-    by_type = SHAPE_OF_TYPE.get(board.tasks[task].type) if task in board.tasks else None
-    return by_type == shape.id or any(fnmatchcase(task, pattern) for pattern in shape.patterns)
+    problem = registry.entries("problems").get(board.tasks[task].type) if task in board.tasks else None
+    by_type = problem is not None and problem.survey == shape.id
+    return by_type or any(fnmatchcase(task, pattern) for pattern in shape.patterns)
 
 
 def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
