@@ -15,7 +15,7 @@ import pytest
 
 from harness.records import Record, environment, portable_command, portable_text, provenance, without_passwords
 from harness.running import worker
-from harness.running.engines.loop import failure
+from harness.running.engines.loop import failure_record
 
 HOME = Path("/somewhere/people/alice")
 CWD = HOME / "a project"
@@ -145,7 +145,7 @@ def test_records_of_the_parent_and_of_the_cell_are_portable(make_cell, make_sett
     settings = make_settings(data_dir=DATA)
     message = f"'{settings.results}/work/x' and {DATA}/y and {HOME}/z"
     stored = "'$RESULTS/work/x' and $ARCHBENCH_DATA/y and ~/z"
-    assert failure(make_cell(), settings, "failed", "exit code 1", message).error["message"] == stored
+    assert failure_record(make_cell(), settings, "failed", "exit code 1", message).error["message"] == stored
 
     def broken(*_: object) -> None:
         raise OSError(message)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_plugins import PLUGIN
+from tests.support.fake_plugins import PLUGIN
 
 from harness import registry
 from harness.errors import UsageError

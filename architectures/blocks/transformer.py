@@ -15,7 +15,7 @@ from harness.layers.attention import masked_softmax
 
 
 class Memory(NamedTuple):
-    """What can be attended to: ``keys`` and ``values`` (B, heads, S, size / heads)."""
+    """Keys and values that can be attended to: ``keys`` and ``values`` (B, heads, S, size / heads)."""
 
     keys: Tensor
     values: Tensor

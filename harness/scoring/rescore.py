@@ -85,7 +85,7 @@ class _TestData:
                 "test": record.scores.get("test", {}) | {m: new for m, (_, new) in changes.items()}
             }
             store.write(record)
-        known = self._known(Limits.of(record.hyperparameters).max_train, record.data.get("train", ""))
+        known = self._training_words(Limits.of(record.hyperparameters).max_train, record.data.get("train", ""))
         analysed = outcomes(problem(self.entry.type), self.entry.main_metric, predictions, self._rows, known)
         if analysed is not None:
             store.save_outcomes(record, record.predictions, ids, analysed)

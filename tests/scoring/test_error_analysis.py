@@ -10,6 +10,7 @@ import pytest
 from harness import registry
 from harness.errors import RecordError
 from harness.metrics import score
+from harness.problems import problem
 from harness.records import Cell, Record, Store
 from harness.scoring.error_analysis import known_words, outcomes
 
@@ -37,7 +38,7 @@ def test_the_sums_over_units_are_the_score_of_the_main_metric(entry):
     """Otherwise intervals and tests would be of another number than the one they stand beside."""
     rows = registry.load(entry)(entry).load("test", "mini").to_list()
     predictions = guesses(entry.type, rows, random.Random(1))
-    found = outcomes(entry.type, entry.main_metric, predictions, rows, None)
+    found = outcomes(problem(entry.type), entry.main_metric, predictions, rows, None)
     assert found.score == pytest.approx(score([entry.main_metric], predictions, rows)[entry.main_metric])
     assert 0.05 < found.score < 1.5, "a guess that is never or always right tests nothing"
     groups = (
@@ -52,11 +53,11 @@ def test_parts_by_property_add_up(entry):
     lost hides its errors."""
     rows = registry.load(entry)(entry).load("test", "mini").to_list()
     found = outcomes(
-        entry.type,
+        problem(entry.type),
         entry.main_metric,
         guesses(entry.type, rows, random.Random(1)),
         rows,
-        known_words(entry.type, rows[:5]),
+        known_words(problem(entry.type), rows[:5]),
     )
     for name in found.slices.keys() - {"entity type"}:
         assert sum(n for _, n, _ in found.slices[name]) == len(found.units), name
@@ -71,8 +72,8 @@ def test_a_hand_worked_classification():
         {"id": "2", "text": ["Bad", "film", "indeed"], "label": "neg"},
         {"id": "3", "text": "good good good good good film", "label": "pos"},
     ]
-    known = known_words("classify", [{"text": "GOOD bad film"}])
-    found = outcomes("classify", "accuracy", ["pos", "pos", "pos"], rows, known)
+    known = known_words(problem("classify"), [{"text": "GOOD bad film"}])
+    found = outcomes(problem("classify"), "accuracy", ["pos", "pos", "pos"], rows, known)
     assert found.units == ["1", "2", "3"]
     assert found.numerators.tolist() == [1, 0, 1]
     assert found.slices == {
@@ -86,13 +87,13 @@ def test_a_hand_worked_classification():
 def test_spans_count_by_type():
     """One LOC of two found, a PER where there is none: F1 2/3 and 0; overall 2 / (2 + 2)."""
     rows = [{"id": "1", "text": list("abc"), "tags": ["S-LOC", "O", "S-LOC"]}]
-    found = outcomes("tag", "span_f1", [["S-LOC", "S-PER", "O"]], rows, None)
+    found = outcomes(problem("tag"), "span_f1", [["S-LOC", "S-PER", "O"]], rows, None)
     assert (found.numerators.tolist(), found.denominators.tolist()) == ([2], [4])
     assert found.slices["entity type"] == [("LOC", 2, pytest.approx(2 / 3)), ("PER", 0, 0.0)]
 
 
 def test_a_metric_that_is_no_ratio_of_sums_has_no_outcomes():
-    assert outcomes("classify", "macro_f1", ["a"], [{"id": "1", "text": "x", "label": "a"}], None) is None
+    assert outcomes(problem("classify"), "macro_f1", ["a"], [{"id": "1", "text": "x", "label": "a"}], None) is None
 
 
 ROWS = [{"id": f"e{i}", "text": "x", "label": "ab"[i % 2]} for i in range(4)]
@@ -102,7 +103,7 @@ def recorded(store: Store) -> tuple[Record, Cell]:
     cell = Cell("dan", 1, "sst2", 1, "mini", "smoke", {}, 0)
     saved = store.save_predictions(cell, [row["id"] for row in ROWS], ["a"] * 4)
     store.save_outcomes(
-        cell, saved, [row["id"] for row in ROWS], outcomes("classify", "accuracy", ["a"] * 4, ROWS, None)
+        cell, saved, [row["id"] for row in ROWS], outcomes(problem("classify"), "accuracy", ["a"] * 4, ROWS, None)
     )
     return Record.skeleton(cell, "ok", predictions=saved), cell
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.cli.options import PRECISIONS
+from harness.running.session import PRECISIONS
 from harness.data.corpus import Corpus
 from harness.objectives import Supervised
 from harness.settings import TrainingSettings
