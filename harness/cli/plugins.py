@@ -43,15 +43,30 @@ def check(
 @app.command(rich_help_panel=EXTENDING)
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Id of the architecture: lower case, digits, underscores.")
+        str, typer.Argument(metavar="NAME", help="Id of the new architecture: lower-case letters, digits, underscores.")
     ],
-    kind: Annotated[str, typer.Option("--kind", help="What it reads and returns: text, seq, pair or tag.")] = "text",
-    family: Annotated[str, typer.Option("--family", help="Folder below architectures/.")] = "contributed",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="Input and output of the model: text, seq, tree, pair, tag, span, answer, ctc, generate, plm (starts"
+            " from random weights), fit (no gradients) or regime (trains another architecture).",
+        ),
+    ] = "text",
+    family: Annotated[
+        str, typer.Option("--family", metavar="NAME", help="Folder below architectures/ for the plugin.")
+    ] = "contributed",
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write both files there instead, as a plugin.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for both files, to be used with --plugin, instead of architectures/ and tests/.",
+        ),
     ] = None,
 ) -> None:
-    """Write a working plugin file and its test, to be changed into your model."""
+    """Write a working plugin file and its test as a starting point for your model."""
     from harness.cli import scaffold
 
     check_choice("--kind", kind, scaffold.KINDS)

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import cli, registry
+from harness import cli, contract, registry
 from harness.cli import scaffold
 from harness.errors import UsageError
 from harness.records import Store
-from harness.running import neighbours
+from harness.running import grid, neighbours
 from harness.running.engines import local
 from tests.support.fake_plugins import PLUGIN
 
@@ -102,7 +102,7 @@ ONE_OF_MANY = (
 LISTING = """
 import ast, collections, sys
 from pathlib import Path
-from harness import cli, registry
+from harness import cli, contract, registry
 
 registry._ROOT = Path(sys.argv[1])
 parsed, parse = [], ast.parse
@@ -338,36 +338,54 @@ def test_ui_without_runs_says_how_to_get_some(command):
 
 @pytest.mark.parametrize("kind", scaffold.KINDS)
 def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypatch, kind):
-    """Whoever starts from the scaffold starts from something that works."""
+    """Whoever starts from the scaffold starts from something that works: it keeps the contract, on
+    two kinds also what takes training."""
     folder = tmp_path / "mine"
-    code, out, err = command("new", "my_model", "--kind", kind, "--out", str(folder))
+    code, out, err = command("new", "our_model", "--kind", kind, "--out", str(folder))
     assert code == 0, err
-    assert f"archbench check my_model --plugin {folder}/my_model.py" in out
+    assert f"archbench check our_model --plugin {folder}/our_model.py" in out
+    assert f"archbench run -a our_model -t {scaffold.TASKS[kind]}" in out
     monkeypatch.setattr(registry, "_plugins", [])
-    spec = importlib.util.spec_from_file_location(f"test_{kind}_scaffold", folder / "test_my_model.py")
+    spec = importlib.util.spec_from_file_location(f"test_{kind}_scaffold", folder / "test_our_model.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     tests = [f for name, f in vars(module).items() if name.startswith("test_") and name != "test_it_keeps_the_contract"]
-    assert len(tests) == 1
-    tests[0]()
+    assert tests and hasattr(module, "test_it_keeps_the_contract")
+    for test in tests:
+        test()
+    entry = registry.entry("architectures", "our_model")
+    assert grid.fits(entry, registry.entry("tasks", scaffold.TASKS[kind]), grid.hyperparameters(entry)) is None
+    case = next(contract._cases(entry))
+    for _, body in case.checks(learning=kind in ("text", "answer")):
+        body()
+
+
+def test_what_new_writes_is_formatted_and_has_no_name_of_the_template(command, tmp_path, monkeypatch):
+    """In a checkout, its lint would refuse the file that it has just written."""
     monkeypatch.setattr(scaffold, "_ROOT", tmp_path / "checkout")
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout/pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    command("new", "my_model", "--kind", kind)
+    for kind in scaffold.KINDS:
+        command("new", f"our_{kind}_model", "--kind", kind)
+        command("new", f"our_{kind}_model", "--kind", kind, "--out", str(tmp_path / "mine"))
+    files = list(tmp_path.rglob("*.py"))
+    assert len(files) == 4 * len(scaffold.KINDS) + 1  # toys.py
+    for file in files:
+        assert not re.search("my.?model|2000", file.read_text(), re.IGNORECASE), file
     for arguments in (["check"], ["format", "--check"]):
-        lint = [
-            sys.executable,
-            "-m",
-            "ruff",
-            *arguments,
-            "--quiet",
-            "--no-cache",
-            "--config",
-            str(ROOT / "pyproject.toml"),
-        ]
-        lint += [str(folder), str(tmp_path / "checkout")]
+        lint = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--no-cache"]
+        lint += ["--config", str(ROOT / "pyproject.toml"), str(tmp_path / "mine"), str(tmp_path / "checkout")]
         done = subprocess.run(lint, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+def test_new_knows_every_kind_that_an_architecture_has(command):
+    """A kind without a template is learnt from other people's files, or not at all."""
+    assert {entry.kind for entry in registry.entries("architectures").values()} <= set(scaffold.KINDS)
+    files = {path.stem for path in scaffold.TEMPLATES.glob("*.py")}
+    assert files == {*scaffold.KINDS, *(f"test_{kind}" for kind in scaffold.KINDS)}
+    out = " ".join(command("new", "--help")[1].replace("│", " ").split())
+    assert [kind for kind in scaffold.KINDS if not re.search(rf"\b{kind}\b", out)] == []
 
 
 def test_new_in_a_checkout_puts_both_files_where_they_belong(command, tmp_path, monkeypatch):
