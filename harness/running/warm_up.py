@@ -1,4 +1,4 @@
-"""Imported by the fork server: parses all plugins once, so that cells start with a warm cache."""
+"""Parsing of all plugins in the fork server, which imports this: cells start with a warm cache."""
 
 from contextlib import suppress
 
