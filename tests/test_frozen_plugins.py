@@ -16,9 +16,9 @@ import pytest
 
 from harness import contract, grid, registry
 from harness.records import Record
-from harness.task import DataError
 from harness.running import grid
 from harness.running.worker import run_cell
+from harness.task import DataError
 
 FOLDER = Path(__file__).with_name("frozen")
 NAMES = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.fake_plugins import PLUGIN
 
 from harness import registry
 from harness.errors import UsageError
 from harness.records import Store
 from harness.running.engines import local
 from harness.running.session import Request, Session
+from tests.support.fake_plugins import PLUGIN
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from harness.running.session import PRECISIONS
 from harness.data.corpus import Corpus
 from harness.objectives import Supervised
+from harness.running.session import PRECISIONS
 from harness.settings import TrainingSettings
 from harness.training import fit as fitting
 from harness.training.fit import Diverged, FitModule, fit
