@@ -14,7 +14,7 @@ from typing import Any
 import datasets
 import pytest
 
-from harness import contract, grid, registry
+from harness import contract, registry
 from harness.records import Record
 from harness.running import grid
 from harness.running.worker import run_cell

@@ -1,5 +1,5 @@
-"""A task type, its task and a system for it in one plugin file outside the repository: through check,
-run, rescore and leaderboard."""
+"""A task type, its task and a system for it in one plugin file outside the repository: through
+check, run, rescore and leaderboard."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def archbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.slow
 def test_a_task_type_is_one_file(folder: Path):
-    """Adding a type touched thirteen modules once; the fourteenth was forgotten and leaked answers."""
+    """Adding a type touched thirteen modules once; the fourteenth was forgotten and leaked
+    answers."""
     plugin = "--plugin", str(folder / "counting.py")
     checked = archbench(folder, "check", "counter", *plugin)
     assert checked.returncode == 0, checked.stdout + checked.stderr

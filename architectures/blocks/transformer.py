@@ -15,7 +15,8 @@ from harness.layers.attention import masked_softmax
 
 
 class Memory(NamedTuple):
-    """Keys and values that can be attended to: ``keys`` and ``values`` (B, heads, S, size / heads)."""
+    """Keys and values that can be attended to: ``keys`` and ``values`` (B, heads, S, size /
+    heads)."""
 
     keys: Tensor
     values: Tensor

@@ -82,7 +82,7 @@ def _renamed(text: str, name: str) -> str:
         "MyModel": "".join(part.capitalize() for part in name.split("_")),
         "My model": title.capitalize(),
         "my model": title,
-        "2000": str(datetime.date.today().year),
+        "2000": str(datetime.datetime.now(datetime.UTC).year),
     }
     return re.sub("|".join(names), lambda match: names[match[0]], text)
 

@@ -16,7 +16,8 @@ def build(**hyperparameters):
 
 
 def words(*texts):
-    """A batch of texts given as lists of word vectors; shorter ones are padded with vectors that must not count."""
+    """A batch of texts given as lists of word vectors; shorter ones are padded with vectors that
+    must not count."""
     longest = max(map(len, texts))
     vectors = torch.tensor([[*text, *[[99.0, 99.0]] * (longest - len(text))] for text in texts])
     lengths = torch.tensor([len(text) for text in texts])

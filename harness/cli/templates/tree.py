@@ -36,7 +36,8 @@ class MyModel(TreeEncoder):
         self.size = hidden
 
     def nodes(self, trees: TreeBatch) -> Tensor:
-        # Level by level, from the leaves up. `waiting` are the states whose parent is still to come.
+        # Level by level, from the leaves up. `waiting` are the states whose parent is still to
+        # come.
         waiting = torch.tanh(self.leaf(self.dropout(trees.vectors)))
         levels, nodes = [waiting], [trees.leaf_nodes]
         for level in trees.levels:
