@@ -43,7 +43,7 @@ wheel: $(INSTALLED)
 	.ci/wheel $(BIN)/python
 
 test-faults: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray]'
+	$(BIN)/python -m pip --require-virtualenv install --quiet -c constraints.txt -e '.[dev,ray]'
 	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/running/test_ray_engine.py tests/faults
 
@@ -60,5 +60,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python >= 3.11 is needed; name one: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing (about a minute, 2 GB)"
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip --require-virtualenv install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
