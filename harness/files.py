@@ -64,7 +64,7 @@ def unpack(decompressor: Any, data: bytes) -> bytes:
     Raises ``ValueError`` for a larger one, one that is cut off, and one with something after its
     end.
     """
-    content = decompressor.decompress(data, MAX_UNPACKED_BYTES + 1)
+    content: bytes = decompressor.decompress(data, MAX_UNPACKED_BYTES + 1)
     if len(content) > MAX_UNPACKED_BYTES:
         raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
     if not decompressor.eof or decompressor.unused_data:

@@ -30,7 +30,7 @@ class _AsTyped:
     """
 
     def get_params(self, context: Any) -> list[Any]:
-        parameters = super().get_params(context)  # type: ignore[misc]
+        parameters: list[Any] = super().get_params(context)  # type: ignore[misc]
         for parameter in parameters:
             parameter.process_value = functools.partial(self._value, parameter)
         return parameters

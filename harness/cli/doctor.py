@@ -119,8 +119,8 @@ def _plugins() -> Iterator[Finding]:
                 continue  # named in broken()
         errors = registry.broken(sort)
         yield Finding(sort, bool(entries), f"{len(entries)} registered, {len(errors)} files broken")
-        for file, error in errors.items():
-            yield Finding(sort, False, error if str(file) in error else f"{file}: {error}")
+        for file, reason in errors.items():
+            yield Finding(sort, False, reason if str(file) in reason else f"{file}: {reason}")
 
 
 def _data(folder: Path) -> Iterator[Finding]:

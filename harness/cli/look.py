@@ -68,8 +68,8 @@ def _print_table(sort: registry.Sort, entries: dict[str, registry.Entry]) -> Non
     for family, rows in sorted(families.items()):
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         print(f"{family} ({len(rows)})")
-        for row in (header, *rows):
-            print(" ", "  ".join(map(str.ljust, row, widths)).rstrip())
+        for cells in (header, *rows):
+            print(" ", "  ".join(map(str.ljust, cells, widths)).rstrip())
         print()
 
 

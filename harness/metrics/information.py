@@ -63,7 +63,8 @@ class MetricInfo:
 
     def round(self, value: float) -> float:
         """A recorded value on the scale of the pages, with :attr:`digits` decimals."""
-        return float(round(self.show(Decimal(value)), self.digits))
+        shown: Any = self.show(Decimal(value))
+        return float(round(shown, self.digits))
 
     def format(self, value: float) -> str:
         """Text of :meth:`round`."""

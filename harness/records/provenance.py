@@ -1,4 +1,4 @@
-"""Where a record was made: stored with it, never part of a cell's key.
+"""Place and program of a record: stored with it, never part of a cell's key.
 
 Records are shared. :func:`portable_command` and :func:`portable_text` take out of a command line or
 a message what names the machine or its user: absolute paths, the user name and passwords.
@@ -133,7 +133,7 @@ def _without_names(text: str, places: Mapping[str, str]) -> str:
     for folder, name in places.items():  # first, since a known folder may have blanks in its name
         if name == ".":
             text = re.sub(_PATH_START + re.escape(folder + os.sep), "", text)
-        text = re.sub(_PATH_START + re.escape(folder) + r"(?![\w.-])", lambda _, name=name: name, text)
+        text = re.sub(_PATH_START + re.escape(folder) + r"(?![\w.-])", name.replace("\\", r"\\"), text)
     text = _QUOTED_PATH.sub(lambda match: os.path.basename(match[0].rstrip("/")), text)
     return _without_user(_PATH.sub(lambda match: os.path.basename(match[0].rstrip("/")), text))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -43,7 +43,7 @@ from harness.records.cell import Cell
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
 from harness.task import Split, Tier
 
-SCHEMA = 2
+SCHEMA: Final = 2
 Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
 STATUSES: tuple[str, ...] = get_args(Status)
 

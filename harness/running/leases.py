@@ -134,6 +134,6 @@ def _is_alive(owner: dict[str, object]) -> bool:
     try:
         process = psutil.Process(int(str(owner["pid"])))
         same = abs(process.create_time() - float(str(owner["began"]))) < 1.0
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):
         return False

@@ -60,15 +60,16 @@ def run_of_cells(alone: bool) -> Iterator[None]:
     # Announce first, then look: two that come at once cannot miss each other.
     with announced("alone" if alone else "run") as own:
         exclusive, shared = count_others("alone", own), count_others("run", own)
-        if alone and (exclusive is None or shared is None):
-            raise UsageError(
-                f"--speed-alone: other runs on this machine cannot be detected, because {SOCKETS} is missing"
-            )
-        if alone and exclusive + shared:
-            raise UsageError(
-                f"--speed-alone: other archbench runs on this machine: {exclusive + shared}; "
-                "start this one when they have ended"
-            )
+        if alone:
+            if exclusive is None or shared is None:
+                raise UsageError(
+                    f"--speed-alone: other runs on this machine cannot be detected, because {SOCKETS} is missing"
+                )
+            if exclusive + shared:
+                raise UsageError(
+                    f"--speed-alone: other archbench runs on this machine: {exclusive + shared}; "
+                    "start this one when they have ended"
+                )
         if exclusive:
             raise UsageError(
                 "a run on this machine measures speeds alone (--speed-alone); start this one when it has ended"

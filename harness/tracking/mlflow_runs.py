@@ -375,7 +375,10 @@ def _artifact_folder(uri: str, task: str) -> str | None:
 
 def _artifacts(store: Store, record: Record) -> list[Path | None]:
     """Existing files of a record. A path that leads out of the results folder is never uploaded."""
-    names = [record.predictions and record.predictions["path"], record.error and record.error.get("log")]
+    names = [
+        record.predictions["path"] if record.predictions else None,
+        record.error.get("log") if record.error else None,
+    ]
     paths = [(store.folder / name).resolve() for name in names if name]
     return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
 

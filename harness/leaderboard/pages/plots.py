@@ -54,8 +54,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
         layout = _curve_layout(axis, len(lines))
         yield Plot(f"dev-{id}", f"Learning curves, score on dev, first seed of each: {title}", lines, layout)
     if lines := list(_curves(board, results, "train_loss", float)):
-        axis = {"title": {"text": "training loss (logarithmic)"}, "type": "log"}
-        layout = _curve_layout(axis, len(lines))
+        layout = _curve_layout({"title": {"text": "training loss (logarithmic)"}, "type": "log"}, len(lines))
         yield Plot(f"loss-{id}", f"Learning curves, training loss, first seed of each: {title}", lines, layout)
     if seeds := _seeds(board, metric, results):
         yield Plot(f"seeds-{id}", f"All seeds of results with several: {title}", *seeds)

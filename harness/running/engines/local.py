@@ -23,11 +23,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from harness.errors import RecordError
-from harness.records import Cell, Record, Store, now
+from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.grid import Settings
 from harness.running.memory import resident_mib
@@ -87,7 +88,7 @@ def default_workers(threads: int, devices: int) -> int:
     """
     if names := gpus():
         return max(1, len(names) // devices)
-    memory = psutil.virtual_memory().total // 2**31
+    memory: int = psutil.virtual_memory().total // 2**31
     return max(1, min(len(os.sched_getaffinity(0)) // (threads * devices), memory))
 
 
@@ -143,7 +144,7 @@ def _environment(threads: int) -> Iterator[None]:
     fixed = single | {"PYTHONHASHSEED": "0"}
     path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH"))))
     variables, main = dict(os.environ), sys.modules["__main__"].__dict__
-    origin = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    origin: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main.pop("__file__", None)
     main["__spec__"] = None
     os.environ.update(MALLOC | pools | fixed | {"PYTHONPATH": path})
@@ -162,7 +163,7 @@ class _Running:
         self.cell, self.settings, self.function, self.visible = cell, settings, function, visible
         self.store = Store(settings.results)
         self.log = settings.log(cell)
-        self.verdict: tuple[str, str] | None = None
+        self.verdict: tuple[Status, str] | None = None
         """Status and message if this process ended the cell before it had a result."""
         self.kill_at: float | None = None
         self.retried = False
@@ -193,7 +194,7 @@ class _Running:
         """True once this run of the cell has written its record."""
         return stamp(self.store, self.cell) not in (None, self.old_stamp)
 
-    def stop(self, status: str, message: str) -> None:
+    def stop(self, status: Status, message: str) -> None:
         """End the cell: TERM to its process group now, KILL after :data:`TERM_GRACE_S` seconds.
 
         Its record will have this status and error message.
@@ -250,7 +251,7 @@ class _Running:
             self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
         elif settings.memory_limit_mib is not None and moment > self.memory_due:
             self.memory_due = moment + MEMORY_POLL_S
-            if (used := resident_mib(self.process.pid)) > settings.memory_limit_mib:
+            if (used := resident_mib(self.pid)) > settings.memory_limit_mib:
                 limit = f"the limit is {settings.memory_limit_mib} MiB (--memory-limit)"
                 self.stop("oom", f"used {used:.0f} MiB of memory; {limit}")
 
@@ -273,7 +274,7 @@ class _Running:
         if self.verdict:
             status, message = self.verdict
             return self._failure(status, status, message)
-        code = self.process.exitcode
+        code = self.process.exitcode or 0
         end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return self._failure("failed", end, self._tail() or f"ended with {end} and printed nothing")
 
@@ -290,7 +291,7 @@ class _Running:
             log.seek(max(0, self.log.stat().st_size - LOG_END_BYTES))
             return log.read(LOG_END_BYTES)
 
-    def _failure(self, status: str, type: str, message: str) -> Record:
+    def _failure(self, status: Status, type: str, message: str) -> Record:
         """Write and return the record that the cell's own process could not write."""
         seconds = {"total": round(time.monotonic() - self.clock, 3)}
         fields = {"started": self.began, "seconds": seconds}

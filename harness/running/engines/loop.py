@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from harness.errors import RecordError
-from harness.records import Cell, Record, Store, environment, portable_text
+from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.running.grid import Settings
 from harness.running.leases import Leases
 
@@ -32,7 +32,7 @@ def log_name(cell: Cell, settings: Settings) -> str:
     return os.path.relpath(settings.log(cell), settings.results)
 
 
-def failure_record(cell: Cell, settings: Settings, status: str, type: str, message: str, **fields: object) -> Record:
+def failure_record(cell: Cell, settings: Settings, status: Status, type: str, message: str, **fields: object) -> Record:
     """The record of a cell that did not end ok; ``fields`` are further fields of the record."""
     message = portable_text(message, settings.results, settings.data_dir)
     error = {"type": type, "message": message, "log": log_name(cell, settings)}
@@ -82,7 +82,7 @@ class Started(Protocol):
     def poll(self) -> Record | None:
         """The cell's record once it has ended, None before."""
 
-    def stop(self, status: str, message: str) -> None:
+    def stop(self, status: Status, message: str) -> None:
         """End the cell soon; its record will have this status and error message."""
 
     def kill(self) -> None:
