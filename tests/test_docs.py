@@ -14,7 +14,7 @@ FILE = re.compile(r"\b(?:harness|architectures|tasks|docs|tests|results|\.ci)/[\
 
 
 def layers() -> list[list[str]]:
-    """Rooms of the import contract, top first; one that may be missing is in brackets."""
+    """Rooms of the import contract, top first."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     contract = next(each for each in tools["importlinter"]["contracts"] if each["id"] == "rooms")
     return [[room.strip() for room in layer.split("|")] for layer in contract["layers"]]
@@ -27,14 +27,13 @@ def rooms_of_the_page() -> list[list[str]]:
 
 def test_the_page_lists_the_rooms_in_the_order_of_the_import_contract():
     """Who decides from the page where a module belongs would be refused by `make imports`."""
-    assert rooms_of_the_page() == [[room.strip("()") for room in layer] for layer in layers()]
+    assert rooms_of_the_page() == layers()
 
 
 def test_every_room_of_the_harness_is_on_the_page():
     """A newcomer looks for each folder and module there, and for nothing else."""
     there = {path.stem for path in (ROOT / "harness").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    missing = {room.strip("()") for layer in layers() for room in layer if room.startswith("(")} - there
-    assert there - {"__init__"} == {room for layer in rooms_of_the_page() for room in layer} - missing
+    assert there - {"__init__"} == {room for layer in rooms_of_the_page() for room in layer}
 
 
 @pytest.mark.parametrize("page", ["docs/how-it-hangs-together.md", "CONTRIBUTING.md"])

@@ -13,16 +13,16 @@ OPENERS = {"what", "how", "whether", "where", "which", "who", "why", "when"}
 
 NOT_YET = [
     "harness/contract.py",
-    "harness/data",
+    "harness/data/corpus.py",
     "harness/kinds.py",
-    "harness/layers",
+    "harness/objectives.py",
     "harness/problems",
-    "harness/records",
     "harness/registry.py",
-    "harness/running",
+    "harness/running/grid.py",
+    "harness/running/worker.py",
+    "harness/settings.py",
     "harness/task.py",
     "harness/training",
-    "harness/views",
 ]
 """Files and folders that are still to be rewritten; one without findings must go from here."""
 

@@ -15,8 +15,7 @@ from harness.layers.attention import masked_softmax
 
 
 class Memory(NamedTuple):
-    """Keys and values that can be attended to: ``keys`` and ``values`` (B, heads, S, size /
-    heads)."""
+    """The attended positions: ``keys`` and ``values`` (B, heads, S, size / heads)."""
 
     keys: Tensor
     values: Tensor
@@ -136,7 +135,7 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def read(self, number: int, states: Tensor) -> Tensor:
-        """What a sublayer with the norm of this ``number`` reads."""
+        """Input of the sublayer with the norm of this ``number``."""
         return self.norms[number](states) if self.pre_norm else states
 
     def add(self, number: int, states: Tensor, change: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 
 class Constraints(NamedTuple):
-    """What a label sequence must not contain: ``transitions[i, j]`` (L,L) label j after i,
+    """Parts that a label sequence must not have: ``transitions[i, j]`` (L,L) label j after i,
     ``start`` (L), ``end`` (L); all bool."""
 
     transitions: Tensor
@@ -20,8 +20,8 @@ class Constraints(NamedTuple):
 
 
 def transition_constraints(labels: Sequence[str], scheme: Literal["BIO", "BIOES"] = "BIOES") -> Constraints:
-    """What the chunk scheme forbids between ``labels`` ("O", "B-PER", ...), at the start and at the
-    end of a sentence.
+    """Transitions that the chunk scheme forbids between ``labels`` ("O", "B-PER", ...), at the
+    start and at the end of a sentence.
 
     BIO (IOB2): I-X follows B-X or I-X only. BIOES: besides, B-X and I-X are followed by I-X or E-X,
     E-X closes a chunk, S-X is a chunk of one word. Raises ValueError for another scheme, or a label

@@ -120,8 +120,8 @@ class TrigramBatch(NamedTuple):
 
 @dataclass
 class LetterTrigrams(View):
-    """How often each letter trigram occurs in the words, written ``#word#`` in lower case (Huang et
-    al. 2013); new ones are left out."""
+    """Count of each letter trigram in the words, written ``#word#`` in lower case (Huang et al.
+    2013); trigrams that training does not have are left out."""
 
     @property
     def width(self) -> int:

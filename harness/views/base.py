@@ -68,7 +68,7 @@ class View(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """What :meth:`fit` learnt, as JSON values."""
+        """Results of :meth:`fit`, as JSON values."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:

@@ -118,7 +118,7 @@ class Words(VocabularyView):
         return words_of(text)[: self.max_length] or [""]
 
     def form(self, word: str) -> str:
-        """What a written word counts as."""
+        """The entry of the vocabulary that a written word counts as."""
         return word.lower() if self.lower else word
 
     def read(self, text: Text) -> list[str]:
