@@ -1,4 +1,4 @@
-"""What every plugin must keep to: the checks of ``archbench check NAME``, run on the mini corpora
+"""Contract of every plugin: the checks of ``archbench check NAME``, run on the mini corpora
 with the plugin's ``tiny`` sizes."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTINGS = TrainingSettings()
 OVERFIT_STEPS = 400
 LEARNING_EPOCHS = 12
 CLEARLY = 0.05
-"""How much better than the floor a plugin's main metric must be on the mini task it learns."""
+"""Margin over the floor that a plugin's main metric must be on the mini task it learns."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class Architecture:
 
     @classmethod
     def can_answer(cls, type: str) -> bool:
-        """Whether tasks of a type can be answered from what this architecture gives."""
+        """True if tasks of a type can be answered from what this architecture gives."""
         return cls.output_form() in registry.load(registry.entry("problems", type)).heads
 
     @classmethod

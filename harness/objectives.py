@@ -64,7 +64,7 @@ class Step:
 
 
 class Objective(nn.Module):
-    """What a training minimises, with the modules that it needs for that.
+    """The losses that a training minimises, with the modules that they need.
 
     Its own modules (a generator, a decoder, a frozen teacher) are trained and checkpointed with the
     model and dropped when training ends: the model alone answers. ``owner`` is the encoder or
@@ -76,7 +76,7 @@ class Objective(nn.Module):
     streams: ClassVar[tuple[str, ...]] = ("labelled",)
     """The batches that it reads at each step, of :data:`STREAMS`."""
     sequential: ClassVar[bool] = False
-    """Whether rows are read in their order, as parallel streams: row t of each stream in batch t.
+    """True if rows are read in their order, as parallel streams: row t of each stream in batch t.
     Streams that end a step earlier are the last ones of a batch."""
     strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
     """Strategies of several devices under which it is right; others are refused before the run."""

@@ -1,4 +1,5 @@
-"""What exists: architectures and tasks, found without importing them and loaded one at a time.
+"""Registered architectures, tasks and problems, found without importing them and loaded one at a
+time.
 
 A plugin is one Python file. Its classes carry ``@register(...)`` (an architecture) or
 ``@register_task(...)`` (a task) with literal arguments, so that a listing can be read from the

@@ -26,7 +26,7 @@ EXEMPT = ("biases", "norms", "vectors")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a model is trained. In a plugin's decorator it is written ``Recipe(...)``.
+    """Settings of the training of a model. In a plugin's decorator it is written ``Recipe(...)``.
 
     ``lr`` is the learning rate, or several that are compared on dev. ``clip`` is the largest norm
     of the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a

@@ -41,8 +41,8 @@ class Task:
 
     hub: ClassVar[Hub | None] = None
     inputs: ClassVar[tuple[str, ...]] = ("text",)
-    """What its texts can be read as: ``text``, ``tree`` (a ``tree`` column stands beside it),
-    ``audio``."""
+    """Forms in which its texts can be read: ``text``, ``tree`` (a ``tree`` column stands beside
+    it), ``audio``."""
     entry: Entry
 
     def __init__(self, entry: Entry):

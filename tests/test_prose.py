@@ -11,21 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 OPENERS = {"what", "how", "whether", "where", "which", "who", "why", "when"}
 
-NOT_YET = [
-    "harness/contract.py",
-    "harness/data/corpus.py",
-    "harness/kinds.py",
-    "harness/objectives.py",
-    "harness/problems",
-    "harness/registry.py",
-    "harness/running/grid.py",
-    "harness/running/worker.py",
-    "harness/settings.py",
-    "harness/task.py",
-    "harness/training",
-]
-"""Files and folders that are still to be rewritten; one without findings must go from here."""
-
 
 def indirect_questions(source: str) -> list[str]:
     """Beginnings of the docstrings, also of those below attributes, that are indirect questions."""
@@ -45,12 +30,6 @@ FILES = [
 ]
 
 
-def room(path: Path) -> str | None:
-    """The entry of :data:`NOT_YET` that holds a file."""
-    name = path.relative_to(ROOT)
-    return next((each for each in NOT_YET if name.is_relative_to(each)), None)
-
-
 def findings(paths: list[Path]) -> dict[str, list[str]]:
     """Docstrings to rewrite, by file."""
     by_file = {str(path.relative_to(ROOT)): indirect_questions(path.read_text(encoding="utf-8")) for path in paths}
@@ -60,13 +39,7 @@ def findings(paths: list[Path]) -> dict[str, list[str]]:
 def test_no_docstring_begins_with_an_indirect_question():
     """A reader wants to know what a thing is: "Cells and their records", not "What a cell is and
     what it left behind"."""
-    assert findings([path for path in FILES if room(path) is None]) == {}
-
-
-@pytest.mark.parametrize("each", NOT_YET)
-def test_the_list_of_rooms_to_rewrite_only_shrinks(each):
-    """A room that is clean by now would not be kept clean while it is in the list."""
-    assert findings([path for path in FILES if room(path) == each]), f"{each} is clean: take it out of NOT_YET"
+    assert findings(FILES) == {}
 
 
 @pytest.mark.parametrize(

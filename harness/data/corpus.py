@@ -50,7 +50,7 @@ class Split:
 
     @functools.cached_property
     def padded_lengths(self) -> np.ndarray:
-        """What rows of a batch must have in common to need little padding: units (rows,), or (rows,
+        """Lengths that rows of a batch must share to need little padding: units (rows,), or (rows,
         2) of pairs not read as one text."""
         if self.view.joins or len(self.inputs) == 1:
             return self.lengths
@@ -216,7 +216,7 @@ def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
 
 
 def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:
-    """What a cached file holds; None when there is none or it is damaged (it is made again)."""
+    """Content of a cached file; None when there is none or it is damaged (it is made again)."""
     if file is None or not file.exists():
         return None
     try:

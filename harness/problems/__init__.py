@@ -1,4 +1,4 @@
-"""What a task asks: one class for each task type, found like architectures and tasks.
+"""Problems: one class for each task type, found like architectures and tasks.
 
 A file here, or a plugin file, registers a subclass of :class:`~harness.problems.base.Problem` with
 ``@register_problem(id, ...)``. All that the harness knows of a type is in that class and in the

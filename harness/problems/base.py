@@ -71,7 +71,7 @@ class Head(nn.Module):
 
     target: Any
     smooths: ClassVar[bool] = False
-    """Whether its loss is a cross-entropy that can smooth labels."""
+    """True if its loss is a cross-entropy that can smooth labels."""
     label_smoothing: float = 0.0
 
     def forward(self, encoder: Any, inputs: Inputs) -> Any:
@@ -105,7 +105,7 @@ class Head(nn.Module):
 
 
 class Problem:
-    """What a task of one type asks of an architecture.
+    """The question that tasks of one type ask of an architecture.
 
     The literals of the decorator are in ``entry``: ``columns`` that every row has, ``inputs`` (what
     a system reads; everything else in a row is an answer or a note), ``texts`` (the inputs that are

@@ -58,7 +58,7 @@ class Extract(Head):
     start and end (source text 4, 16.2.2)."""
 
     learns_no_answer: ClassVar[bool] = True
-    """Whether the score of having no answer is a number of its own, where the encoder gives
+    """True if the score of having no answer is a number of its own, where the encoder gives
     none."""
 
     def __init__(self, encoder: Any, target: SpanTarget):

@@ -43,7 +43,8 @@ class SymbolTarget(Target):
 
     @staticmethod
     def text(row: Row) -> str:
-        """What a row asks for: its transcript, or its first answer (empty when it has none)."""
+        """Text that a row asks for: its transcript, or its first answer (empty when it has
+        none)."""
         return row["transcript"] if "transcript" in row else next(iter(row["answers"]["text"]), "")
 
     def fit(self, rows: Sequence[Row]) -> None:

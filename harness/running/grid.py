@@ -32,7 +32,7 @@ HARNESS_SECTIONS = ("training", "limits", "vectors")
 """Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments."""
 
 FAILED = ("failed", "oom", "timeout", "diverged")
-"""How a cell ends when the model is at fault: a result, run again only when asked."""
+"""Statuses of a cell whose model is at fault: a result, run again only when asked."""
 
 
 STRATEGIES = ("auto", "ddp", "fsdp")
@@ -46,7 +46,7 @@ FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker needs besides its cell: where things lie on this machine, and its limits. No
+    """Settings of a worker besides its cell: where things lie on this machine, and its limits. No
     part of a cell's identity.
 
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
@@ -71,7 +71,7 @@ class Settings:
 
 
 def log_file(work: Path, cell: Cell | Record) -> Path:
-    """Where the log of a cell is, below the folder of checkpoints, logs and cached views."""
+    """Path of a cell's log, below the folder of checkpoints, logs and cached views."""
     return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"
 
 
@@ -294,7 +294,7 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 class Pending(NamedTuple):
-    """What a run has to do: cells to compute, cells to note as skipped, records that stand, and
+    """The work of a run: cells to compute, cells to note as skipped, records that stand, and
     what is wrong with damaged ones."""
 
     run: list[Cell]

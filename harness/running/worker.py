@@ -98,7 +98,7 @@ def _task(cell: Cell) -> Task:
 
 
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
-    """Whether the cell saw less than the task offers: fewer training examples than the official
+    """True if the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
     return examples < task.entry.sizes["train"] or Limits.of(cell.hyperparameters).max_epochs is not None
 
@@ -170,7 +170,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
 
 
 class Assembly:
-    """What the models of one cell are built from: the corpus, the classes, the settings."""
+    """Parts from which the models of one cell are built: the corpus, the classes, the settings."""
 
     def __init__(self, cell: Cell, settings: Settings):
         self.cell, self.task = cell, _task(cell)
@@ -227,7 +227,7 @@ def unwrapped(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, En
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
-    """What a further process of a cell on several devices does (:mod:`harness.running.devices`):
+    """The work of a further process of a cell on several devices (:mod:`harness.running.devices`):
     the training, and nothing that comes after it."""
     _set_up(settings)
     _fitted(cell, settings)
@@ -253,7 +253,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
 
 
 def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:
-    """What the model was built from, the training at the best learning rate, the pilots at all, and
+    """The assembly, the training at the best learning rate, the pilots at all, and
     what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings)
@@ -265,7 +265,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
 
 
 class Pilot(NamedTuple):
-    """What is kept of a pilot, whose model would take as much memory as the cell's: what rates are
+    """Result of a pilot, whose model would take as much memory as the cell's: what rates are
     compared by, and the score on dev."""
 
     selection: float

@@ -1,4 +1,4 @@
-"""What a model costs: speed in steady state, latency, memory, parameters and floating-point
+"""Cost of a model: speed in steady state, latency, memory, parameters and floating-point
 operations."""
 
 from __future__ import annotations

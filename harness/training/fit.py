@@ -104,7 +104,7 @@ class FitModule(pl.LightningModule):
         self.clock = StepClock()
         self.automatic_optimization = False
         self.pilot = False
-        """Whether an epoch is over after :data:`PILOT_EXAMPLES`, and no weights are kept."""
+        """True if an epoch is over after :data:`PILOT_EXAMPLES`, and no weights are kept."""
         self.best: dict[str, Any] | None = None
         """Epoch, selection and weights (on the CPU) of the best dev epoch so far."""
         self.plateau = 1.0
@@ -127,7 +127,7 @@ class FitModule(pl.LightningModule):
             make_dense(self.model)  # NCCL cannot exchange sparse gradients, and few optimisers take them
 
     def _several(self) -> bool:
-        """Whether several losses are minimised, each by an optimiser of its own."""
+        """True if several losses are minimised, each by an optimiser of its own."""
         return len(self.objective.players(self.model)) > 1
 
     def configure_model(self) -> None:
@@ -316,8 +316,8 @@ class FitModule(pl.LightningModule):
             self.plateau *= self.settings.factor
 
     def _selection(self, metric: float, dev_loss: float) -> float:
-        """What epochs and learning rates are compared by (higher is better); a dev loss that is not
-        finite loses every tie."""
+        """Value by which epochs and learning rates are compared (higher is better); a dev loss that
+        is not finite loses every tie."""
         sign = -1.0 if info(self.main_metric).lower_is_better else 1.0
         return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
@@ -335,7 +335,7 @@ _RESUMED = ("curve", "seconds", "best", "plateau", "average")
 
 
 def _listed(values: Any) -> list[Any]:
-    """What Lightning gives for one or several, as a list."""
+    """One or several things that Lightning gives, as a list."""
     return values if isinstance(values, list) else [values]
 
 
@@ -432,7 +432,7 @@ def _strategy(name: str, devices: int) -> str | Strategy:
 
 
 def _sharing(batch_size: int, devices: int, strategy: str) -> dict[str, Any]:
-    """What a record tells of training on several devices; nothing for one."""
+    """Fields of a record about training on several devices; nothing for one."""
     if devices == 1:
         return {}
     effective = {
@@ -447,6 +447,6 @@ def _sharing(batch_size: int, devices: int, strategy: str) -> dict[str, Any]:
 
 
 def _stopped(last: Path) -> bool:
-    """Whether early stopping had ended the fit whose last checkpoint this is."""
+    """True if early stopping had ended the fit whose last checkpoint this is."""
     states = torch.load(last, map_location="cpu", weights_only=True)["callbacks"]
     return any(state.get("stopped_epoch", 0) > 0 for state in states.values())
