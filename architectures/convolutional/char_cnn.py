@@ -39,13 +39,13 @@ def remaining(length: int) -> int:
         batch_size=128,
         epochs=30,
         patience=30,
-        lr_schedule="inverse_epoch",
-        decay=0.3333,
+        lr_schedule="step",
+        step_start=3.0,
+        step_epochs=3.0,
     ),
     tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
     deviations=(
         "No thesaurus augmentation: these are the paper's rows without it.",
-        "The recipe's rate falls as 1 / (1 + epoch / 3); the paper halves it every three epochs.",
         "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
     ),
     variants={

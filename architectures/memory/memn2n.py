@@ -34,15 +34,23 @@ def position_encoded(vectors: Tensor, mask: Tensor) -> Tensor:
     paper="Sukhbaatar et al. 2015",
     source="M2.6[97] Z16.2.3",
     year=2015,
-    # The paper sums the losses of a batch: its rate of 0.01 and its clipping at 40 are 32 times and
-    # 1/32 of that for a mean.
-    recipe=Recipe(optimizer="sgd", lr=0.32, lr_schedule="linear", batch_size=32, epochs=60, patience=60, clip=1.25),
+    recipe=Recipe(
+        optimizer="sgd",
+        lr=0.01,
+        lr_schedule="step",
+        step_start=15.0,
+        step_epochs=15.0,
+        batch_size=32,
+        epochs=60,
+        patience=60,
+        clip=40.0,
+        reduction="batch",
+    ),
     tiny={"size": 20},
     variants={"memn2n_layerwise": {"name": "MemN2N (layer-wise)", "hyperparameters": {"tying": "layerwise"}}},
     deviations=(
         "No linear start (hops without softmax in the first epochs).",
         "The empty slots of the random noise only move older facts back in time; they cannot be attended to.",
-        "The learning rate falls linearly, not by halves.",
     ),
 )
 class MemN2N(Answerer):

@@ -27,7 +27,8 @@ from harness.views.subwords import SubwordBatch, Subwords
         weight_decay=0.01,
         clip=1.0,
         lr_schedule="linear",
-        warmup_steps=100,
+        warmup_share=0.1,
+        decay_exempt=("biases", "norms"),
     ),
     tiny={"layers": 1, "hidden": 32, "vocabulary": 1000},
     deviations=(
@@ -36,7 +37,6 @@ from harness.views.subwords import SubwordBatch, Subwords
             " trained ones."
         ),
         "Pre-training itself (masked words, next sentence) is not part of this entry, which can only load its weights.",
-        "Warms up over 100 steps, not over a tenth of them.",
     ),
     variants={
         "bert_base": {

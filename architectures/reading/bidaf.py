@@ -76,12 +76,11 @@ class ResidualSelfAttention(nn.Module):
     paper="Seo et al. 2017",
     source="M-T3[4]",
     year=2017,
-    recipe=Recipe(optimizer="adadelta", lr=0.5, batch_size=60, epochs=12, vector_dims=100),
+    recipe=Recipe(optimizer="adadelta", lr=0.5, batch_size=60, epochs=12, averaging=0.999, vector_dims=100),
     tiny={"hidden": 16, "character_size": 6, "filters": 8, "no_answer_hidden": 8},
     vectors_of_paper="GloVe",
     deviations=(
         "The word vectors are tuned; the paper's stay fixed.",
-        "No moving average of the weights.",
         "Each word is lengthened by zeros at both ends before the character convolution.",
         (
             "The paper has no score for 'no answer' (SQuAD 2.0): ours is that of Clark & Gardner 2018, from the states"
@@ -96,7 +95,7 @@ class ResidualSelfAttention(nn.Module):
     paper="Clark & Gardner 2018",
     source="M-T3[4]",
     year=2018,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=45, epochs=26, vector_dims=300),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=45, epochs=26, averaging=0.999, vector_dims=300),
     hyperparameters={"self_attention": True, "cell": "gru", "character_size": 20},
     tiny={"hidden": 16, "character_size": 6, "filters": 8, "no_answer_hidden": 8},
     vectors_of_paper="GloVe",
@@ -107,7 +106,7 @@ class ResidualSelfAttention(nn.Module):
         ),
         "The word vectors are tuned; the paper's stay fixed.",
         "Dropout is not shared by the positions of a text.",
-        "No moving average of the weights, and one passage per question.",
+        "One passage per question.",
         "The 'no answer' score lacks the paper's third vector, a learned summary of the passage.",
     ),
 )

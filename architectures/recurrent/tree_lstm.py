@@ -51,12 +51,9 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
     paper="Tai et al. 2015",
     source="M2.2[33]",
     year=2015,
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=25, weight_decay=0.0001),
+    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=25, weight_decay=0.0001, groups=(("table.*", 2.0),)),
     tiny={"hidden": 16},
-    deviations=(
-        "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",
-        "Word vectors are trained at the rate of all weights, not at 0.1.",
-    ),
+    deviations=("Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",),
     variants={
         "tree_lstm_child_sum": {
             "name": "Tree-LSTM, child-sum",

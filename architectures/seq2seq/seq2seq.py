@@ -26,10 +26,21 @@ class DecoderState(NamedTuple):
     paper="Sutskever et al. 2014",
     source="Z16.1.1 R25.3 M-A.4",
     year=2014,
-    recipe=Recipe(optimizer="sgd", lr=0.7, batch_size=128, epochs=8, clip=5.0, lr_schedule="linear", vector_dims=1000),
+    recipe=Recipe(
+        optimizer="sgd",
+        lr=0.7,
+        batch_size=128,
+        epochs=8,
+        clip=5.0,
+        lr_schedule="step",
+        step_start=5.0,
+        step_epochs=0.5,
+        reduction="sentence",
+        vector_dims=1000,
+    ),
     tiny={"hidden": 48, "layers": 1, "symbol_size": 24, "limit": 0.2},
     deviations=(
-        "The learning rate falls linearly over 8 epochs; the paper halves it each half epoch after the fifth of 7.5.",
+        "Trains for 8 epochs, the paper for 7.5.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 2 or 12.",
     ),
 )

@@ -50,7 +50,8 @@ def expected(line: dict[str, str]) -> Any:
 
 def recipe_of(recipe: Recipe) -> dict[str, Any]:
     """All fields of a recipe, by setting."""
-    return {f"recipe.{name}": value for name, value in dataclasses.asdict(recipe).items()}
+    plain = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    return {f"recipe.{name}": value for name, value in plain.items()}
 
 
 def named_in_recipe(entry: Entry) -> set[str]:
