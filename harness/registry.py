@@ -335,7 +335,8 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
         source = file.read_text(encoding="utf-8")
         if file not in _plugins and file not in _modules:
             with suppress(SyntaxError):  # an error in the whole file is named instead
-                return ast.parse(_declarations(source))
+                declarations = _declarations(source)
+                return ast.parse(declarations) if declarations else ast.Module(body=[], type_ignores=[])
         return ast.parse(source)
     except SyntaxError as error:
         raise RegistryError(f"{file}:{error.lineno}: {error.msg}") from error

@@ -25,7 +25,7 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A request for the toy plugin; keyword arguments replace its fields. Its cells are fake."""
     monkeypatch.setattr(registry, "_plugins", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
-    monkeypatch.setattr(local, "run", functools.partial(local.run, function="fake_cells:run_cell"))
+    monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     plugin = tmp_path / "toys.py"
     plugin.write_text(PLUGIN)
     defaults = dict(architectures="toy_text", tasks="toy_topic", plugins=[plugin], mlflow="none")
