@@ -132,7 +132,8 @@ class TrainingSettings:
                 raise ValueError(f"training.{name}: no such setting; {did_you_mean(name, known, 'see Recipe')}")
         values = {name: _frozen(value) for name, value in values.items()}
         if "learning_rates" in values:
-            values["lr"] = values.pop("learning_rates")
+            rates = values.pop("learning_rates")
+            values["lr"] = rates[0] if len(rates) == 1 else rates
         return cls(**values)
 
 
