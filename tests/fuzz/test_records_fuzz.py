@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from harness.errors import RecordError
 from harness.leaderboard.board import LeaderboardError, read_published
-from harness.leaderboard.tables.reported import read_gaps
+from harness.leaderboard.tables.reported import read_reported
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
 from harness.running.leases import Leases
@@ -231,7 +231,7 @@ def test_gaps(attempt, tmp_path, content):
     path = tmp_path / "gaps.csv"
     path.write_bytes(content)
     with attempt("gaps.csv", LeaderboardError, str(path)):
-        assert all(gap.task and gap.architectures for gap in read_gaps(path))
+        assert all(gap.task and gap.architectures for gap in read_reported(path))
 
 
 LEASE = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}

@@ -316,7 +316,7 @@ def test_the_cells_of_a_killed_run_die_with_it_and_are_taken_over(tmp_path):
     [lease] = (tmp_path / "work" / "leases").glob("*.json")
     descendants = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
-    killed.wait()
+    killed.communicate()
     assert all(gone(process.pid) for process in descendants)
     assert not list((tmp_path / "records").rglob("*.json")), "the cell was cut before its end"
     assert lease.exists()

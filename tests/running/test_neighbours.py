@@ -33,18 +33,17 @@ def name(monkeypatch: pytest.MonkeyPatch) -> str:
 def elsewhere(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A process that has run ``code`` by now and waits; killed at the end, as a user or the kernel
     would."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", f"{code}\nprint('here', flush=True)\nimport time; time.sleep(60)", *arguments],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None and process.stdout.readline() == "here\n"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "here\n"
+            yield process
+        finally:
+            process.kill()
 
 
 ANNOUNCED = (
