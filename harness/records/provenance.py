@@ -224,4 +224,6 @@ def commit() -> tuple[str, bool]:
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", "-C", _ROOT, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+    # No lock: a process killed meanwhile would leave it in the user's repository.
+    command = ["git", "--no-optional-locks", "-C", str(_ROOT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

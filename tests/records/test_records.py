@@ -541,6 +541,20 @@ def test_commit_is_that_of_the_code_and_new_results_do_not_make_it_dirty(
     assert commit() == (head, True)
 
 
+def test_looking_for_the_commit_never_locks_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A cell that is killed while git writes the index would leave a lock behind, and its user
+    could not commit."""
+    monkeypatch.setattr(provenance, "_ROOT", tmp_path)
+    git(tmp_path, "init", "-q")
+    (tmp_path / "model.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    os.utime(tmp_path / "model.py", (0, 0))  # git would note the new time in its index
+    index = (tmp_path / ".git" / "index").read_bytes()
+    assert provenance.commit.__wrapped__() == (git(tmp_path, "rev-parse", "HEAD"), False)
+    assert (tmp_path / ".git" / "index").read_bytes() == index
+
+
 def test_commit_of_somebody_elses_repository_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Installed into the .venv of another project, the code has no commit; that project's would
     mislead."""
