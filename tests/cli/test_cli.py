@@ -102,7 +102,7 @@ ONE_OF_MANY = (
 LISTING = """
 import ast, collections, sys
 from pathlib import Path
-from harness import cli, contract, registry
+from harness import cli, registry
 
 registry._ROOT = Path(sys.argv[1])
 parsed, parse = [], ast.parse
