@@ -54,7 +54,7 @@ def register_alone(
     monkeypatch: pytest.MonkeyPatch, architectures: Sequence[registry.Entry], tasks: Sequence[registry.Entry]
 ) -> None:
     """Have these registered and nothing else, whatever the repository holds."""
-    entries = {"architectures": architectures, "tasks": tasks}
+    entries = {"architectures": architectures, "tasks": tasks, "problems": registry.entries("problems").values()}
     monkeypatch.setattr(registry, "entries", lambda sort: {entry.id: entry for entry in entries[sort]})
     monkeypatch.setattr(registry, "broken", lambda sort: {})
 
