@@ -175,7 +175,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     fill(Store(folder))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entries", entries)
+        problems = registry.entries("problems")
+        patch.setattr(registry, "entries", lambda sort: problems if sort == "problems" else entries(sort))
         patch.setattr(registry, "broken", lambda sort: {})
         assert leaderboard.main(["--results", str(folder)]) == 0
     return folder / "leaderboard"
