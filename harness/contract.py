@@ -312,10 +312,7 @@ class _Case:
     def train(self, model: Model, split: Split, batches: list[np.ndarray], lr: float) -> Iterator[Tensor]:
         """Losses of one Adam step per batch."""
         objective = objective_of(model, SETTINGS, self.regime)
-        trained = {
-            name: [parameter for _, parameter in parameters if parameter.requires_grad]
-            for name, parameters in objective.players(model).items()
-        }
+        trained = objective.trained(model)
         optimizers = [LazyAdam(parameters, lr=lr) for parameters in trained.values()]
         model.train()
         objective.train()

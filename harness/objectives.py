@@ -108,6 +108,13 @@ class Objective(nn.Module):
         own = [(f"objective.{name}", parameter) for name, parameter in self.named_parameters()]
         return {"loss": [*model.named_parameters(), *own]}
 
+    def trained(self, model: Model) -> dict[str, list[nn.Parameter]]:
+        """The parameters of each player that have a gradient."""
+        return {
+            name: [parameter for _, parameter in parameters if parameter.requires_grad]
+            for name, parameters in self.players(model).items()
+        }
+
 
 class Supervised(Objective):
     """The head's loss of the labelled batch, plus the terms that the encoder adds."""

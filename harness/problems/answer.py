@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from harness.problems.base import UNKNOWN_WORD, Fields, Inputs, Problem, numbers
+from harness.problems.base import Fields, Inputs, Problem, majority_and_random, numbers, unknown
 from harness.problems.classify import Classify, ClassTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -73,23 +72,15 @@ class AnswerProblem(Problem):
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """The commonest answer, answers drawn as often as training shows them, and the last word of
         the newest fact."""
-        counts = Counter(row["answer"] for row in train)
-        drawn = np.random.default_rng(0).choice(
-            list(counts), size=len(rows), p=np.array(list(counts.values())) / counts.total()
-        )
         newest = [[w for w in words_of(row["facts"][-1]) if w.isalnum()][-1:] for row in rows]
-        return {
-            "majority": [counts.most_common(1)[0][0]] * len(rows),
-            "random": drawn.tolist(),
-            "newest word": ["".join(words) for words in newest],
-        }
+        drawn = majority_and_random((row["answer"] for row in train), len(rows))
+        return drawn | {"newest word": ["".join(words) for words in newest]}
 
     def shortened(self, row: Row) -> Row:
         return super().shortened(row) | {"facts": [words_of(fact)[0] for fact in row["facts"][:1]]}
 
     def with_unknown_words(self, row: Row) -> Row:
-        facts = [" ".join([UNKNOWN_WORD] * len(words_of(fact))) for fact in row["facts"]]
-        return super().with_unknown_words(row) | {"facts": facts}
+        return super().with_unknown_words(row) | {"facts": [unknown(fact) for fact in row["facts"]]}
 
     def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
         return {"skill": (lambda row: row["skill"], list(dict.fromkeys(row["skill"] for row in rows)))}

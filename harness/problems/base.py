@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from harness.kinds import Prediction
 from harness.ragged import Columns
+from harness.records.outcomes import Slice
 from harness.registry import Entry
 from harness.task import Row
 from harness.views.base import View, words_of
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 Inputs = dict[str, Any]
 Fields = dict[str, Callable[[Row], Any]]
-Slice = tuple[str, int, float | None]
 IGNORED = -100
 """Label of a position that has none (padding, an answer beyond the cut): no loss there."""
 
@@ -161,7 +162,7 @@ class Problem:
 
     def with_unknown_words(self, row: Row) -> Row:
         """The row with every word of its texts replaced by one that no training text has."""
-        return row | {name: _unknown(row[name]) for name in self.entry.texts if name in row}
+        return row | {name: unknown(row[name]) for name in self.entry.texts if name in row}
 
     # Looking at results.
 
@@ -195,11 +196,21 @@ class Problem:
         return None
 
 
+def majority_and_random(answers: Iterable[str], count: int) -> dict[str, list[str]]:
+    """Two floors for ``count`` rows: the commonest of the training answers, and answers drawn as
+    often as training shows them."""
+    counts = Counter(answers)
+    shares = np.array(list(counts.values())) / counts.total()
+    drawn = np.random.default_rng(0).choice(list(counts), size=count, p=shares)
+    return {"majority": [counts.most_common(1)[0][0]] * count, "random": drawn.tolist()}
+
+
 def _first_word(text: str | list[str]) -> str | list[str]:
     return text[:1] if isinstance(text, list) else words_of(text)[0]
 
 
-def _unknown(text: str | list[str]) -> str | list[str]:
+def unknown(text: str | list[str]) -> str | list[str]:
+    """As many words as the text has, none of which training knows."""
     return [UNKNOWN_WORD] * len(text) if isinstance(text, list) else " ".join([UNKNOWN_WORD] * len(words_of(text)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +12,17 @@ from torch import Tensor, nn
 
 from harness.errors import DataError
 from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, TreeEncoder
-from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Head, Inputs, Problem, Target, numbers
+from harness.problems.base import (
+    IGNORED,
+    UNKNOWN_WORD,
+    Batch,
+    Head,
+    Inputs,
+    Problem,
+    Target,
+    majority_and_random,
+    numbers,
+)
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
@@ -181,11 +190,7 @@ class ClassifyProblem(Problem):
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """The commonest label, and labels drawn as often as training shows them."""
-        counts = Counter(row["label"] for row in train)
-        drawn = np.random.default_rng(0).choice(
-            list(counts), size=len(rows), p=np.array(list(counts.values())) / counts.total()
-        )
-        return {"majority": [counts.most_common(1)[0][0]] * len(rows), "random": drawn.tolist()}
+        return majority_and_random((row["label"] for row in train), len(rows))
 
     def shortened(self, row: Row) -> Row:
         short = super().shortened(row)

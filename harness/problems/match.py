@@ -41,6 +41,11 @@ class MatchPair(Classify):
         return self.output(encoder(inputs["first"], inputs["second"]))
 
 
+def both_texts() -> Fields:
+    """The fields of a pair, each side by itself."""
+    return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+
+
 @register_problem(
     "match",
     name="Matching",
@@ -55,4 +60,4 @@ class MatchProblem(ClassifyProblem):
     heads: ClassVar = {"states": Match, "vector": Match, "pair vector": MatchPair, "joined states": Classify}
 
     def fields(self, gives: str, view: View) -> Fields:
-        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+        return both_texts()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.kinds import PairEncoder
 from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target
 from harness.problems.classify import number_of, text_vector
-from harness.problems.match import twin
+from harness.problems.match import both_texts, twin
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
@@ -124,7 +124,7 @@ class RankProblem(Problem):
     }
 
     def fields(self, gives: str, view: View) -> Fields:
-        return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
+        return both_texts()
 
     def target(self, gives: str) -> Target:
         return RankTarget()

@@ -94,7 +94,7 @@ class FitModule(pl.LightningModule):
         super().__init__()
         self.model, self.objective = model, objective
         self.splits = {"labelled": train} | ({} if unlabelled is None else {"unlabelled": unlabelled})
-        self.train_split, self.dev_split = train, dev
+        self.dev_split = dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
         self.epochs = settings.epochs
@@ -175,14 +175,10 @@ class FitModule(pl.LightningModule):
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:
         settings = self.settings
         left_out = exempt(self.model, settings.decay_exempt)
-        players = self.objective.players(self.model)
-        self.trained = {
-            name: [parameter for _, parameter in parameters if parameter.requires_grad]
-            for name, parameters in players.items()
-        }
+        self.trained = self.objective.trained(self.model)
         optimizers = [
             optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
-            for parameters in players.values()
+            for parameters in self.objective.players(self.model).values()
         ]
         self.steps_per_epoch = len(self.batches())
         factor = learning_rate_factor(settings, self.steps_per_epoch)

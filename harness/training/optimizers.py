@@ -57,8 +57,7 @@ def parameter_groups(
     layers = 1 + max((layer for name, _ in trained if (layer := _layer(name)) is not None), default=0)
     grouped: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in trained:
-        factor = next((f for pattern, f in settings.groups if fnmatchcase(name, pattern)), 1.0)
-        factor *= settings.layer_decay ** _depth(name, layers)
+        factor = _group_factor(name, settings) * settings.layer_decay ** _depth(name, layers)
         decay = 0.0 if name in exempt else settings.weight_decay
         if factor:
             grouped.setdefault((factor, decay), []).append(parameter)
@@ -73,8 +72,13 @@ def parameter_groups(
 def freeze(model: nn.Module, settings: TrainingSettings) -> None:
     """Take the gradient from parameters whose group has the factor 0."""
     for name, parameter in model.named_parameters():
-        if not next((factor for pattern, factor in settings.groups if fnmatchcase(name, pattern)), 1.0):
+        if not _group_factor(name, settings):
             parameter.requires_grad_(False)
+
+
+def _group_factor(name: str, settings: TrainingSettings) -> float:
+    """Factor on the rate of a parameter: that of the first pattern that matches its name."""
+    return next((factor for pattern, factor in settings.groups if fnmatchcase(name, pattern)), 1.0)
 
 
 def exempt(model: nn.Module, kinds: Iterable[str]) -> frozenset[str]:

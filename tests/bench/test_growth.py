@@ -104,7 +104,7 @@ def test_a_training_epoch(grows, assembly: Assembly, tmp_path: Path) -> None:
 
     def train(size: int) -> float:
         training = assembly.training_of(assembly.model(0), 0.002)
-        training.train_split = assembly.corpus.train.first(size)
+        training.splits["labelled"] = assembly.corpus.train.first(size)
         return seconds(lambda: fit(training, tmp_path / str(time.monotonic_ns()), 1, "auto", "32", 1))
 
     grows("a training epoch", train)

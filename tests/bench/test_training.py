@@ -41,7 +41,7 @@ def assembly(request: pytest.FixtureRequest, corpora_if_any: Path | None, tmp_pa
 def bare(one: FitModule) -> None:
     """The loop one would write by hand: same batches, optimiser and clipping; no callbacks, no dev
     evaluation, no checkpoints."""
-    model, split = one.model, one.train_split
+    model, split = one.model, one.splits["labelled"]
     chosen = optimizer(list(model.parameters()), one.settings, one.lr)
     batches = Batches(split.padded_lengths, one.settings["batch_size"], split.collate, seed=0)
     model.train()

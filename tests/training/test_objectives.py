@@ -135,7 +135,6 @@ def test_each_player_moves_along_its_own_loss_alone(corpus):
         members = [(n, p) for n, p in members if p.requires_grad]
         gradients = torch.autograd.grad(losses[name], [p for _, p in members], retain_graph=True)
         expected |= {n: p.detach() - 0.5 * g for (n, p), g in zip(members, gradients, strict=True)}
-    one.train_split = corpus.train
     one.batches = lambda stream="labelled": _Once(rows)  # one step of both optimisers
     fit(one, Path(os.devnull).parent / "none", 1, "auto", "32", 1, pilot=True)
     moved = dict(one.model.named_parameters())
