@@ -153,6 +153,18 @@ class TrainingBlock(TypedDict, total=False):
 
 
 @_closed
+class Registered(TypedDict, total=False):
+    """The registry's words on the architecture and the task, for pages that lack their plugin.
+
+    ``architecture``: its name, family, kind, paper and year. ``task``: its name, type, protocol,
+    official ``sizes`` by split, metrics and main metric.
+    """
+
+    architecture: dict[str, str | int]
+    task: dict[str, str | list[str] | dict[Split, int]]
+
+
+@_closed
 class Code(TypedDict, total=False):
     """The code that made the result, which is no part of a cell's identity.
 

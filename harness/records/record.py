@@ -30,6 +30,7 @@ from harness.records.blocks import (
     Overlap,
     Parameters,
     Predictions,
+    Registered,
     Ruler,
     Seconds,
     Speed,
@@ -49,7 +50,9 @@ STATUSES: tuple[str, ...] = get_args(Status)
 
 SINCE_2 = (
     "archbench",
+    "registered",
     "code",
+    "view",
     "lineage",
     "spent",
     "budget",
@@ -73,6 +76,7 @@ class Record(BaseModel):
     """The result of one cell. Unknown keys are refused and every number is finite.
 
     ``archbench``: version of archbench, which an installed wheel has where there is no commit.
+    ``view``: settings of the view, such as the smallest count of a word that is kept.
     ``lineage``: the cells that the training started from, with those that they started from, the
     oldest first. ``spent``: cost of the cell's own training. ``protocol_version``: version of the
     protocol's rules, part of what may be compared. ``sees``: data that training used besides the
@@ -116,7 +120,9 @@ class Record(BaseModel):
     predictions: Predictions | None = None
 
     archbench: str | None = None
+    registered: Registered | None = None
     code: Code | None = None
+    view: dict[str, Any] | None = None
     lineage: list[Ancestor] | None = None
     spent: Spent | None = None
     budget: Budget | None = None
@@ -187,6 +193,7 @@ class Record(BaseModel):
         # Free-form objects are not typed; look closer only where the text may hold such a number.
         free = {
             "hyperparameters": record.hyperparameters,
+            "view": record.view or {},
             "environment": record.environment,
             "training.settings": record.training.get("settings", {}),
         }
