@@ -3,6 +3,7 @@ VENV ?= .venv
 RESULTS ?= runs
 FUZZ ?= 200
 SPEED ?= results/speed.json
+BASE ?= origin/main
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
@@ -12,7 +13,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run lint imports types test wheel test-faults bench bench-models
+.PHONY: run lint imports types test wheel breaks breaks-changed test-faults bench bench-models
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -38,6 +39,13 @@ types: $(INSTALLED)
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
+
+# Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
+breaks-changed: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.breaks --since $(BASE) --minutes 10
+
+breaks: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.breaks
 
 wheel: $(INSTALLED)
 	.ci/wheel $(BIN)/python

@@ -67,10 +67,10 @@ def check(entry: Entry) -> list[Result]:
     results = [_run("import changes no global state", lambda: _import(entry))]
     if not results[0].passed:
         return results
-    cases = list(_cases(entry))
-    if not cases:
+    fitting = list(cases(entry))
+    if not fitting:
         return [*results, Result("fits a task", False, f"kind {entry.kind} fits none of the registered tasks")]
-    for number, case in enumerate(cases):
+    for number, case in enumerate(fitting):
         for name, body in case.checks(learning=number == 0):
             results.append(_run(f"{case.task.entry.id}: {name}", body))
     return results
@@ -118,7 +118,7 @@ def _import(entry: Entry) -> None:
     )
 
 
-def _cases(entry: Entry) -> Iterator[_Case | _EstimatorCase]:
+def cases(entry: Entry) -> Iterator[_Case | _EstimatorCase]:
     """One case per task type that the architecture fits, each on the first task of that type."""
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()
@@ -178,7 +178,7 @@ class _Case:
         self.audio = "audio" in self.corpus.train.rows.column_names
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
-        yield "finite loss and a prediction per row", self.finite
+        yield "finite loss and a prediction per row", self.answers
         yield "every parameter gets a gradient", self.gradients
         yield "padding changes nothing", self.padding
         yield "reordering a batch changes nothing", self.order
@@ -238,7 +238,7 @@ class _Case:
                 numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))
             ]
 
-    def finite(self) -> None:
+    def answers(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())
         loss = self.loss(model, batch)
         require(loss.dim() == 0 and math.isfinite(loss.item()), f"loss is {loss}")
@@ -393,6 +393,7 @@ class _EstimatorCase:
         self.hidden = self.problem.input_rows(self.dev)
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+        yield "a prediction per row", self.answers
         yield "same seed, same result", self.determinism
         if not self.cls.transductive:
             yield "reordering the rows changes nothing", self.order
@@ -415,6 +416,11 @@ class _EstimatorCase:
         estimator = self.cls(seed=0, **self.settings)
         estimator.fit(self.train, self.dev, self.hidden if self.cls.transductive else ())
         return estimator
+
+    def answers(self) -> None:
+        predictions = self.fitted.predict(self.hidden)
+        require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
+        score(self.task.entry.metrics, predictions, self.dev)
 
     def determinism(self) -> None:
         first, second = self.fitted.predict(self.hidden), self.fit().predict(self.hidden)

@@ -356,7 +356,7 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
     entry = registry.entry("architectures", "our_model")
     task = registry.entry("tasks", scaffold.TASKS[kind])
     assert grid.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None
-    case = next(contract._cases(entry))
+    case = next(contract.cases(entry))
     for _, body in case.checks(learning=kind in ("text", "answer")):
         body()
 

@@ -1,0 +1,160 @@
+"""The tool of deliberate mistakes: which it tries, and what it calls caught."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.breaks.__main__ import DRAWN, Kept, changed_since, concerned
+from tools.breaks.lists import BadList, Break, read
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_committed_break_fits_the_code():
+    """A break whose text is gone, or stands twice, is tried no more and nobody hears of it."""
+    assert read(ROOT)
+
+
+SOUND = """
+[[break]]
+id = "toy"
+file = "toy.py"
+text = "a + b"
+replacement = "a - b"
+what = "minus"
+tests = ["test_toy.py"]
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with one file, its test, and no list of breaks yet."""
+    (tmp_path / "tests" / "breaks").mkdir(parents=True)
+    (tmp_path / "toy.py").write_text("def add(a, b):\n    return a + b\n\n\ndef half(a):\n    return a / 2\n")
+    (tmp_path / "test_toy.py").write_text("from toy import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    return tmp_path
+
+
+def listed(tree: Path, text: str) -> list[Break]:
+    (tree / "tests" / "breaks" / "toy.toml").write_text(text)
+    return read(tree)
+
+
+def test_a_break_replaces_its_text(tree):
+    (one,) = listed(tree, SOUND)
+    assert one.applied("return a + b") == "return a - b"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("a + b", "a * b", "its text stands 0 times in toy.py"),
+        ("a + b", "return", "its text stands 2 times in toy.py"),
+        ("a - b", "a + b", "its replacement is the text itself"),
+        ('file = "toy.py"', 'file = "gone.py"', "there is no file gone.py"),
+        ('id = "toy"', 'id = "other"', "id 'other' stands in the list of 'toy'"),
+        ("test_toy.py", "test_gone.py", "there is no test file test_gone.py"),
+        ('["test_toy.py"]', "[]", "names no tests"),
+        ("what =", "why =", "has the keys"),
+        ('"minus"', '"minus', "toy.toml: "),
+    ],
+)
+def test_a_wrong_entry_is_named(tree, old, new, complaint):
+    with pytest.raises(BadList, match=complaint):
+        listed(tree, SOUND.replace(old, new))
+
+
+def test_all_wrong_entries_are_named_at_once(tree):
+    wrong = SOUND.replace("a + b", "a * b")
+    with pytest.raises(BadList, match=r"break 1.*\n.*break 2"):
+        listed(tree, wrong + wrong)
+
+
+def test_two_breaks_of_one_name_are_refused(tree):
+    with pytest.raises(BadList, match="toy: minus: two breaks are called so"):
+        listed(tree, SOUND + SOUND)
+
+
+def made(id: str, count: int, file: str = "") -> list[Break]:
+    file = file or f"architectures/recurrent/{id}.py"
+    return [Break(id, file, "a", "b", f"{id} {n}", (f"tests/architectures/test_{id}.py",)) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "changed", ["architectures/recurrent/rnn.py", "tests/architectures/test_rnn.py", "tests/breaks/rnn.toml"]
+)
+def test_a_change_of_an_architecture_asks_for_its_own_breaks(changed):
+    breaks = [*made("rnn", 3), *made("gru", 3)]
+    assert concerned(breaks, {changed, "README.md"}, "seed") == breaks[:3]
+
+
+def test_a_change_of_shared_code_asks_for_some_of_all():
+    """A layer or the training loop may make any architecture wrong, and trying all takes too long
+    for every commit."""
+    breaks = [*made("rnn", 100), *made("gru", 3)]
+    drawn = concerned(breaks, {"harness/layers/crf.py"}, "seed")
+    assert len(drawn) == DRAWN
+    assert drawn == concerned(breaks, {"harness/layers/crf.py"}, "seed")
+    assert drawn != concerned(breaks, {"harness/layers/crf.py"}, "other seed")
+
+
+def test_a_change_of_neither_asks_for_nothing():
+    assert concerned(made("rnn", 3), {"README.md", "tests/test_docs.py"}, "seed") == []
+
+
+def test_an_unknown_commit_asks_for_some_of_all():
+    """A fresh copy may lack the landed commit; an empty choice would be green."""
+    assert changed_since(ROOT, "no-such-commit") is None
+    assert len(concerned(made("rnn", 100), None, "seed")) == DRAWN
+
+
+CONTRACT = """
+from toy import half
+
+
+def cases(entry):
+    yield Case()
+
+
+class Case:
+    def answers(self):
+        assert half(2) * 0 == 0
+"""
+
+
+def test_what_is_called_caught(tree):
+    """Only a wrong model that answers counts, and only where the tests are green without it."""
+    harness = tree / "harness"
+    harness.mkdir()
+    (harness / "__init__.py").touch()
+    (harness / "contract.py").write_text(CONTRACT)
+    (harness / "registry.py").write_text("def entry(sort, id):\n    return id\n")
+    (tree / "test_red.py").write_text("def test_nothing():\n    assert False\n")
+    survivor = SOUND.replace("a + b", "a / 2").replace("a - b", "a / 4").replace("minus", "quarter")
+    crash = survivor.replace("a / 4", "a / 0").replace("quarter", "no model")
+    blind = SOUND.replace("test_toy", "test_red").replace("minus", "red before")
+    listed(tree, SOUND + survivor + crash + blind)
+    for call in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *call], cwd=tree, check=True)
+    # The toy needs no torch, which takes longer to load than all the trials.
+    call = "import sys, tools.breaks.__main__ as t; t.load_company = lambda: None; sys.exit(t.main(sys.argv[1:]))"
+    first = subprocess.run(
+        [sys.executable, "-c", call, "--kept", "kept.json"],
+        cwd=tree, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert first.returncode == 1, first.stderr
+    ends = first.stdout.splitlines()
+    assert any(line.startswith("survived: toy: quarter") for line in ends)
+    assert any(line.startswith("no model: toy: no model") and "ZeroDivisionError" in line for line in ends)
+    assert any(line.startswith("no tests: toy: red before") for line in ends)
+    assert ends[-1] == "1 of 4 caught"
+    kept = Kept(tree / "kept.json", tree)
+    assert [one.what for one in read(tree) if kept.of(one)] == ["minus"]
+    (tree / "test_toy.py").write_text("")
+    assert not any(map(Kept(tree / "kept.json", tree).of, read(tree)))  # other tests, other outcomes

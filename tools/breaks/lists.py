@@ -1,0 +1,88 @@
+"""The lists of breaks, as ``tests/breaks/<id>.toml`` has them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+LISTS = Path("tests/breaks")
+
+
+class BadList(Exception):
+    """A list that cannot be used: the message names the file, the entry and what would be right."""
+
+
+@dataclass(frozen=True)
+class Break:
+    """One deliberate mistake.
+
+    ``id`` is the architecture that becomes a wrong one, ``file`` the file in which ``text`` stands
+    once and is replaced by ``replacement``. ``what`` names the mistake in a few words. ``tests``
+    are the test files that must go red; ``FILE::TEST`` names a single test.
+    """
+
+    id: str
+    file: str
+    text: str
+    replacement: str
+    what: str
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The architecture and the mistake."""
+        return f"{self.id}: {self.what}"
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """The files of the tests."""
+        return tuple(dict.fromkeys(test.partition("::")[0] for test in self.tests))
+
+    def applied(self, source: str) -> str:
+        """The source text of the file with the mistake in it."""
+        return source.replace(self.text, self.replacement)
+
+
+def read(root: Path) -> list[Break]:
+    """All breaks below ``root``, checked against the files that they change; :class:`BadList` lists
+    every entry that is wrong."""
+    breaks: list[Break] = []
+    complaints: list[str] = []
+    for path in sorted((root / LISTS).glob("*.toml")):
+        try:
+            entries = tomllib.loads(path.read_text(encoding="utf-8")).get("break", [])
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            complaints.append(f"{path.name}: {error}")
+            continue
+        for number, entry in enumerate(entries, start=1):
+            if found := _complaint(root, path.stem, entry):
+                complaints.append(f"{path.name}, break {number}: {found}")
+            else:
+                breaks.append(Break(**entry | {"tests": tuple(entry["tests"])}))
+    names = [each.name for each in breaks]
+    complaints += [f"{name}: two breaks are called so" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if complaints:
+        raise BadList("\n".join(complaints))
+    return breaks
+
+
+def _complaint(root: Path, stem: str, entry: dict[str, object]) -> str | None:
+    """What is wrong with an entry, or None."""
+    wanted = {field.name for field in fields(Break)}
+    if set(entry) != wanted:
+        return f"has the keys {', '.join(sorted(entry))}; wanted: {', '.join(sorted(wanted))}"
+    one = Break(**{**entry, "tests": tuple(entry["tests"])})  # type: ignore[arg-type]
+    if one.id != stem:
+        return f"id {one.id!r} stands in the list of {stem!r}"
+    if not (root / one.file).is_file():
+        return f"there is no file {one.file}"
+    source = (root / one.file).read_text(encoding="utf-8")
+    if (count := source.count(one.text)) != 1:
+        return f"its text stands {count} times in {one.file}, not once: {one.text.strip()[:80]!r}"
+    if one.applied(source) == source:
+        return "its replacement is the text itself"
+    missing = [test for test in one.test_files if not (root / test).is_file()]
+    if not one.tests or missing:
+        return f"there is no test file {', '.join(missing)}" if missing else "names no tests"
+    return None

@@ -1,0 +1,186 @@
+"""One break tried in a process of its own, which is forked from one that has torch and its company
+loaded already."""
+
+from __future__ import annotations
+
+import compileall
+import importlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.breaks.lists import Break
+
+LIMIT_S = 180.0
+"""Seconds after which a trial has hung."""
+
+HEAVY = ("torch", "numpy", "scipy.optimize", "sklearn", "pandas", "datasets", "evaluate", "pytorch_lightning", "pytest")
+"""What the tests import that is not ours: loaded once, before the first fork."""
+
+
+@dataclass
+class Outcome:
+    """The end of a trial.
+
+    ``word`` is ``caught`` (the tests went red), ``survived`` (they stayed green) or ``no model``
+    (the mistake leaves nothing that answers, so that any test would see it); of the tests alone,
+    ``green`` or ``red``. ``detail`` is the first failure.
+    """
+
+    word: str
+    detail: str = ""
+    seconds: float = field(default=0.0, compare=False)
+
+
+def load_company() -> None:
+    """Import what no break changes."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    with suppress(ImportError):
+        importlib.import_module("transformers")
+    torch = sys.modules["torch"]
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
+
+
+def copied(root: Path) -> Path:
+    """A copy of the working tree in a new folder, compiled, without results."""
+    copy = Path(tempfile.mkdtemp(prefix="archbench-breaks-"))
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root, check=True, capture_output=True,
+    ).stdout.decode()  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if not name.startswith("results/") and (root / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, copy / name)
+    compileall.compile_dir(copy, quiet=2)
+    return copy
+
+
+class Trial:
+    """A trial under way, in a copy of the tree that no other trial uses meanwhile; ``one`` is None
+    to run the tests on the code as it is."""
+
+    def __init__(self, copy: Path, one: Break | None, tests: Sequence[str]):
+        self.copy, self.one, self.began = copy, one, time.monotonic()
+        self._answer, answer = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self._answer)
+            _in_child(copy, one, tests, answer)
+        os.close(answer)
+
+    def ended(self) -> Outcome | None:
+        """The outcome, or None while the trial goes on; one that hangs is ended."""
+        pid, _ = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            if time.monotonic() - self.began < LIMIT_S:
+                return None
+            os.killpg(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        with os.fdopen(self._answer) as pipe:
+            text = pipe.read() if pid else ""
+        outcome = Outcome(**json.loads(text)) if text else Outcome("no model", "the process ended or hung")
+        outcome.seconds = time.monotonic() - self.began
+        return outcome
+
+    def stop(self) -> None:
+        """End the trial without an outcome."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._answer)
+
+
+def _in_child(copy: Path, one: Break | None, tests: Sequence[str], answer: int) -> None:
+    """Run a trial, write its outcome and end the process."""
+    try:
+        os.setpgid(0, 0)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        os.chdir(copy)
+        sys.dont_write_bytecode = True
+        sys.path[:] = [str(copy), *(path for path in sys.path if path)]
+        os.environ["PYTHONPATH"] = str(copy)
+        with _applied(copy, one):
+            outcome = _outcome(one, tests)
+        os.write(answer, json.dumps({"word": outcome.word, "detail": outcome.detail}).encode())
+    except BaseException as error:  # the parent is told instead
+        os.write(answer, json.dumps({"word": "no model", "detail": repr(error)[:300]}).encode())
+    finally:
+        os._exit(0)
+
+
+class _applied:
+    """The copy with the mistake in it, and as it was afterwards."""
+
+    def __init__(self, copy: Path, one: Break | None):
+        self.file = copy / one.file if one else None
+        self.one = one
+
+    def __enter__(self) -> None:
+        if self.one and self.file:
+            self.source = self.file.read_text(encoding="utf-8")
+            # A compiled file is taken for the source of equal size and second.
+            Path(importlib.util.cache_from_source(str(self.file))).unlink(missing_ok=True)
+            self.file.write_text(self.one.applied(self.source), encoding="utf-8")
+
+    def __exit__(self, *_: object) -> None:
+        if self.file:
+            self.file.write_text(self.source, encoding="utf-8")
+
+
+def _outcome(one: Break | None, tests: Sequence[str]) -> Outcome:
+    if one is None:
+        failure = _first_failure(tests)
+        return Outcome("red", failure) if failure else Outcome("green")
+    try:
+        _answers(one.id)
+    except Exception as error:  # whatever a wrong model may raise
+        return Outcome("no model", "".join(traceback.format_exception_only(error)).strip()[:300])
+    failure = _first_failure(tests)
+    return Outcome("caught", failure) if failure else Outcome("survived")
+
+
+def _answers(id: str) -> None:
+    """Build the architecture at its tiny size and have it answer on a mini task; an error where it
+    cannot, or where the loss is not finite."""
+    from harness import contract, registry
+
+    case = next(contract.cases(registry.entry("architectures", id)))
+    case.answers()
+
+
+def _first_failure(tests: Sequence[str]) -> str:
+    """The first failure of the tests ("" when all pass)."""
+    import pytest
+
+    class Failures:
+        first = ""
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed and not self.first:
+                self.first = f"{report.nodeid}: {str(report.longreprtext).splitlines()[-1:]}"
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed and not self.first:
+                self.first = f"{report.nodeid} cannot be collected"
+
+    failures = Failures()
+    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    loaded = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # plugins of pytest that torch's company imported
+    status = pytest.main([*quiet, *loaded, *tests], plugins=[failures])
+    return failures.first or ("" if status in (0, 5) else f"pytest ended with {int(status)}")
