@@ -26,6 +26,10 @@ class DataError(ArchbenchError):
     and what was expected."""
 
 
+class MissingWeights(ArchbenchError, ValueError):
+    """Pre-trained weights or their tokenizer that are neither on this machine nor to be fetched."""
+
+
 class RecordError(ArchbenchError):
     """A record that cannot be read, written or trusted; the message names the file and what is
     wrong with it."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from harness.errors import MissingWeights
 from harness.kinds import PretrainedEncoder
 from harness.registry import Recipe, register
 from harness.views.subwords import SubwordBatch, Subwords
@@ -135,7 +136,7 @@ def _loaded(source: str, pieces: int, max_length: int) -> nn.Module:
     try:
         model = AutoModel.from_pretrained(source, use_safetensors=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise ValueError(
+        raise MissingWeights(
             f"pretrained={source!r}: neither a folder with safetensors weights nor a name on the hub: {error}"
         ) from error
     config = model.config

@@ -366,12 +366,20 @@ class CheckpointNewestEpoch(Checkpoint):
 
 
 def fit(
-    training: FitModule, folder: Path, devices: int, strategy: str, precision: str, max_epochs: int, pilot: bool = False
+    training: FitModule,
+    folder: Path,
+    devices: int,
+    strategy: str,
+    precision: str,
+    max_epochs: int,
+    pilot: bool = False,
+    callbacks: Sequence[pl.Callback] = (),
 ) -> dict[str, Any]:
     """Train to early stopping, resuming from the last checkpoint in ``folder``; the model ends with
     the weights of its best dev epoch.
 
-    A ``pilot`` runs on few examples and keeps no checkpoint. Returns best epoch and number of
+    A ``pilot`` runs on few examples and keeps no checkpoint. ``callbacks`` are further ones of
+    Lightning's, such as one that sets ``trainer.should_stop``. Returns best epoch and number of
     epochs, and how several processes shared the work; in all but the first of them, nothing.
     """
     stop = EarlyStopping("selection", mode="max", patience=training.settings.patience, check_on_train_epoch_end=True)
@@ -391,7 +399,7 @@ def fit(
             plugins=[LightningEnvironment(), StreamingCheckpointIO()],
             precision=precision,
             max_epochs=1 if pilot else max_epochs,
-            callbacks=[] if pilot else [CheckpointNewestEpoch(last), stop],
+            callbacks=[*callbacks] if pilot else [CheckpointNewestEpoch(last), stop, *callbacks],
             reload_dataloaders_every_n_epochs=1,
             use_distributed_sampler=False,
             enable_checkpointing=not pilot,

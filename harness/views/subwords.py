@@ -16,6 +16,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.trainers import WordPieceTrainer
 from torch import Tensor
 
+from harness.errors import MissingWeights
 from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import Text, View, plain
 
@@ -74,7 +75,7 @@ class Subwords(View):
         try:
             loaded = AutoTokenizer.from_pretrained(source, use_fast=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
-            raise ValueError(
+            raise MissingWeights(
                 f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}"
             ) from error
         special = [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]

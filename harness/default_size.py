@@ -1,0 +1,159 @@
+"""The check that an architecture learns its mini task as it is shipped: default sizes, own recipe.
+
+The contract (:mod:`harness.contract`) builds ``tiny`` models. An architecture that needs its depth
+to fail, such as one whose signal dies in the fifth layer, passes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from pytorch_lightning import LightningModule, Trainer
+from pytorch_lightning.callbacks import Checkpoint
+
+from harness import registry
+from harness.errors import UsageError
+from harness.kinds import Estimator
+from harness.metrics import better, info, score
+from harness.problems import problem
+from harness.records import Cell
+from harness.registry import Entry
+from harness.running import grid
+from harness.running.worker import Assembly
+from harness.task import Row
+from harness.training.fit import Diverged, FitModule, fit
+from harness.training.model import predict
+
+CLEARLY = 0.05
+"""Distance from the floor up to which a score counts as chance."""
+
+FAR = 2 * CLEARLY
+"""Distance from the floor of dev with which a training ends: the best of many epochs is far from
+the floor by luck more often than test is."""
+
+PASSES = 300
+"""Passes that a training may take, over which its schedule is laid: those that recipes give are too
+few on corpora of a few hundred texts."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The result of the check for one architecture.
+
+    ``word`` is ``learns``, ``chance`` or ``diverged``. ``dev`` is the best epoch's score and
+    ``test`` the same epoch's, which no choice depends on; ``floor`` is that of ``test``.
+    ``seconds`` are those of the processor.
+    """
+
+    architecture: str
+    task: str
+    metric: str
+    word: str
+    floor: float
+    dev: float
+    test: float
+    epochs: int
+    seconds: float
+
+
+def first_task(entry: Entry) -> grid.Planned:
+    """The cell of an architecture on the first task that it fits, by its own recipe;
+    :class:`~harness.errors.UsageError` gives the reason where there is none."""
+    tasks = list(registry.entries("tasks").values())
+    planned = grid.plan([entry], tasks, tier="mini", protocol="paper", seeds=[0])
+    fitting = [item for item in planned if item.reason is None]
+    if not fitting:
+        raise UsageError(f"{entry.id} fits no task: {planned[0].reason}")
+    return fitting[0]
+
+
+def learned(entry: Entry, seconds: float = 120.0) -> Learned:
+    """Train an architecture on its mini task until dev is far above the floor or the time is over,
+    and score test. An epoch is never cut.
+
+    ``seconds`` are those of the processor, so that what else the machine does changes nothing.
+    """
+    began = time.process_time()
+    cell = first_task(entry).cell
+    task = registry.entry("tasks", cell.task)
+    adapter = registry.load(task)(task)
+    train, dev, test = (adapter.load(split, "mini").to_list() for split in ("train", "dev", "test"))
+    main, asked = task.main_metric, problem(task.type)
+
+    def floor(rows: list[Row]) -> float:
+        return _best(main, [score([main], guesses, rows)[main] for guesses in asked.floors(train, rows).values()])
+
+    with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
+        if issubclass(registry.load(entry), Estimator):
+            scores, epochs, finite = _fitted(entry, cell, main, train, dev, test), 1, True
+        else:
+            scores, epochs, finite = _trained(cell, Path(folder), main, floor(dev), test, began + seconds)
+    learns = _beyond(main, scores[0], floor(dev), CLEARLY) and _beyond(main, scores[1], floor(test), CLEARLY)
+    word = "learns" if learns else "chance" if finite else "diverged"
+    return Learned(entry.id, task.id, main, word, floor(test), *scores, epochs, time.process_time() - began)
+
+
+def _best(metric: str, values: list[float]) -> float:
+    return min(values) if info(metric).lower_is_better else max(values)
+
+
+def _beyond(metric: str, found: float, floor: float, distance: float) -> bool:
+    """True if a score is better than a floor by more than a distance."""
+    return better(metric, found, floor) and abs(found - floor) > distance
+
+
+def _fitted(
+    entry: Entry, cell: Cell, metric: str, train: list[Row], dev: list[Row], test: list[Row]
+) -> tuple[float, float]:
+    """Scores on dev and test of a system without gradient training."""
+    cls: type[Estimator] = registry.load(entry)
+    hidden = problem(registry.entry("tasks", cell.task).type).input_rows
+    names = {name: value for name, value in cell.hyperparameters.items() if name not in grid.HARNESS_SECTIONS}
+    estimator = cls(seed=0, **names)
+    estimator.fit(train, dev, hidden(test) if cls.transductive else ())
+    dev_score, test_score = (score([metric], estimator.predict(hidden(rows)), rows)[metric] for rows in (dev, test))
+    return dev_score, test_score
+
+
+def _trained(
+    cell: Cell, folder: Path, metric: str, dev_floor: float, test: list[Row], ends: float
+) -> tuple[tuple[float, float], int, bool]:
+    """Scores on dev and test of the best epoch, the number of epochs, and True if the loss stayed
+    finite."""
+    settings = grid.Settings(folder, None, (), torch.get_num_threads(), None, None, folder)
+    assembly = Assembly(cell, settings)
+    recipe = assembly.training
+    assembly.training = dataclasses.replace(recipe, epochs=PASSES, patience=PASSES)
+    training = assembly.training_of(assembly.model(cell.seed), recipe.learning_rates[0])
+    finite = True
+    try:
+        fit(training, folder, 1, "auto", "32", PASSES, callbacks=[_Ends(dev_floor, ends)])
+    except Diverged:
+        finite = False
+        if training.best:
+            training.load_state_dict(training.best["weights"])
+    predictions = predict(training.model, assembly.corpus.test(), recipe.batch_size)
+    best = training.curve[training.best["epoch"] - 1][metric] if training.best else math.nan
+    return (best, score([metric], predictions, test)[metric]), len(training.curve), finite
+
+
+class _Ends(Checkpoint):
+    """Ends a training with the first epoch that is far above the floor of dev, or with the time.
+
+    Lightning calls checkpoints, and them alone, when the model's own end of an epoch is over.
+    """
+
+    def __init__(self, floor: float, ends: float):
+        self.floor, self.ends = floor, ends
+
+    def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
+        assert isinstance(module, FitModule)
+        reached = _beyond(module.main_metric, module.curve[-1][module.main_metric], self.floor, FAR)
+        if reached or time.process_time() > self.ends:
+            trainer.should_stop = True

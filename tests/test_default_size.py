@@ -1,0 +1,96 @@
+"""The check at default size: who learns, who stands at chance, and who is skipped."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.default_size import first_task, learned
+from harness.errors import MissingWeights, UsageError
+
+PLUGIN = """
+import torch
+from harness.kinds import Estimator, TextEncoder
+from harness.registry import Recipe, register
+
+@register("learner", name="L", kind="text", paper="none", source="test", year=2026, recipe=Recipe(lr=0.01),
+    tiny={"usable": True})
+@register("constant", name="C", kind="text", paper="none", source="test", year=2026, recipe=Recipe(lr=0.01),
+    hyperparameters={"usable": False}, tiny={"usable": True})
+@register("exploding", name="E", kind="text", paper="none", source="test", year=2026,
+    recipe=Recipe(lr=1e30, optimizer="sgd"))
+class Mean(TextEncoder):
+    def __init__(self, width, usable=True):
+        super().__init__()
+        self.size, self.usable = width, usable
+
+    def forward(self, words):
+        mean = (words.vectors * words.mask[..., None]).sum(1) / words.lengths[:, None]
+        return mean * float(self.usable) * 10
+
+@register("misfit", name="M", kind="fit", paper="none", source="test", year=2026)
+class Misfit(Estimator):
+    task_types = ()
+
+@register("guesser", name="G", kind="fit", paper="none", source="test", year=2026)
+class Guesser(Estimator):
+    task_types = ("classify",)
+
+    def fit(self, train, dev, unlabelled):
+        self.label = train[0]["label"]
+
+    def predict(self, rows):
+        return [self.label] * len(rows)
+"""
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory):
+    """The entry of a plugin by id."""
+    file = Path(tmp_path_factory.mktemp("plugin")) / "sizes.py"
+    file.write_text(textwrap.dedent(PLUGIN))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_plugins", [])
+        registry.add_plugin(file)
+        yield lambda id: registry.entry("architectures", id)
+
+
+def test_a_model_that_reads_its_words_learns(entry):
+    found = learned(entry("learner"), seconds=60)
+    assert found.word == "learns"
+    assert found.dev > found.floor + 0.1
+    assert found.epochs < 100
+
+
+def test_default_sizes_count_and_not_the_tiny_ones(entry):
+    """The contract builds the tiny model, which this plugin lets pass."""
+    found = learned(entry("constant"), seconds=2)
+    assert (found.word, found.task) == ("chance", "ag_news")
+    assert found.test == found.floor == 0.25
+
+
+def test_a_loss_that_is_no_number_is_named(entry):
+    assert learned(entry("exploding"), seconds=5).word == "diverged"
+
+
+def test_a_system_without_training_is_held_to_the_same_floor(entry):
+    assert learned(entry("guesser"), seconds=5).word == "chance"
+
+
+def test_the_time_ends_a_training_that_gets_nowhere(entry):
+    assert learned(entry("constant"), seconds=1).seconds < 20
+
+
+def test_a_row_without_its_weights_says_so(monkeypatch):
+    """It is skipped by name and not called chance."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(MissingWeights, match="neither a folder"):
+        learned(registry.entry("architectures", "bert_base"))
+
+
+def test_an_architecture_without_a_task_says_why(entry):
+    with pytest.raises(UsageError, match="misfit fits no task: "):
+        first_task(entry("misfit"))

@@ -1,0 +1,117 @@
+"""``python -m tools.check_all``: the check at default size over all architectures, as a table.
+
+Each architecture gets two minutes on its mini task; those that stand at chance then get fifteen.
+The table is written after each of them, and a further call goes on where one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+MINUTES = (2, 15)
+"""Time that an architecture gets, and that it gets once more when the first did not teach it."""
+
+COLUMNS = ("architecture", "task", "metric", "word", "floor", "dev", "test", "epochs", "seconds", "minutes", "note")
+
+MOST_AT_CHANCE = 8
+"""Architectures that may stand at chance, each with a learning curve on real data that shows that
+it learns there."""
+
+Row = dict[str, str]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the chosen architectures; the exit code is 0 when few enough stand at chance."""
+    from harness import registry
+
+    parser = argparse.ArgumentParser(prog="python -m tools.check_all", description=__doc__.partition(": ")[2])
+    parser.add_argument("ids", nargs="*", default=["*"], help="architectures, or shell wildcards (default: all)")
+    parser.add_argument("--table", type=Path, default=Path("results/default_size.csv"), help="where the rows go")
+    parser.add_argument("--jobs", type=int, default=2, help="architectures at a time (default: 2)")
+    parser.add_argument("--anew", action="store_true", help="check those again that the table has")
+    options = parser.parse_args(arguments)
+    ids = [id for id in registry.entries("architectures") if any(fnmatchcase(id, one) for one in options.ids)]
+    rows = read(options.table)
+    if options.anew:
+        rows = {id: row for id, row in rows.items() if id not in ids}
+    for minutes in MINUTES:
+        left = [id for id in ids if wants(rows.get(id), minutes)]
+        for number, row in enumerate(checked(left, minutes, options.jobs), start=1):
+            rows[row["architecture"]] = row
+            write(options.table, rows)
+            print(f"[{number}/{len(left)}] {row['word']:8} {row['architecture']} {row['note']}", flush=True)
+    words = Counter(rows[id]["word"] for id in ids)
+    print(", ".join(f"{count} {word}" for word, count in words.most_common()))
+    return 1 if words["chance"] > MOST_AT_CHANCE or words["diverged"] or words["failed"] else 0
+
+
+def wants(row: Row | None, minutes: int) -> bool:
+    """True if an architecture is to be checked with this much time: it never was, or it had less
+    and stood at chance."""
+    if row is None:
+        return minutes == MINUTES[0]
+    return row["word"] == "chance" and float(row["minutes"]) < minutes
+
+
+def checked(ids: Sequence[str], minutes: float, jobs: int) -> Iterator[Row]:
+    """The rows of architectures, as they end; each in a process of its own."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=fresh, max_tasks_per_child=1) as pool:
+        for future in as_completed([pool.submit(row_of, id, minutes) for id in ids]):
+            yield future.result()
+
+
+def row_of(id: str, minutes: float) -> Row:
+    """The row of one architecture."""
+    import torch
+
+    from harness import registry
+    from harness.default_size import learned
+    from harness.errors import MissingWeights
+
+    torch.set_num_threads(1)
+    for stream in (1, 2):  # Lightning and the hub talk much
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    row = dict.fromkeys(COLUMNS, "") | {"architecture": id, "minutes": f"{minutes:g}"}
+    try:
+        found = learned(registry.entry("architectures", id), 60 * minutes)
+    except MissingWeights:
+        return row | {"word": "skipped", "note": "its weights are not at hand"}
+    except Exception as error:  # one that fails must not end the others
+        return row | {"word": "failed", "note": f"{type(error).__name__}: {error}"[:200]}
+    row |= {"task": found.task, "metric": found.metric, "word": found.word, "epochs": str(found.epochs)}
+    row |= {name: f"{getattr(found, name):.3f}" for name in ("floor", "dev", "test")}
+    return row | {"seconds": f"{found.seconds:.0f}"}
+
+
+def read(table: Path) -> dict[str, Row]:
+    """The rows of a table, by architecture; none where there is no table."""
+    if not table.is_file():
+        return {}
+    with table.open(newline="", encoding="utf-8") as file:
+        return {row["architecture"]: row for row in csv.DictReader(file)}
+
+
+def write(table: Path, rows: dict[str, Row]) -> None:
+    """Write the table, in the order of the ids."""
+    partial = table.with_suffix(".partial")
+    with partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[id] for id in sorted(rows))
+    partial.replace(table)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    sys.exit(main())
