@@ -22,7 +22,7 @@ from harness.errors import DataError
 from harness.files import taking_the_place_of
 from harness.problems import problem
 from harness.problems.base import Batch, NoTarget, Target
-from harness.ragged import Columns, Ragged
+from harness.ragged import Columns, Ragged, take
 from harness.task import Row, Task, Tier, fingerprint
 from harness.views.base import View
 
@@ -61,11 +61,13 @@ class Split:
         """Question number per row, where rows belong to questions."""
         return self.targets.get("group")
 
-    def first(self, rows: int) -> Split:
-        """The first rows alone."""
-        rows = min(rows, len(self))
-        inputs = {field: _first(columns, rows) for field, columns in self.inputs.items()}
-        return Split(self.rows.select(range(rows)), self.view, self.target, inputs, _first(self.targets, rows))
+    def some(self, most: int, seed: int) -> Split:
+        """At most so many of the rows, chosen as :func:`chosen` does."""
+        if most >= len(self):
+            return self
+        rows = chosen(self.rows, most, seed)
+        inputs = {field: _taken(columns, rows) for field, columns in self.inputs.items()}
+        return Split(self.rows.select(rows), self.view, self.target, inputs, _taken(self.targets, rows))
 
     def collate(self, rows: np.ndarray) -> Batch:
         """The batch of these rows."""
@@ -81,10 +83,8 @@ class Split:
         return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
 
 
-def _first(columns: Columns, rows: int) -> Columns:
-    return {
-        n: Ragged(c.values, c.offsets[: rows + 1]) if isinstance(c, Ragged) else c[:rows] for n, c in columns.items()
-    }
+def _taken(columns: Columns, rows: np.ndarray) -> Columns:
+    return {name: take(c, rows) if isinstance(c, Ragged) else c[rows] for name, c in columns.items()}
 
 
 class Corpus:
@@ -202,17 +202,20 @@ def _source(view: type) -> str:
 
 
 def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
-    """At most ``most`` rows: a fixed random choice, in the file's order; whole questions where rows
-    belong to questions."""
-    if most is None or most >= len(rows):
-        return rows
-    generator = np.random.default_rng(0)
+    """At most ``most`` of the rows (None: all), chosen as :func:`chosen` does."""
+    return rows if most is None or most >= len(rows) else rows.select(chosen(rows, most, seed=0))
+
+
+def chosen(rows: datasets.Dataset, most: int, seed: int) -> np.ndarray:
+    """Numbers of at most ``most`` rows: a random choice, the same for the same seed, in the file's
+    order; whole questions where rows belong to questions."""
+    generator = np.random.default_rng(seed)
     if "group" not in rows.column_names:
-        return rows.select(np.sort(generator.permutation(len(rows))[:most]))
+        return np.sort(generator.permutation(len(rows))[:most])
     groups = np.array(rows["group"])
     names = generator.permutation(np.unique(groups))
     sizes = np.cumsum([(groups == name).sum() for name in names])
-    return rows.select(np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))])))
+    return np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))]))
 
 
 def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:

@@ -36,7 +36,7 @@ from harness.scoring import error_analysis
 from harness.settings import Limits, TrainingSettings
 from harness.task import Task, fingerprint
 from harness.training import cost
-from harness.training.fit import CURVE_FIELDS, PILOT_DEV, Diverged, FitModule, fit
+from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, Diverged, FitModule, fit
 from harness.training.model import Model, build, objective_of, predict
 
 
@@ -279,7 +279,7 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
-        pilot.dev_split = assembly.corpus.dev.first(PILOT_DEV)
+        pilot.dev_split = assembly.corpus.dev.some(PILOT_DEV, PILOT_SEED)
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric])

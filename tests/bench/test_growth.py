@@ -104,7 +104,7 @@ def test_a_training_epoch(grows, assembly: Assembly, tmp_path: Path) -> None:
 
     def train(size: int) -> float:
         training = assembly.training_of(assembly.model(0), 0.002)
-        training.splits["labelled"] = assembly.corpus.train.first(size)
+        training.splits["labelled"] = assembly.corpus.train.some(size, seed=0)
         return seconds(lambda: fit(training, tmp_path / str(time.monotonic_ns()), 1, "auto", "32", 1))
 
     grows("a training epoch", train)
@@ -114,7 +114,7 @@ def test_scoring(grows, assembly: Assembly) -> None:
     model = assembly.model(0)
 
     def scoring(size: int) -> float:
-        split = assembly.corpus.train.first(size)
+        split = assembly.corpus.train.some(size, seed=0)
         return seconds(lambda: score(["accuracy", "macro_f1"], predict(model, split, 64), split.rows))
 
     grows("prediction and scoring", scoring)

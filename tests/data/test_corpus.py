@@ -258,14 +258,34 @@ def test_a_batch_holds_the_rows_that_were_asked_for():
     assert batch.units == sum(len(text.split()) for text in texts)
 
 
-def test_the_first_rows_of_a_split_are_those_rows():
-    """Learning rates are compared on the first dev rows: labels and texts must stay together."""
+def test_some_rows_of_a_split_keep_texts_and_labels_together():
+    """Learning rates are compared on some dev rows."""
     dev = toy_corpus().dev
-    part = dev.first(5)
-    assert len(part) == 5 and len(dev.first(1000)) == 16
-    one, all_ = part.collate(np.array([4])), dev.collate(np.array([4]))
-    assert torch.equal(one.inputs["text"].ids, all_.inputs["text"].ids) and torch.equal(one.target, all_.target)
-    assert list(part.rows["id"]) == list(dev.rows["id"])[:5]
+    part = dev.some(5, seed=1)
+    places = [list(dev.rows["id"]).index(id) for id in part.rows["id"]]
+    assert len(part) == 5 and places == sorted(places)
+    some, same = part.collate(np.arange(5)), dev.collate(np.array(places))
+    assert torch.equal(some.inputs["text"].ids, same.inputs["text"].ids) and torch.equal(some.target, same.target)
+    assert dev.some(1000, seed=1) is dev
+
+
+def test_some_rows_are_a_random_choice_that_is_always_the_same():
+    """The first rows of a file that is sorted by class are of one class."""
+    rows = sorted(sentences(40, 1000), key=lambda row: row["label"])
+    chosen = [toy_corpus(toy_task(dev=rows)).dev.some(10, seed=1).rows for _ in range(2)]
+    assert list(chosen[0]["id"]) == list(chosen[1]["id"])
+    assert min(Counter(chosen[0]["label"])[label] for label in ("positive", "negative")) >= 2
+    other = toy_corpus(toy_task(dev=rows)).dev.some(10, seed=2).rows
+    assert list(other["id"]) != list(chosen[0]["id"])
+
+
+def test_some_rows_of_a_ranking_task_are_whole_questions():
+    entry = registry.entry("tasks", "wikiqa")
+    dev = toy_corpus(registry.load(entry)(entry), gives="pair vector").dev
+    part, whole = dev.some(30, seed=1), Counter(dev.rows["group"])
+    found = Counter(part.rows["group"])
+    assert 10 < len(part) <= 30 and all(found[group] == whole[group] for group in found)
+    assert len(part.groups) == len(part) and len(set(part.groups)) == len(found)
 
 
 def test_a_generators_source_is_question_and_passage_in_one_text():

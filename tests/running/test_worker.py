@@ -255,6 +255,35 @@ def test_every_rate_is_tried_and_the_best_pilot_trains_the_cell(tried):
     assert scores["0.02"] == max(scores.values())
 
 
+def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monkeypatch):
+    """On the first rows of a file that is sorted by class, a constant answer is right."""
+    task = registry.load(registry.entry("tasks", "sst2"))
+    load = task.load
+
+    def by_class(self: Any, split: str, *rest: Any) -> Any:
+        rows = load(self, split, *rest)
+        return rows.select(np.argsort(rows["label"], kind="stable"))
+
+    monkeypatch.setattr(task, "load", by_class)
+    monkeypatch.setattr(worker, "PILOT_DEV", 20)
+    seen: list[list[str]] = []
+
+    def pilot(training: Any, *_: Any, pilot: bool) -> None:
+        seen.append(list(training.dev_split.rows["id"]))
+        labels.update(training.dev_split.rows["label"])
+        training.selection, training.curve = 0.0, [{"accuracy": 0.0}]
+
+    labels: set[str] = set()
+    monkeypatch.setattr(worker, "fit", pilot)
+    cells = [plan(name, "sst2", f"{name}.training.learning_rates=[0.1, 0.01]") for name in ("dan", "avg_vectors")]
+    for cell in (*cells, dataclasses.replace(cells[0], seed=1)):
+        assembly = Assembly(cell, make_settings())
+        worker._try_rates(assembly, make_settings(), Path())
+    assert len(seen) == 6 and all(ids == seen[0] for ids in seen) and len(seen[0]) == 20
+    assert len(labels) == 2
+    assert len(assembly.corpus.dev) > 20, "the choice left rows out"
+
+
 def test_saved_predictions_give_the_recorded_scores(tried, shared):
     """Otherwise a corrected metric could not be applied without training again."""
     _, record, _ = tried
