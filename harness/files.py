@@ -112,6 +112,19 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink(missing_ok=True)
 
 
+def sweep(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes of this machine left at any
+    depth. Those of living processes and of other machines stay."""
+    import psutil  # not for those who only read or write
+
+    paths = [Path(place, name) for place, folders, files in os.walk(folder) for name in folders + files]
+    for path in paths:
+        owner = re.fullmatch(r"\..*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
+        if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
+            with suppress(OSError):  # another run may sweep at the same time
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Replace ``path`` by a file of ``data`` in one step; it is on disk before it has its name."""
     with taking_the_place_of(path) as temporary, temporary.open("xb") as file:

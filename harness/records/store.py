@@ -8,7 +8,6 @@ import json
 import lzma
 import os
 import re
-import socket
 import uuid
 import warnings
 import zlib
@@ -16,10 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from harness.errors import RecordError
-from harness.files import MAX_UNPACKED_BYTES, are_texts, not_json, parse_json, read_limited, unpack, write_whole
+from harness.files import MAX_UNPACKED_BYTES, are_texts, not_json, parse_json, read_limited, sweep, unpack, write_whole
 from harness.records.blocks import Predictions
 from harness.records.cell import Cell
 from harness.records.outcomes import Outcomes
@@ -59,12 +56,10 @@ class Store:
             ) from error
 
     def sweep(self) -> None:
-        """Removes the half-written files of killed processes of this machine. Those of living
-        processes and of other machines stay."""
-        for path in (self.folder / "records").rglob(".*.tmp"):
-            owner = re.fullmatch(r".*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
-            if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
-                path.unlink(missing_ok=True)
+        """Removes the half-written files of killed processes of this machine: records, and what
+        cells keep below ``work``. Those of living processes and of other machines stay."""
+        for folder in ("records", "work"):
+            sweep(self.folder / folder)
 
     def write(self, record: Record) -> Path:
         """Writes a record in one step and returns its path.

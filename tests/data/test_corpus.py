@@ -4,6 +4,10 @@ cache that never lies."""
 from __future__ import annotations
 
 import mmap
+import os
+import socket
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from harness.data.corpus import limit
 from harness.errors import DataError
 from harness.objectives import Supervised
 from harness.ragged import Ragged
+from harness.records import Store
 from harness.settings import TrainingSettings
 from harness.training.fit import FitModule, fit
 from harness.views.words import UNKNOWN, Words
@@ -202,6 +207,48 @@ def test_nothing_half_written_is_left_behind(tmp_path):
     }
     assert {file.name for file in tmp_path.rglob("*") if file.is_file()} == kept
     assert {folder.name for folder in tmp_path.glob("*/*") if folder.is_dir()} == {"text"}
+
+
+@pytest.fixture
+def dead() -> int:
+    """The id of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_what_a_killed_cell_left_half_written_is_swept_at_the_next_start(tmp_path, dead):
+    """In the middle of its cache, or of a checkpoint: it is nobody's, and may be large."""
+    store, host = Store(tmp_path), socket.gethostname()
+    toy_corpus(cache=tmp_path / "work" / "encoded")
+    encoded = next((tmp_path / "work").rglob("view.json")).parent
+    whole = list((tmp_path / "work").rglob("*"))
+    left, alive, foreign = (
+        encoded / f".text.{name}~{pid}~0123abcd.tmp"
+        for name, pid in ((host, dead), (host, os.getpid()), ("elsewhere", dead))
+    )
+    for folder in (left, alive, foreign):
+        folder.mkdir()
+        (folder / "ids.values.npy").write_bytes(b"half")
+    cut = tmp_path / "work" / "checkpoints" / "0123" / f".last.ckpt.{host}~{dead}~0123abcd.tmp"
+    cut.parent.mkdir(parents=True)
+    cut.write_bytes(b"half")
+    store.sweep()
+    assert not left.exists() and not cut.exists()
+    assert alive.is_dir() and foreign.is_dir() and all(path.exists() for path in whole)
+
+
+def test_what_a_killed_cell_left_half_written_is_in_nobodys_way(tmp_path, monkeypatch):
+    """A process may have the id of a dead one: in a container they begin anew."""
+    names: list[str] = []
+    save = corpus._save
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus, "_save", lambda folder, columns: names.append(folder.name) or save(folder, columns))
+        toy_corpus(cache=tmp_path / "first")
+    for place in (tmp_path / "first").iterdir():
+        for name in names:
+            (tmp_path / "second" / place.name / name).mkdir(parents=True)
+    assert len(toy_corpus(cache=tmp_path / "second").train) == 48
 
 
 def test_processes_share_one_copy_in_memory(tmp_path):
