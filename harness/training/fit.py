@@ -8,6 +8,7 @@ import itertools
 import math
 import time
 import warnings
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -361,7 +362,7 @@ class CheckpointNewestEpoch(Checkpoint):
         began = time.perf_counter()
         due = began >= self._next or trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs
         if trainer.strategy.broadcast(due):  # all processes write it together, and their clocks may disagree
-            trainer.save_checkpoint(self.file)
+            trainer.save_checkpoint(self.file, weights_only=False)  # without it, Lightning says so in the log
             ended = time.perf_counter()
             self._next = ended + (ended - began) / SAVING_SHARE
 
@@ -409,12 +410,13 @@ def fit(
             logger=False,
             num_sanity_val_steps=0,
         )
-        if pilot or not last.exists():
+        checkpoint = None if pilot else _checkpoint(last)
+        if checkpoint is None:
             trainer.fit(training)
-        elif not _stopped(last):
-            trainer.fit(training, ckpt_path=str(last))
+        elif not _stopped(checkpoint):
+            trainer.fit(training, ckpt_path=str(last), weights_only=True)
         else:
-            training.on_load_checkpoint(torch.load(last, map_location="cpu", weights_only=True))
+            training.on_load_checkpoint(checkpoint)
     if pilot or training.global_rank > 0:
         return {}
     training.model = whole
@@ -451,7 +453,24 @@ def _sharing(batch_size: int, devices: int, strategy: str) -> dict[str, Any]:
     }
 
 
-def _stopped(last: Path) -> bool:
+def _checkpoint(file: Path) -> dict[str, Any] | None:
+    """The checkpoint in a file; None where there is none, or a damaged one, which is named."""
+    if not file.exists():
+        return None
+    try:
+        with zipfile.ZipFile(file) as parts:
+            if damaged := parts.testzip():  # torch does not look at the checksums that it wrote
+                raise ValueError(f"{damaged} has another checksum")
+        checkpoint: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        if missing := {"state_dict", "callbacks", *_RESUMED}.difference(checkpoint):
+            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+        return checkpoint
+    except Exception as error:  # bytes that are no checkpoint may make the unpickler raise anything
+        reason = (str(error).splitlines() or [""])[0][:200]
+        print(f"{file.name} is damaged: training begins anew ({type(error).__name__}: {reason})")
+        return None
+
+
+def _stopped(checkpoint: dict[str, Any]) -> bool:
     """True if early stopping had ended the fit whose last checkpoint this is."""
-    states = torch.load(last, map_location="cpu", weights_only=True)["callbacks"]
-    return any(state.get("stopped_epoch", 0) > 0 for state in states.values())
+    return any(state.get("stopped_epoch", 0) > 0 for state in checkpoint["callbacks"].values())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -384,3 +385,54 @@ def test_a_pilot_leaves_nothing_that_a_fit_would_resume(corpus, tmp_path):
     pilot = make(corpus)
     assert fit(pilot, tmp_path, 1, "auto", "32", 4, pilot=True) == {}
     assert list(tmp_path.iterdir()) == [] and len(pilot.curve) == 1
+
+
+# --- damaged checkpoints ---
+
+
+class Runs:
+    """A pickle that makes a file where it is loaded."""
+
+    def __init__(self, file: Path):
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
+def damage(file: Path, how: str) -> None:
+    content = file.read_bytes()
+    middle = len(content) // 2
+    if how == "malicious":
+        torch.save({"state_dict": {}, "epoch": 0, "x": Runs(file.with_name("ran"))}, file)
+    elif how == "malicious, an older format":
+        file.write_bytes(pickle.dumps(Runs(file.with_name("ran"))))
+    elif how == "of something else":
+        torch.save({"state_dict": {}}, file)
+    else:
+        flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+        known = {"truncated": content[:middle], "empty": b"", "rubbish": b"no checkpoint \x80" * 99, "flipped": flipped}
+        file.write_bytes(known[how])
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["truncated", "empty", "rubbish", "flipped", "malicious", "malicious, an older format", "of something else"],
+)
+def test_a_damaged_checkpoint_means_that_training_begins_anew(corpus, tmp_path, whole, how, capsys):
+    """It costs the epochs that it held: neither the cell, nor a run of what somebody put there."""
+    go(make(corpus), tmp_path, 2)
+    damage(tmp_path / "last.ckpt", how)
+    again = make(corpus)
+    assert go(again, tmp_path)["epochs"] == 4
+    assert curve(again) == curve(whole) and same(again.model.state_dict(), whole.model.state_dict())
+    assert "last.ckpt is damaged: training begins anew" in capsys.readouterr().out
+    assert not (tmp_path / "ran").exists()
+    assert go(make(corpus), tmp_path)["epochs"] == 4, "a sound one stands in its place"
+
+
+def test_lightning_does_not_say_each_epoch_what_it_saves_by_default(corpus, tmp_path, caplog):
+    """A user who reads of weights_only in the log takes it for how checkpoints are loaded."""
+    with caplog.at_level("INFO", logger="pytorch_lightning"):
+        go(make(corpus), tmp_path, 2)
+    assert not [record for record in caplog.records if "weights_only" in record.getMessage()]
