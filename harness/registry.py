@@ -29,7 +29,7 @@ from harness.errors import RegistryError, UnknownName, did_you_mean
 from harness.settings import Recipe
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
 
 Sort = Literal["architectures", "tasks", "problems"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
@@ -264,6 +264,14 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
     from importlib import metadata
 
     return tuple(metadata.entry_points(group=group))
+
+
+def distribution(entry: Entry) -> Distribution | None:
+    """The installed package whose entry point names the file of an entry; None for any other
+    file."""
+    module = _modules.get(entry.file)
+    points = _installed(f"archbench.{entry.sort}") if module else ()
+    return next((point.dist for point in points if point.module == module), None)
 
 
 @functools.cache

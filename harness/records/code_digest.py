@@ -1,0 +1,229 @@
+"""Digests of the code that makes the result of a cell.
+
+A digest stands for the syntax of a plugin's file and of the plugin code that it imports. Comments,
+docstrings, formatting, line ends, the place of the files and what decorators say for the pages
+leave it as it is. The harness itself is one number.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from harness import registry
+from harness.errors import RegistryError
+from harness.records.blocks import Code
+from harness.records.cell import Cell
+from harness.records.provenance import own_version
+from harness.records.record import Record
+from harness.registry import Entry
+
+HARNESS = 1
+"""Number of what the harness computes. Raise it when the result of a cell changes: the golden
+scores of the tests tell."""
+
+_ROOT = Path(__file__).resolve().parents[2]
+_OWN = ("architectures", "tasks")
+_DECORATORS = ("register", "register_task")
+_FOR_PAGES = (
+    "name",
+    "paper",
+    "source",
+    "year",
+    "tiny",
+    "deviations",
+    "without_deviations",
+    "vectors_of_paper",
+    "protocol",
+)
+"""Arguments of the decorators that no result depends on."""
+
+
+def code_of(architecture: Entry, task: Entry, hyperparameters: Mapping[str, Any] = MappingProxyType({})) -> Code:
+    """The code of the cells of an architecture on a task.
+
+    ``hyperparameters`` are those of the cell: the architecture that a regime wraps counts too.
+    """
+    wrapped = registry.entries("architectures").get(str(hyperparameters.get("wraps")))
+    code: Code = {
+        "architecture": _digest([architecture.file, *([wrapped.file] if wrapped else [])]),
+        "task": _digest([task.file, *_foreign_problem(task)]),
+        "harness": HARNESS,
+        "packages": dict(filter(None, map(_package, (architecture, task)))),
+    }
+    return code
+
+
+def code_of_cell(cell: Cell | Record) -> Code | None:
+    """The code of a cell as the files are now; None where its architecture or task is not
+    registered."""
+    try:
+        found = registry.entry("architectures", cell.architecture), registry.entry("tasks", cell.task)
+    except RegistryError:
+        return None
+    return code_of(*found, cell.hyperparameters)
+
+
+def made_by_other_code(records: Iterable[Record]) -> list[Record]:
+    """The records whose code is not that of the files as they are now.
+
+    A record that says nothing of its code is none of them, nor is one of a plugin that is not here.
+    Versions of packages are not compared.
+    """
+    known: dict[tuple[str, str, str], Code | None] = {}
+    others = []
+    for record in records:
+        if record.code:
+            key = record.architecture, record.task, str(record.hyperparameters.get("wraps"))
+            if key not in known:
+                known[key] = code_of_cell(record)
+            if (now := known[key]) and _differ(record.code, now):
+                others.append(record)
+    return others
+
+
+def _differ(then: Code, now: Code) -> bool:
+    return any(then[part] != now[part] for part in ("architecture", "task", "harness") if part in then)
+
+
+def _foreign_problem(task: Entry) -> list[Path]:
+    """The file of the task's type, where that is a plugin's."""
+    problem = registry.entry("problems", task.type)
+    return [] if problem.file.is_relative_to(_ROOT / "harness") else [problem.file]
+
+
+def _package(entry: Entry) -> tuple[str, str] | None:
+    """Name and version of the installed package that an entry came from."""
+    if entry.file.is_relative_to(_ROOT / entry.sort):
+        version = own_version()
+        return ("archbench", version) if version else None
+    package = registry.distribution(entry)
+    return (package.name, package.version) if package else None
+
+
+class _Import(NamedTuple):
+    """One imported name: leading dots, and the dotted rest."""
+
+    level: int
+    name: str
+
+
+class _Source(NamedTuple):
+    """Digest of one file, and what it imports."""
+
+    digest: str
+    imports: tuple[_Import, ...]
+
+
+def _digest(files: list[Path]) -> str:
+    """Digest of files and of the plugin code that they import, each once, in the order in which
+    they are first named."""
+    order = dict.fromkeys(files)
+    waiting = list(order)
+    digests = []
+    while waiting:
+        file = waiting.pop(0)
+        status = file.stat()
+        source = _source(file, (status.st_mtime_ns, status.st_size))
+        digests.append(source.digest)
+        for imported in (found for name in source.imports for found in _files(file, name)):
+            if imported not in order:
+                order[imported] = None
+                waiting.append(imported)
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+@functools.cache
+def _source(file: Path, _version: tuple[int, int]) -> _Source:
+    """One file, read once for each of its versions. What is no Python is taken as it is."""
+    data = file.read_bytes()
+    try:
+        tree = ast.parse(data)
+        text, imports = _written(tree), tuple(_imports(tree))
+    except (SyntaxError, ValueError, RecursionError):
+        return _Source(hashlib.sha256(data).hexdigest(), ())
+    return _Source(hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest(), imports)
+
+
+def _written(node: Any) -> str:
+    """A syntax tree as text.
+
+    Unlike that of :func:`ast.dump` it has no empty fields, which newer Pythons add, so that it is
+    the same for each of them.
+    """
+    if isinstance(node, list):
+        return f"[{','.join(_written(item) for item in node if not _is_docstring(item))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.ClassDef):
+        node.decorator_list = [_without_prose(decorator) for decorator in node.decorator_list]
+    fields = (
+        f"{name}={_written(value)}"
+        for name, value in ast.iter_fields(node)
+        if value is not None and value != [] and name not in ("ctx", "kind", "type_comment")
+    )
+    return f"{type(node).__name__}({','.join(fields)})"
+
+
+def _is_docstring(node: Any) -> bool:
+    """True for a text that stands alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _without_prose(decorator: ast.expr) -> ast.expr:
+    """A decorator of a plugin without what it says for the pages alone, its variants included."""
+    if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", None) in _DECORATORS:
+        decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg not in _FOR_PAGES]
+        for variants in (keyword.value for keyword in decorator.keywords if keyword.arg == "variants"):
+            for variant in getattr(variants, "values", ()):
+                if isinstance(variant, ast.Dict):
+                    kept = [
+                        (key, value)
+                        for key, value in zip(variant.keys, variant.values, strict=True)
+                        if getattr(key, "value", None) not in _FOR_PAGES
+                    ]
+                    variant.keys, variant.values = [key for key, _ in kept], [value for _, value in kept]
+    return decorator
+
+
+def _imports(tree: ast.Module) -> Iterator[_Import]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (_Import(0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            prefix = f"{node.module}." if node.module else ""
+            yield from (_Import(node.level, prefix + alias.name) for alias in node.names)
+
+
+def _files(file: Path, name: _Import) -> Iterator[Path]:
+    """Files of the plugin code that is loaded for a name that ``file`` imports; the last part of
+    the name may be something in a module."""
+    place = _base(file, name)
+    if place is None:
+        return
+    for part in name.name.split("."):
+        place = place / part
+        yield from (found for found in (place / "__init__.py", place.parent / f"{part}.py") if found.is_file())
+
+
+def _base(file: Path, name: _Import) -> Path | None:
+    """The folder that an import begins in; None for what is no plugin code.
+
+    That of another package is a folder of its name above the file. A module beside the file counts,
+    unless all installed packages lie there.
+    """
+    if name.level:
+        return file.parents[name.level - 1]
+    first = name.name.partition(".")[0]
+    if first in _OWN:
+        return _ROOT
+    if first == "harness" or any(file.is_relative_to(_ROOT / folder) for folder in _OWN):
+        return None
+    if above := next((folder for folder in file.parents if folder.name == first), None):
+        return above.parent
+    return None if file.parent.name in ("site-packages", "dist-packages") else file.parent
