@@ -7,6 +7,8 @@ into a record.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import shutil
@@ -28,13 +30,15 @@ from harness.kinds import Encoder, Estimator, Regime
 from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
+from harness.records.code_digest import code_of_cell
+from harness.records.provenance import own_version
 from harness.registry import Entry
 from harness.running import devices
 from harness.running.grid import HARNESS_SECTIONS, Settings
 from harness.running.neighbours import Watch, watched
 from harness.scoring import error_analysis
 from harness.settings import Limits, TrainingSettings
-from harness.task import Task, fingerprint
+from harness.task import Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, Diverged, FitModule, fit
 from harness.training.model import Model, build, objective_of, predict
@@ -44,7 +48,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     """Carry out a cell and return its record; predictions are saved on the way. Divergence and
     out-of-memory are results."""
     _set_up(settings)
-    record = Record.skeleton(cell, "ok", command=settings.command)
+    record = Record.skeleton(cell, "ok", command=settings.command, code=code_of_cell(cell))
     began = time.perf_counter()
     with watched() as watch:
         try:
@@ -62,9 +66,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         fields = {"memory": cost.memory(watch)} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
-    shutil.rmtree(
-        _checkpoints(cell, settings), ignore_errors=True
-    )  # a cell that ended is not resumed: its code may be mended by then
+    _forget_checkpoints(cell, settings)  # a cell that ended is not resumed
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total = time.perf_counter() - began
     record = record.model_copy(update=fields | {"status": status})
@@ -88,8 +90,20 @@ def _set_up(settings: Settings) -> None:
     torch.set_num_threads(settings.threads)
 
 
-def _checkpoints(cell: Cell, settings: Settings) -> Path:
-    return settings.work / "checkpoints" / cell.key
+def _checkpoints(cell: Cell, settings: Settings, data: dict[Split, str]) -> Path:
+    """The folder of the checkpoints from which a fit of this cell may go on: they were made by the
+    same code from the same ``data`` (fingerprints by split). Others of this cell are removed."""
+    origin = [code_of_cell(cell), own_version(), data]
+    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
+    folder = settings.work / "checkpoints" / f"{cell.key}-{digest}"
+    _forget_checkpoints(cell, settings, folder)
+    return folder
+
+
+def _forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None) -> None:
+    for folder in (settings.work / "checkpoints").glob(f"{cell.key}*"):
+        if folder != kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _task(cell: Cell) -> Task:
@@ -256,7 +270,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     """The assembly, the training at the best learning rate, the pilots at all, and
     what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
-    folder = _checkpoints(cell, settings)
+    folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
     epochs = Limits.of(cell.hyperparameters).max_epochs or assembly.training.epochs

@@ -16,7 +16,7 @@ import pytest
 from harness import registry
 from harness.metrics import score
 from harness.problems import problem
-from harness.records import Cell, Record, Store
+from harness.records import Cell, Record, Store, code_digest
 from harness.running import grid, worker
 from harness.running.grid import Settings
 from harness.running.worker import Assembly, run_cell
@@ -24,6 +24,7 @@ from harness.views.tree import parse, without_labels
 
 FIELDS = {
     "archbench",
+    "code",
     "schema",
     "key",
     "status",
@@ -297,7 +298,7 @@ def test_saved_predictions_give_the_recorded_scores(tried, shared):
 
 def test_a_finished_cell_leaves_no_checkpoint(tried, shared):
     cell, _, _ = tried
-    assert not (shared.work / "checkpoints" / cell.key).exists()
+    assert not list((shared.work / "checkpoints").glob(f"{cell.key}*"))
 
 
 @pytest.mark.parametrize(
@@ -515,3 +516,97 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
     losses = [[row["train_loss"] for row in record.training["curve"]] for record in (whole, resumed)]
     assert losses[0] == losses[1] and len(losses[0]) == 3
     assert (resumed.scores, resumed.predictions["sha256"]) == (whole.scores, whole.predictions["sha256"])
+
+
+# --- code and data of a checkpoint ---
+
+
+def cut_after(epoch: int, cell: Cell, settings: Settings) -> None:
+    """Run a cell that ends in the middle, after so many epochs."""
+    original = worker.FitModule.on_train_epoch_start
+
+    def cut(self: Any) -> None:
+        if self.current_epoch == epoch:
+            raise KeyboardInterrupt
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker.FitModule, "on_train_epoch_start", cut)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run_cell(cell, settings)
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The epochs that are trained from now on."""
+    epochs: list[int] = []
+    original = worker.FitModule.on_train_epoch_start
+    monkeypatch.setattr(
+        worker.FitModule, "on_train_epoch_start", lambda self: epochs.append(self.current_epoch) or original(self)
+    )
+    return epochs
+
+
+def folders(settings: Settings) -> list[str]:
+    return [folder.name for folder in (settings.work / "checkpoints").glob("*")]
+
+
+def test_a_cut_cell_whose_plugin_was_mended_is_trained_anew(make_settings, plugin, begun):
+    """Otherwise the record shows weights that the bug trained."""
+    settings, cell = make_settings(plugins=(plugin,)), plan("trouble", "sst2", "trouble.training.epochs=2")
+    cut_after(1, cell, settings)
+    [wrong] = folders(settings)
+    plugin.write_text(PLUGIN.replace("words.vectors.mean(1)", "words.vectors.sum(1)"))
+    del begun[:]
+    cut_after(1, cell, settings)
+    assert begun == [0], "not epoch 1, which a resumed fit begins with"
+    [mended] = folders(settings)
+    assert mended != wrong, "the checkpoint of the other code is gone"
+    plugin.write_text(PLUGIN.replace("words.vectors.mean(1)", "words.vectors.sum(1)") + "# all of them\n")
+    del begun[:]
+    record = run_cell(cell, settings)
+    assert (record.status, begun, folders(settings)) == ("ok", [1], []), "a comment changes nothing"
+
+
+@pytest.mark.parametrize("what", ["harness", "version", "train", "dev"])
+def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(make_settings, monkeypatch, begun, what):
+    """The record would state the new data's fingerprint over epochs on the old."""
+    settings, cell = make_settings(), plan("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
+    cut_after(1, cell, settings)
+    del begun[:]
+    if what == "harness":
+        monkeypatch.setattr(code_digest, "HARNESS", 0)
+    elif what == "version":
+        monkeypatch.setattr(worker, "own_version", lambda: "0.0.1")
+    else:
+        task = registry.load(registry.entry("tasks", "sst2"))
+        load = task.load
+        swap = {"positive": "negative", "negative": "positive"}
+
+        def swapped(self: Any, split: str, *rest: Any) -> Any:
+            rows = load(self, split, *rest)
+            return rows.map(lambda row: {"label": swap[row["label"]]}) if split == what else rows
+
+        monkeypatch.setattr(task, "load", swapped)
+    assert run_cell(cell, settings).status == "ok"
+    assert begun == [0, 1]
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
+def test_a_damaged_checkpoint_is_no_failed_cell(make_settings, begun, capsys, content):
+    settings, cell = make_settings(), plan("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
+    cut_after(1, cell, settings)
+    [last] = settings.work.rglob("last.ckpt")
+    last.write_bytes(content)
+    del begun[:]
+    assert run_cell(cell, settings).status == "ok"
+    assert begun == [0, 1] and "last.ckpt is damaged: training begins anew" in capsys.readouterr().out
+
+
+def test_a_record_says_which_code_made_it(make_settings, plugin):
+    """Also one of a cell that failed: mended, it would say so still."""
+    cell = plan("trouble", "sst2", "trouble.how=raises")
+    record = run_cell(cell, make_settings(plugins=(plugin,)))
+    entries = registry.entry("architectures", "trouble"), registry.entry("tasks", "sst2")
+    assert record.status == "failed"
+    assert record.code == code_digest.code_of(*entries) and set(record.code["packages"]) == {"archbench"}

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, environment, portable_text
+from harness.records.code_digest import code_of_cell
 from harness.running.grid import Settings
 from harness.running.leases import Leases
 
@@ -37,7 +38,10 @@ def failure_record(cell: Cell, settings: Settings, status: Status, type: str, me
     message = portable_text(message, settings.results, settings.data_dir)
     error = {"type": type, "message": message, "log": log_name(cell, settings)}
     machine = environment() | {"threads": settings.threads}
-    return Record.skeleton(cell, status, command=settings.command, error=error, environment=machine, **fields)
+    code = code_of_cell(cell)
+    return Record.skeleton(
+        cell, status, command=settings.command, error=error, environment=machine, code=code, **fields
+    )
 
 
 def write_or_warn(record: Record, store: Store) -> Record:
