@@ -45,6 +45,14 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells that failed before again.", rich_help_panel=GRID)
     ] = False,
+    changed: Annotated[
+        bool,
+        typer.Option(
+            "--changed",
+            help="Run finished cells again whose record was made by other code; the old record is set aside.",
+            rich_help_panel=GRID,
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -193,6 +201,7 @@ def run(
         plugins=plugin or (),
         mlflow=mlflow,
         retry_failed=retry_failed,
+        changed=changed,
         shard=shard,
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),

@@ -80,8 +80,10 @@ class Store:
 
     def set_aside(self, record: Record) -> Path:
         """Renames a record and its files so that its cell counts as not run; returns the record's
-        new path, which no reader looks at."""
-        digest = record.data.get("test", "unknown")[:8]
+        new path, which no reader looks at. It names the data and the code that made it."""
+        code = record.code or {}
+        origin = record.data.get("test", "unknown"), code.get("architecture", ""), code.get("task", "")
+        digest = "-".join(part[:8] for part in origin if part)
         path = self.path(record)
         for file in (self._predictions_path(record), self._outcomes_path(record), path):
             if file.exists():

@@ -22,6 +22,7 @@ from harness import registry
 from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
 from harness.files import LONGEST_LINE
 from harness.records import Cell, Record, Store
+from harness.records.code_digest import made_by_other_code
 from harness.registry import Entry
 from harness.settings import Limits, TrainingSettings
 
@@ -294,32 +295,40 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 class Pending(NamedTuple):
-    """The work of a run: cells to compute, cells to note as skipped, records that stand, and
-    what is wrong with damaged ones."""
+    """The work of a run: cells to compute, cells to note as skipped, records that stand, what is
+    wrong with damaged ones, and the records that other code made (of those that stand, or of cells
+    to compute again)."""
 
     run: list[Cell]
     skip: list[Planned]
     finished: list[Record]
     damaged: list[str]
+    changed: list[Record]
 
 
-def pending(planned: Iterable[Planned], store: Store, *, retry_failed: bool = False) -> Pending:
+def pending(planned: Sequence[Planned], store: Store, *, retry_failed: bool = False, changed: bool = False) -> Pending:
     """Planned cells that have no final record yet; a cell whose record is damaged is named and left
-    alone."""
-    left = Pending([], [], [], [])
+    alone. With ``changed``, a record that other code made is not final."""
+    left = Pending([], [], [], [], [])
+    unfinished = ("interrupted", "skipped", *(FAILED if retry_failed else ()))
     for item in planned:
         try:
             record = store.find(item.cell)
         except RecordError as error:
             left.damaged.append(str(error))
             continue
-        again = ("interrupted", "skipped", *(FAILED if retry_failed else ()))
-        if record is not None and (item.reason is not None or record.status not in again):
+        if record is not None and (item.reason is not None or record.status not in unfinished):
             left.finished.append(record)
         elif item.reason is not None:
             left.skip.append(item)
         else:
             left.run.append(item.cell)
+    unfit = {item.cell.key for item in planned if item.reason is not None}
+    left.changed.extend(made_by_other_code(record for record in left.finished if record.key not in unfit))
+    if changed:
+        again = {record.key for record in left.changed}
+        left.run.extend(record.cell for record in left.changed)
+        left.finished[:] = [record for record in left.finished if record.key not in again]
     return left
 
 

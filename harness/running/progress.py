@@ -164,6 +164,8 @@ def show(pending: Pending, estimate: Estimate, workers: int) -> None:
         print(f"run   {name(cell)} ({cell.key})" + (f", about {duration(seconds)}" if seconds is not None else ""))
     for item in pending.skip:
         print(f"skip  {name(item.cell)}: {item.reason}")
+    for record in pending.changed:
+        print(f"other {name(record)} ({record.key}): {record.status}, made by other code")
     print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
     if pending.run:
         total = estimate.total(pending.run, workers)

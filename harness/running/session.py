@@ -68,6 +68,7 @@ class Request:
     plugins: Sequence[Path] = ()
     mlflow: str | None = None
     retry_failed: bool = False
+    changed: bool = False
     shard: str | None = None
     dry_run: bool = False
     command: str = ""
@@ -118,9 +119,10 @@ class Session:
         planned = self._planned()
         if shard:
             planned = [item for item in planned if in_shard(item.cell, shard)]
-        self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed)
+        self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
         if request.tier == "local" and self.data_dir is not None:
             self._drop_other_data(self.data_dir)
+        self._tell_of_other_code()
         for error in self.pending.damaged:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
         with warnings.catch_warnings():
@@ -169,6 +171,20 @@ class Session:
                 self.tell(f"{name} will be run again because its {' and '.join(differing)} data changed{note}")
                 self.pending.finished.remove(record)
                 self.pending.run.append(record.cell)
+
+    def _tell_of_other_code(self) -> None:
+        """Say how many records other code made; those of cells that run again are set aside."""
+        if self.request.changed:
+            others = self.pending.changed
+            then = "run again; the old records are renamed to *.old"
+            for record in others if not self.request.dry_run else ():
+                self.store.set_aside(record)
+        else:
+            standing = {record.key for record in self.pending.finished}
+            others = [record for record in self.pending.changed if record.key in standing]
+            then = "--changed runs them again"
+        if others:
+            self.tell(f"{len(others)} made by other code; {then}")
 
     def _warn_of_shared_speeds(self) -> None:
         shared = [record for record in self.pending.finished if record.speed and record.speed.get("beside") != 0]
