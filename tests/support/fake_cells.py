@@ -3,17 +3,50 @@ test_cli.py run them)."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.records import Cell, Record, Store
 from harness.running.grid import Settings
 
 SLEEPER = "import time; time.sleep(60)"
+
+
+def ignore_term() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+
+
+SIMPLE: dict[str, Callable[[], object]] = {
+    "hangs": ignore_term,
+    "holds_gil": lambda: ctypes.PyDLL(None).sleep(60),
+    "stops": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "exits": lambda: os._exit(3),
+    "segfaults": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+}
+
+
+def leave_daemon(pid_file: Path, mib: int) -> None:
+    """Start a process that nobody's parent or group leads to: in a session of its own, its parent
+    gone."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pid_file.with_suffix(".new").write_text(str(os.getpid()))
+            pid_file.with_suffix(".new").rename(pid_file)
+            held = b"x" * (mib << 20)
+            time.sleep(60)
+            del held
+        os._exit(0)
+    os.wait()
+    while not pid_file.exists():
+        time.sleep(0.01)
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -28,17 +61,14 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         seconds={"total": 0.1},
     )
     behaviour, begin = cell.architecture.partition("-")[0], time.monotonic()
+    if "daemon" in cell.hyperparameters:
+        leave_daemon(settings.work / "daemon.pid", cell.hyperparameters["daemon"])
     if behaviour == "raises":
         raise ValueError("a model that raises")
-    if behaviour == "hangs":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(60)
+    if behaviour in SIMPLE:
+        SIMPLE[behaviour]()
     if behaviour == "sleeps":
         time.sleep(cell.hyperparameters.get("seconds", 60))
-    if behaviour == "exits":
-        os._exit(3)
-    if behaviour == "segfaults":
-        os.kill(os.getpid(), signal.SIGSEGV)
     if behaviour == "leaves_child":
         child = subprocess.Popen([sys.executable, "-c", SLEEPER])
         (settings.work / "child.pid").write_text(str(child.pid))

@@ -8,7 +8,6 @@ one could not.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import importlib
 import multiprocessing
@@ -17,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +30,7 @@ from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.grid import Settings
 from harness.running.memory import resident_mib
+from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 
 PRELOAD = [
     "torch",
@@ -65,7 +64,6 @@ KILLED_FROM_OUTSIDE = (-signal.SIGKILL, SERVER_LOST)
 """Exit codes of a cell that somebody else ended. They are no result of the model, so the cell is
 started once more, from its last checkpoint."""
 KILLED_TWICE = "killed twice by SIGKILL (a user, or the kernel out of memory); run the same command to retry"
-PR_SET_PDEATHSIG = 1
 
 
 def gpus() -> list[str]:
@@ -97,10 +95,9 @@ def default_workers(threads: int, devices: int) -> int:
 
 def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: str | None) -> None:
     os.setsid()
-    if sys.platform == "linux":
-        # If the fork server dies, the cell must end too: it is started again.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()  # if the fork server dies, the cell must end too: it is started again
+    let_the_server_end()
+    adopt_orphans()
     # O_APPEND: output follows the end of the log also after it was cut.
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     os.dup2(output, 1)
@@ -112,15 +109,6 @@ def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: st
     module, _, name = function.partition(":")
     record: Record = getattr(importlib.import_module(module), name)(cell, settings)
     Store(settings.results).write(record)
-
-
-def _end_with_parent() -> None:
-    """End this cell and all its processes when the run that started it is gone.
-
-    The next run starts the cell again.
-    """
-    wait([multiprocessing.parent_process().sentinel])  # type: ignore[union-attr]
-    os.killpg(0, signal.SIGKILL)
 
 
 # --- in the parent ---
@@ -171,7 +159,7 @@ class _Running:
 
     def start(self) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOAD)
+        context.set_forkserver_preload(["harness.running.fork_server", *PRELOAD])
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
         self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
@@ -207,6 +195,8 @@ class _Running:
     def kill(self) -> None:
         """End the cell at once; it leaves no record."""
         self.signal(signal.SIGKILL)
+        self.process.join(TERM_GRACE_S)
+        kill_orphans()
 
     @property
     def pid(self) -> int:
@@ -227,7 +217,8 @@ class _Running:
         if self.process.exitcode is None:
             self._limit()
             return None
-        self.signal(signal.SIGKILL)  # processes that it left behind
+        self.signal(signal.SIGKILL)  # processes that it left behind in its group
+        kill_orphans()
         self._cap_log()
         if self.process.exitcode in KILLED_FROM_OUTSIDE and self.kill_at is None and not self.has_record():
             if self.retried:

@@ -1,0 +1,17 @@
+"""Set-up of the fork server, which imports this before all else.
+
+It is a process group of its own, so that a closed terminal reaches the run alone, which ends the
+cells in order. Whatever ends the run, the server ends soon after, and every process below it
+before.
+"""
+
+import atexit
+import os
+import warnings
+
+from harness.running.orphans import adopt_orphans, kill_descendants
+
+os.setpgid(0, 0)
+adopt_orphans()
+atexit.register(kill_descendants)  # cells leave by os._exit, so this is for the server alone
+warnings.filterwarnings("ignore", "forkserver: waitpid returned unexpected pid")  # an orphan that it adopted
