@@ -15,15 +15,44 @@ PROCESSES = Path("/proc")
 def resident_mib(pid: int) -> float:
     """Resident memory of a process and all its descendants, in MiB; 0 for a process that is gone.
 
-    Pages that several of them share count once for each.
+    Pages that several of them share count once for each, as :func:`used_mib` has them not.
     """
-    total = 0
-    with suppress(psutil.Error):
+    return sum(_resident(process) for process in _tree(pid)) / 2**20
+
+
+def used_mib(pid: int) -> float:
+    """Resident memory of a process and all its descendants, in MiB, in which shared pages count
+    once; 0 for a process that is gone.
+
+    It is what the largest of them holds, or the sum of their proportional shares. The kernel takes
+    15 ms for each GiB of each process, so look at :func:`resident_mib` first, which is never less.
+    """
+    tree = _tree(pid)
+    return max(sum(map(_share, tree)), *map(_resident, tree), 0) / 2**20
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
         root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.Error):
-                total += process.memory_info().rss
-    return total / 2**20
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _share(process: psutil.Process) -> int:
+    """Resident memory of a process, in which a page that n processes share counts as 1/n; where the
+    system does not tell, all of it."""
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.Error, AttributeError):
+        return _resident(process)
 
 
 def own_peak_mib() -> float:

@@ -80,6 +80,12 @@ def test_a_cell_beyond_its_memory_is_ended_as_oom(make_cell, make_settings, monk
     assert "250" in record.error["message"]
 
 
+def test_memory_that_processes_of_a_cell_share_counts_once(make_cell, make_settings, monkeypatch):
+    """Ten forks that only read their parent's data are no ten times as large."""
+    monkeypatch.setattr(local, "MEMORY_POLL_S", 0.05)
+    assert one(make_cell("forks"), make_settings(memory_limit_mib=350)).status == "ok"
+
+
 def test_processes_that_a_cell_leaves_behind_are_killed(make_cell, make_settings):
     settings = make_settings()
     settings.work.mkdir(parents=True)

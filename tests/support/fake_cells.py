@@ -23,8 +23,26 @@ def ignore_term() -> None:
     time.sleep(60)
 
 
+def allocate() -> None:
+    held = [bytearray(b"x" * (1 << 20)) for _ in range(400)]
+    time.sleep(60)
+    del held
+
+
+def fork_often() -> None:
+    """Ten processes with the same 60 MiB."""
+    held = b"x" * (60 << 20)
+    for _ in range(10):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(0.6)
+    del held
+
+
 SIMPLE: dict[str, Callable[[], object]] = {
     "hangs": ignore_term,
+    "allocates": allocate,
+    "forks": fork_often,
     "holds_gil": lambda: ctypes.PyDLL(None).sleep(60),
     "stops": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "exits": lambda: os._exit(3),
@@ -72,10 +90,6 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if behaviour == "leaves_child":
         child = subprocess.Popen([sys.executable, "-c", SLEEPER])
         (settings.work / "child.pid").write_text(str(child.pid))
-    if behaviour == "allocates":
-        held = [bytearray(b"x" * (1 << 20)) for _ in range(400)]
-        time.sleep(60)
-        del held
     if behaviour == "prints":
         while time.monotonic() < begin + 1.5:
             print("x" * 10_000, flush=False)

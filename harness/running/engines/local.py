@@ -29,7 +29,7 @@ from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.grid import Settings
-from harness.running.memory import resident_mib
+from harness.running.memory import resident_mib, used_mib
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 
 PRELOAD = [
@@ -241,8 +241,12 @@ class _Running:
         elif settings.timeout is not None and moment - self.clock > settings.timeout:
             self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
         elif settings.memory_limit_mib is not None and moment > self.memory_due:
-            self.memory_due = moment + MEMORY_POLL_S
-            if (used := resident_mib(self.pid)) > settings.memory_limit_mib:
+            used = resident_mib(self.pid)
+            if used > settings.memory_limit_mib:
+                used = used_mib(self.pid)
+            spent = time.monotonic() - moment
+            self.memory_due = moment + max(MEMORY_POLL_S, 10 * spent)  # large processes are slow to measure
+            if used > settings.memory_limit_mib:
                 limit = f"the limit is {settings.memory_limit_mib} MiB (--memory-limit)"
                 self.stop("oom", f"used {used:.0f} MiB of memory; {limit}")
 

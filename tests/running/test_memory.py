@@ -1,0 +1,41 @@
+"""The memory of a process and all below it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.running.memory import resident_mib, used_mib
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FORKS = r"""
+import os, sys, time
+held = b"x" * (100 << 20)
+for _ in range(4):
+    if os.fork() == 0:
+        own = b"y" * (30 << 20)
+        os.write(1, b"here\n")
+        time.sleep(60)
+os.write(1, b"here\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell who shares a page")
+def test_what_processes_share_counts_once_and_what_each_has_counts():
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None and [process.stdout.readline() for _ in range(5)] == ["here\n"] * 5
+        assert resident_mib(process.pid) > 5 * 100 + 4 * 30
+        assert 100 + 4 * 30 <= used_mib(process.pid) < 100 + 4 * 30 + 60, "the interpreter itself is the rest"
+    finally:
+        os.killpg(process.pid, 9)
+        process.communicate()
+    assert used_mib(process.pid) == 0
