@@ -1,9 +1,10 @@
 """Leases that keep several runs on one results folder from running the same cell.
 
 A lease is one file per running cell, created atomically. It has expired when its process is gone.
-On the process's own machine the process id is looked up, together with the start time of the
-process, because ids are reused. From another machine it has expired when nobody has touched the
-file for :data:`LEASE_EXPIRY_S` seconds, by the clock of the file system.
+On the process's own machine the process id is looked up, together with the start of the process,
+because ids are reused; the start is counted from the boot, because clocks are set. From another
+machine it has expired when nobody has touched the file for :data:`LEASE_EXPIRY_S` seconds, by the
+clock of the file system.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ RENEWAL_S = 30.0
 LEASE_EXPIRY_S = 300.0
 """Seconds without a renewal after which a lease of another machine has expired."""
 
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+TICKS = 19  # place of "starttime" in /proc/PID/stat, from the field after the name
+
 
 class Leases:
     """The leases in one folder, from the view of one process."""
@@ -36,7 +40,10 @@ class Leases:
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, cell: Cell) -> bool:
-        """Reserve a cell; False when another living process has it."""
+        """Reserve a cell; False when another living process has it.
+
+        Raises ``OSError`` where the folder is gone or the disk is full.
+        """
         path = self._path(cell)
         while not self._create(path):
             if not self._expired(path):
@@ -50,7 +57,8 @@ class Leases:
         path = self._path(cell)
         if path in self._held:
             self._held.discard(path)
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it expires with this process
+                path.unlink(missing_ok=True)
 
     def renew(self) -> None:
         """Touch the held leases if they are due. Call it regularly."""
@@ -73,15 +81,16 @@ class Leases:
 
     def _create(self, path: Path) -> bool:
         """Create the file with its content in one step: a reader never sees half a lease."""
-        owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+        owner = {"host": socket.gethostname(), "pid": os.getpid()} | _start(psutil.Process())
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        temporary.write_text(json.dumps(owner))
         try:
+            temporary.write_text(json.dumps(owner))
             os.link(temporary, path)
         except FileExistsError:
             return False
         finally:
-            temporary.unlink()
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
         return True
 
     def _expired(self, path: Path) -> bool:
@@ -95,11 +104,11 @@ class Leases:
     def _now(self) -> float:
         """Time by the clock of the file system, which machines share."""
         probe = self.folder / f".{uuid.uuid4().hex}"
-        probe.touch()
         try:
+            probe.touch()
             return probe.stat().st_mtime
         finally:
-            probe.unlink()
+            probe.unlink(missing_ok=True)
 
     def _clear(self, path: Path) -> None:
         """Remove an expired lease, once.
@@ -130,10 +139,24 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
+def _start(process: psutil.Process) -> dict[str, object]:
+    """What tells a process from others of the same number: when it began and, on Linux, after how
+    many ticks of which boot."""
+    began: dict[str, object] = {"began": process.create_time()}
+    with suppress(OSError):
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        began |= {"boot": BOOT.read_text().strip(), "ticks": int(fields[TICKS])}
+    return began
+
+
 def _is_alive(owner: dict[str, object]) -> bool:
     try:
         process = psutil.Process(int(str(owner["pid"])))
-        same = abs(process.create_time() - float(str(owner["began"]))) < 1.0
+        start = _start(process)
+        if "boot" in owner:
+            same = (owner["boot"], owner["ticks"]) == (start.get("boot"), start.get("ticks"))
+        else:  # of another system, or of an archbench that noted the time alone
+            same = abs(float(str(start["began"])) - float(str(owner["began"]))) < 1.0
         return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):
         return False

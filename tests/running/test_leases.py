@@ -3,10 +3,12 @@ free again."""
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import socket
+import sys
 import time
 
 import psutil
@@ -54,6 +56,40 @@ def test_the_lease_of_a_dead_process_is_taken_over(leases, make_cell):
 def test_a_process_id_that_came_again_is_not_its_predecessor(leases, make_cell):
     write(leases, make_cell(), began=psutil.Process().create_time() - 5000)
     assert leases.take(make_cell())
+
+
+def test_a_clock_that_is_set_frees_no_cell_of_a_living_process(leases, make_cell, monkeypatch):
+    """psutil tells the start of a process by the clock of now: set that, and it seems to be another
+    one."""
+    assert leases.take(make_cell())
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) - 3600)
+    assert not Leases(leases.folder).take(make_cell())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="boots have names on Linux")
+def test_a_lease_from_before_the_machine_started_anew_is_free(leases, make_cell, monkeypatch, tmp_path):
+    """The same number at the same tick, after another boot: another process."""
+    assert leases.take(make_cell())
+    (tmp_path / "boot_id").write_text("another boot\n")
+    monkeypatch.setattr(module, "BOOT", tmp_path / "boot_id")
+    assert Leases(leases.folder).take(make_cell())
+
+
+def test_a_lease_of_an_older_archbench_holds(leases, make_cell):
+    write(leases, make_cell())
+    assert not leases.take(make_cell())
+
+
+def test_a_disk_without_room_leaves_no_half_a_lease(leases, make_cell, monkeypatch):
+    def full(path, text):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(type(leases.folder), "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        leases.take(make_cell())
+    assert not list(leases.folder.iterdir())
 
 
 def test_a_lease_from_another_machine_holds_while_it_is_touched(leases, make_cell):
