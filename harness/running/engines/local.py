@@ -162,7 +162,7 @@ class _Running:
         context.set_forkserver_preload(["harness.running.fork_server", *PRELOAD])
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
-        self.began, self.clock, self.memory_due = now(), time.monotonic(), 0.0
+        self.memory_due = 0.0
         for pause in (*START_PAUSES_S, None):
             self.process = context.Process(
                 target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
@@ -170,6 +170,8 @@ class _Running:
             try:
                 with _environment(self.settings.threads):
                     self.process.start()
+                # Counted from here: the first cell does not pay for the start of the fork server.
+                self.began, self.clock = now(), time.monotonic()
                 return
             except (EOFError, OSError):
                 # A dying server refuses, and counts as running until it is gone: only then is a new
@@ -276,7 +278,7 @@ class _Running:
     def _tail(self) -> str:
         try:
             text = self._end().decode(errors="replace")
-        except FileNotFoundError:
+        except OSError:
             return ""
         return "\n".join(text.splitlines()[-TAIL_LINES:])
 
