@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from harness.errors import RecordError
+from harness.errors import RecordError, UsageError
 from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.records.code_digest import code_of_cell
 from harness.running.grid import Settings
@@ -20,10 +21,10 @@ LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other 
 
 
 def stamp(store: Store, cell: Cell) -> tuple[int, int] | None:
-    """Identity of one version of a cell's record file; None where there is no file."""
+    """Identity of one version of a cell's record file; None where no file can be found."""
     try:
         status = store.path(cell).stat()
-    except FileNotFoundError:
+    except OSError:  # also where something else has taken the folder's place
         return None
     return status.st_mtime_ns, status.st_ino
 
@@ -53,6 +54,21 @@ def write_or_warn(record: Record, store: Store) -> Record:
     return record
 
 
+def _leases(settings: Settings) -> Leases:
+    try:
+        return Leases(settings.work / "leases")
+    except OSError as error:
+        raise UsageError(_no_lease(settings, error)) from error
+
+
+def _no_lease(settings: Settings, error: OSError) -> str:
+    folder = settings.work / "leases"
+    return (
+        f"{folder}: no cell can be reserved ({error.strerror or error}); make room, or bring the results folder back,"
+        " and run the same command again"
+    )
+
+
 class _Stop:
     """Counts requests to stop.
 
@@ -62,6 +78,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.requests = 0
+        self._told = False
 
     def __enter__(self) -> _Stop:
         self.before = {}
@@ -73,9 +90,40 @@ class _Stop:
     def _count(self, number: int, _: object) -> None:
         self.requests += 1 if number == signal.SIGINT else 2
 
+    def start_no_more(self) -> None:
+        """Count one request, unless there was one."""
+        self.requests = max(self.requests, 1)
+
+    def tell(self, running: int) -> None:
+        """Say once why a run that was asked to stop goes on."""
+        if self.requests == 1 and running and not self._told:
+            self._told = True
+            cells = "1 cell" if running == 1 else f"{running} cells"
+            print(f"archbench: waiting for {cells}; Ctrl-C again ends them", file=sys.stderr, flush=True)
+
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
+
+
+def _reserve(cell: Cell, leases: Leases, settings: Settings, stop: _Stop) -> bool:
+    """Take the lease of a cell; False when another run has it, or where no lease can be written:
+    then no more cells are started."""
+    try:
+        return leases.take(cell)
+    except OSError as error:
+        warnings.warn(f"{_no_lease(settings, error)}; no more cells are started", stacklevel=2)
+        stop.start_no_more()
+        return False
+
+
+def _written(cell: Cell, store: Store) -> Record | None:
+    """The record of a cell that somebody else has written; a damaged one is named."""
+    try:
+        return store.read(store.path(cell))
+    except RecordError as error:
+        warnings.warn(f"damaged record: its cell is skipped until you move the file away: {error}", stacklevel=2)
+        return None
 
 
 class Started(Protocol):
@@ -110,15 +158,18 @@ def carry_out(
 
     A cell that another run on the same results folder is running is waited for: it ends with that
     run's record, or is run here if that run dies. Ctrl-C once lets the running cells finish (the
-    others get no record), twice ends them as ``interrupted``.
+    others get no record), twice ends them as ``interrupted``. No more cells are started once the
+    results folder is gone or full. A damaged record that has appeared is named, and its cell left
+    out. Raises :class:`UsageError` where no lease can be kept at all.
 
     ``place``: starts a cell in a free slot, counted from 0.
     ``pause``: waits a moment, or until one of the running cells has ended.
     ``started``, ``ended``: called at once.
-    ``afterwards``: called when the slot of an ended cell has its next cell.
+    ``afterwards``: called when the slot of an ended cell has its next cell. Limits and signals wait
+    for it, so it must return at once.
     """
-    waiting, elsewhere = list(reversed(cells)), []
-    store, leases = Store(settings.results), Leases(settings.work / "leases")
+    waiting, elsewhere = list(reversed(cells)), list[Cell]()
+    store, leases = Store(settings.results), _leases(settings)
     before = {cell.key: stamp(store, cell) for cell in cells}
     free = list(reversed(range(workers)))
     running: dict[int, S] = {}
@@ -139,13 +190,17 @@ def carry_out(
     def start(cell: Cell) -> None:
         """Start a cell in a free slot, unless another run on this results folder is running it or
         has ended it meanwhile."""
-        if not leases.take(cell):
+        if not _reserve(cell, leases, settings, stop):
             elsewhere.append(cell)
             return
-        started(cell)
         if stamp(store, cell) not in (None, before[cell.key]):
-            finish(store.read(store.path(cell)))
+            if (record := _written(cell, store)) is None:
+                leases.release(cell)
+            else:
+                started(cell)
+                finish(record)
             return
+        started(cell)
         slot = free.pop()
         try:
             running[slot] = place(cell, slot)
@@ -160,6 +215,7 @@ def carry_out(
                 while free and waiting and not stop.requests:
                     start(waiting.pop())
                 follow_up()
+                stop.tell(len(running))
                 pause(running.values())
                 leases.renew()
                 for slot, one in list(running.items()):

@@ -1,0 +1,156 @@
+"""What goes on around the cells of a run: damaged records, a folder that goes away, the user who
+wants to stop, a mirror that hangs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.records import Store
+from harness.running.engines import local
+from harness.running.leases import Leases
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = "tests.support.fake_cells:run_cell"
+
+
+@pytest.fixture(autouse=True)
+def light_server(monkeypatch):
+    """These cells need no torch."""
+    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+
+
+def run(cells, settings, **options):
+    return local.run(cells, settings, **{"workers": 1, "function": FAKE} | options)
+
+
+def test_a_record_that_is_damaged_meanwhile_is_named_and_the_others_run(make_cell, make_settings):
+    """A copy into the folder may show half a file, and a plugin may write into the records of
+    others: that is one cell's trouble."""
+    settings = make_settings()
+    cells = [make_cell(name) for name in ("fine", "fine-2", "fine-3")]
+    file = Store(settings.results).path(cells[1])
+
+    def damage(record):
+        if record.architecture == "fine":
+            file.parent.mkdir(parents=True)
+            file.write_text('{"half": ')
+
+    with pytest.warns(UserWarning, match=f"damaged record: .*{file.name}"):
+        records = run(cells, settings, ended=damage)
+    assert [(r.architecture, r.status) for r in records] == [("fine", "ok"), ("fine-3", "ok")]
+    assert file.read_text() == '{"half": '
+    assert not list((settings.work / "leases").iterdir())
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+def test_a_results_folder_that_goes_away_ends_the_run_with_a_message(make_cell, make_settings, tmp_path, how):
+    settings = make_settings()
+
+    def away(record):
+        if how == "moved":
+            settings.results.rename(tmp_path / "elsewhere")
+        else:
+            shutil.rmtree(settings.results)
+
+    with pytest.warns(UserWarning, match="leases: no cell can be reserved .*No such file"):
+        records = run([make_cell("fine"), make_cell("fine-2")], settings, ended=away)
+    assert [r.architecture for r in records] == ["fine"]
+    if how == "moved":
+        assert Store(tmp_path / "elsewhere").find(make_cell("fine")) == records[0]
+
+
+def test_a_full_disk_starts_no_more_cells_and_lets_the_running_ones_finish(make_cell, make_settings, monkeypatch):
+    settings, take = make_settings(), Leases.take
+
+    def full(leases, cell):
+        if cell.architecture != "sleeps":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return take(leases, cell)
+
+    monkeypatch.setattr(Leases, "take", full)
+    cells = [make_cell("sleeps", hyperparameters={"seconds": 0.3}), make_cell("fine"), make_cell("fine-2")]
+    with pytest.warns(UserWarning, match="No space left on device") as told:
+        records = run(cells, settings, workers=2)
+    assert [(r.architecture, r.status) for r in records] == [("sleeps", "ok")]
+    assert len(told) == 1
+
+
+def test_where_no_lease_can_be_kept_the_command_is_refused(make_cell, make_settings):
+    settings = make_settings()
+    settings.work.parent.mkdir()
+    settings.work.write_text("a file where the folder should be")
+    with pytest.raises(UsageError, match="no cell can be reserved"):
+        run([make_cell("fine")], settings)
+
+
+def later(*signals: int) -> threading.Thread:
+    def send():
+        for number in signals:
+            time.sleep(0.4)
+            os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_the_first_ctrl_c_says_what_it_waits_for(make_cell, make_settings, capsys):
+    run([make_cell("warm")], make_settings())
+    cells = [make_cell("sleeps", hyperparameters={"seconds": 1.0}, seed=seed) for seed in range(3)]
+    thread = later(signal.SIGINT)
+    run(cells, make_settings(), workers=2)
+    thread.join()
+    assert capsys.readouterr().err == "archbench: waiting for 2 cells; Ctrl-C again ends them\n"
+
+
+def test_the_start_of_the_fork_server_is_no_time_of_a_cell(make_cell, make_settings, monkeypatch):
+    """It imports torch, which takes longer than a small cell may."""
+    start = ForkServerProcess.start
+
+    def slow(process):
+        time.sleep(1.0)
+        start(process)
+
+    monkeypatch.setattr(ForkServerProcess, "start", slow)
+    settings = make_settings(timeout=0.9)
+    [record] = run([make_cell("sleeps", hyperparameters={"seconds": 0.3})], settings)
+    assert record.status == "ok"
+    [failed] = run([make_cell("exits")], settings)
+    assert failed.seconds["total"] < 0.9
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from harness.records import Cell
+from harness.running.engines import local
+from harness.running.grid import Settings
+local.PRELOAD, results = ["harness.running.engines.local"], Path(sys.argv[1])
+settings = Settings(results, None, (), 1, None, None, results / "work")
+cell = Cell("fine", 1, "sst2", 1, "mini", "smoke", {}, 0)
+[record] = local.run([cell], settings, workers=1, function="tests.support.fake_cells:run_cell")
+print("the script ran", record.status)
+"""
+
+
+def test_a_script_needs_no_guard_around_its_main_part(tmp_path):
+    """A child of multiprocessing imports the main module; a cell must not, or the script would
+    start its run again in every cell."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "results")]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "the script ran ok\n"
