@@ -96,6 +96,11 @@ class Head(nn.Module):
         other rows of the batch."""
         return list(outputs)
 
+    def knows_none(self, gold: Tensor) -> bool:
+        """True for a batch of dev whose every label is one that training never showed: a mean over
+        none would be no number. Training is not asked, where it cannot be and a GPU would wait."""
+        return not self.training and bool((gold == IGNORED).all())
+
     def constrain(self, encoder: Any) -> None:
         """Bring parameters back into their allowed set after a step."""
 

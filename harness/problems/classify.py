@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness.errors import DataError
 from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, TreeEncoder
 from harness.problems.base import (
     IGNORED,
@@ -33,16 +32,9 @@ if TYPE_CHECKING:
     from harness.data.corpus import Split
 
 
-def number_of(known: dict[str, int], label: str, row: Row) -> int:
-    if label not in known:
-        raise DataError(
-            f"row {row['id']}: label {label!r} does not occur in the training split (known: {', '.join(known)})"
-        )
-    return known[label]
-
-
 class ClassTarget(Target):
-    """One class per row: int64 (B,)."""
+    """One class per row: int64 (B,). A label that training never showed is ignored; scoring still
+    counts it, as an error of every system."""
 
     labels: list[str]
 
@@ -51,7 +43,7 @@ class ClassTarget(Target):
 
     def encode(self, rows: Sequence[Row], view: View) -> Columns:
         known = numbers(self.labels)
-        return {"label": np.array([number_of(known, row["label"], row) for row in rows], dtype=np.int64)}
+        return {"label": np.array([known.get(row["label"], IGNORED) for row in rows], dtype=np.int64)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
         return torch.from_numpy(columns["label"][rows])
@@ -87,6 +79,10 @@ class Classify(Head):
         return vector if self.output is None else self.output(vector)
 
     def loss(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+        if self.knows_none(target):
+            return outputs.new_zeros(())
+        if not self.training:  # training knows all of its labels, and an own objective need not know IGNORED
+            outputs, target = outputs[target != IGNORED], target[target != IGNORED]
         if self.output is None and not self.smoothing:
             return encoder.objective(outputs, target)
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing)
@@ -120,6 +116,8 @@ class ClassifyTree(Classify):
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:
         scores, roots, labels = outputs
         labels = self._gold(labels, roots, target)
+        if self.knows_none(labels):
+            return scores.new_zeros(())
         return F.cross_entropy(scores, labels, ignore_index=IGNORED, label_smoothing=self.smoothing)
 
     def row_losses(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:

@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from harness.errors import DataError
 from harness.kinds import PairEncoder
 from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target
-from harness.problems.classify import number_of, text_vector
+from harness.problems.classify import text_vector
 from harness.problems.match import both_texts, twin
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -29,12 +30,19 @@ class RankTarget(Target):
     def encode(self, rows: Sequence[Row], view: View) -> Columns:
         groups = {group: number for number, group in enumerate(dict.fromkeys(row["group"] for row in rows))}
         return {
-            "label": np.array([number_of({"0": 0, "1": 1}, row["label"], row) for row in rows], dtype=np.int64),
+            "label": np.array([truth(row) for row in rows], dtype=np.int64),
             "group": np.array([groups[row["group"]] for row in rows], dtype=np.int64),
         }
 
     def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(columns["label"][rows]), torch.from_numpy(columns["group"][rows])
+
+
+def truth(row: Row) -> int:
+    """1 for a right candidate, 0 for a wrong one."""
+    if row["label"] not in ("0", "1"):
+        raise DataError(f'row {row["id"]}: label {row["label"]!r}; "1" is a right candidate and "0" a wrong one')
+    return int(row["label"])
 
 
 class Rank(Head):

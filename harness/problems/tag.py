@@ -66,6 +66,8 @@ class Tag(Head):
 
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
         emissions, mask = outputs
+        if self.knows_none(target):
+            return emissions.new_zeros(())
         if self.crf is None:
             return F.cross_entropy(
                 emissions.flatten(0, 1), target[:, : emissions.shape[1]].flatten(), ignore_index=IGNORED

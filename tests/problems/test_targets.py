@@ -106,13 +106,6 @@ def test_classes_are_numbered_alike_on_every_machine():
     assert target.collate(columns, np.array([1, 0])).tolist() == [0, 2]
 
 
-def test_a_label_that_training_never_showed_names_row_and_label():
-    target = ClassTarget()
-    target.fit([{"id": "1", "label": "a"}])
-    with pytest.raises(DataError, match=r"row dev-7: label 'b' .*known: a"):
-        target.encode([{"id": "dev-7", "label": "b"}], Words())
-
-
 def test_an_answer_that_training_never_showed_is_the_empty_one():
     """A test answer outside the training answers is a question every model gets wrong, not an
     error."""
