@@ -21,6 +21,11 @@ class UnknownName(RegistryError):
     """A name nobody registered; the message offers near ones and names plugin files that failed."""
 
 
+class ContractError(ArchbenchError):
+    """An architecture that does not keep to what its kind says; the message names what is missing
+    and what would be right."""
+
+
 class DataError(ArchbenchError):
     """A data file that is missing or not as its format says: the message names the file, the line
     and what was expected."""

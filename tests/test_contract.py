@@ -6,9 +6,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness import registry
-from harness.contract import check
+from harness.contract import Result, check
+from harness.contract.trained import FIRST
 
 ARCHITECTURES = registry.entries("architectures")
 
@@ -40,7 +42,7 @@ class Encoder(TextEncoder):
     def __init__(self, width: int, hidden: int = 16):
         super().__init__()
         self.hidden = torch.nn.GRU(width, hidden, batch_first=True)
-        self.size = hidden
+        {size}
 
     def forward(self, words):
         states = self.hidden(words.vectors)[0]
@@ -59,11 +61,11 @@ FAULTS = {
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Registers the test plugin with a given last line of its forward pass."""
+    """The test plugin with given last lines of its constructor and of its forward pass."""
 
-    def write(body: str) -> registry.Entry:
+    def write(body: str, size: str = "self.size = hidden") -> registry.Entry:
         file = tmp_path / "plugin_under_test.py"
-        file.write_text(textwrap.dedent(SOUND).format(body=body))
+        file.write_text(textwrap.dedent(SOUND).format(body=body, size=size))
         monkeypatch.setattr(registry, "_plugins", [file])
         return registry.entry("architectures", "plugin_under_test")
 
@@ -80,3 +82,116 @@ def test_contract_catches(plugin, name: str) -> None:
 def test_sound_plugin_passes(plugin) -> None:
     """The faults above are caught for what they are: the same plugin without one passes."""
     assert [result for result in check(plugin(MASKED)) if not result.passed] == []
+
+
+def failed(results: list[Result]) -> dict[str, str]:
+    """Messages of the checks that failed, by name without the task."""
+    return {result.name.partition(": ")[2]: result.message for result in results if not result.passed}
+
+
+def test_an_output_of_another_size_is_told_once(plugin) -> None:
+    """The layers above say "mat1 and mat2 shapes cannot be multiplied", once for every check and
+    task."""
+    results = check(plugin(MASKED, "self.size = 24"))
+    assert failed(results) == {FIRST: "forward returned (8, 16), self.size is 24"}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return states", "forward returned (8, "),
+        (
+            f"return ({MASKED.removeprefix('return ')})[:4]",
+            "forward returned (4, 16); a vector per text is wanted, and",
+        ),
+    ],
+)
+def test_an_output_of_another_form_is_told_once(plugin, body, message) -> None:
+    found = failed(check(plugin(body)))
+    assert list(found) == [FIRST]
+    assert found[FIRST].startswith(message)
+
+
+def test_a_forgotten_size_is_named(plugin) -> None:
+    """The states would be taken for scores of the classes: more of them than there are classes,
+    and yet most checks passed."""
+    found = failed(check(plugin(MASKED, "pass")))
+    assert list(found) == [FIRST]
+    assert "Encoder does not set self.size" in found[FIRST]
+
+
+def test_dropout_in_evaluation_is_named_for_what_it_is(plugin) -> None:
+    """It was told as a fault of padding, of the order and of saving."""
+    found = failed(check(plugin(f"states = torch.nn.functional.dropout(states, 0.2); {MASKED}")))
+    assert "is dropout on" in found["two passes in evaluation are equal"]
+    assert not {"padding changes nothing", "reordering a batch changes nothing", "save and load"} & set(found)
+
+
+def test_what_a_pass_leaves_behind_is_not_called_dropout(plugin) -> None:
+    body = f"self.calls = getattr(self, 'calls', 0) + 1; states = states * self.calls; {MASKED}"
+    message = failed(check(plugin(body)))["two passes in evaluation are equal"]
+    assert "dropout" not in message and "the pass before" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("torch.set_default_dtype(torch.float64)", "default dtype"),
+        ("torch.manual_seed(0)", "random generator"),
+        ("import numpy; numpy.random.rand()", "random generator"),
+        ("import random; random.random()", "random generator"),
+    ],
+)
+def test_an_import_with_effects_on_others_is_caught(plugin, line, message) -> None:
+    """What one plugin sets, every cell of the process would have."""
+    entry = plugin(MASKED)
+    registry.load(entry)  # once: the second import is the one that is looked at
+    entry.file.write_text(f"{entry.file.read_text()}\n{line}\n")
+    try:
+        [result] = check(entry)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert not result.passed and message in result.message
+
+
+PEEKING = """
+from harness.kinds import Estimator
+from harness.registry import register
+
+READ = {{
+    "classify": lambda row: row["label"],
+    "match": lambda row: row["label"],
+    "rank": lambda row: float(row["label"]),
+    "tag": lambda row: list(row["tags"]),
+    "extract": lambda row: (row["answers"]["text"] or [""])[0],
+    "answer": lambda row: row["answer"],
+    "transcribe": lambda row: row["transcript"],
+}}
+
+
+@register("plugin_under_test", name="Test", kind="fit", paper="none", source="test", year=2026)
+class Peeking(Estimator):
+    task_types = ("{type}",)
+
+    @classmethod
+    def unfit(cls, task, hyperparameters):
+        return None
+
+    def fit(self, train, dev, unlabelled=()):
+        self.parameter_count = 0
+
+    def predict(self, rows):
+        return [READ["{type}"](row) for row in rows]
+"""
+
+
+@pytest.mark.parametrize("type", registry.TASK_TYPES)
+def test_a_system_that_reads_the_answers_of_the_rows_it_is_asked_about_fails(type, tmp_path, monkeypatch) -> None:
+    """It scored 1.000 on story questions, and the check passed it."""
+    file = tmp_path / "peeking.py"
+    file.write_text(PEEKING.format(type=type))
+    monkeypatch.setattr(registry, "_plugins", [file])
+    results = check(registry.entry("architectures", "plugin_under_test"))
+    assert len(results) > 1
+    for result in results[1:]:
+        assert not result.passed and result.message.startswith("KeyError: "), result

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
+from harness.errors import ContractError
 from harness.kinds import Prediction
 from harness.ragged import Columns
 from harness.records.outcomes import Slice
@@ -199,6 +200,16 @@ class Problem:
         """Class names, and counts by actual (rows) and predicted (columns) class; None without
         classes."""
         return None
+
+
+def size_of(encoder: Any) -> int:
+    """Size of the vectors that an encoder gives; :class:`ContractError` when it does not say."""
+    if not hasattr(encoder, "size"):
+        raise ContractError(
+            f"{type(encoder).__name__} does not set self.size, the size of the vectors that its forward returns"
+            " (one that scores the classes itself takes `classes` in its constructor)"
+        )
+    return encoder.size
 
 
 def majority_and_random(answers: Iterable[str], count: int) -> dict[str, list[str]]:

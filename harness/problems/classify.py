@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +22,7 @@ from harness.problems.base import (
     Target,
     majority_and_random,
     numbers,
+    size_of,
 )
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -58,6 +60,14 @@ def text_vector(encoder: Encoder, text: Any) -> Tensor:
     return encoder(text)
 
 
+def scores_itself(encoder: Any) -> bool:
+    """True for an encoder without a size whose constructor asks what there is to score."""
+    if hasattr(encoder, "size"):
+        return False
+    asked = inspect.signature(type(encoder)).parameters
+    return "classes" in asked or "answers" in asked
+
+
 class Classify(Head):
     """Vector of a text, one linear layer, softmax; an encoder that scores the classes itself gets
     no layer."""
@@ -68,11 +78,11 @@ class Classify(Head):
     def __init__(self, encoder: Any, target: ClassTarget):
         super().__init__()
         self.target = target
-        self.output = self.layer(encoder, len(target.labels)) if hasattr(encoder, "size") else None
+        self.output = None if scores_itself(encoder) else self.layer(encoder, len(target.labels))
 
     def layer(self, encoder: Any, classes: int) -> nn.Module:
         """The layer from the encoder's vector to the scores."""
-        return nn.Linear(encoder.size, classes, bias=encoder.head_bias)
+        return nn.Linear(size_of(encoder), classes, bias=encoder.head_bias)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         vector = text_vector(encoder, inputs["text"])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from harness.kinds import SpanScores
 from harness.layers.attention import AdditiveAttention
-from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Fields, Head, Inputs, Problem, Target
+from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Fields, Head, Inputs, Problem, Target, size_of
 from harness.problems.rank import QUESTION_WORDS, question_word
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.ragged import Columns
@@ -69,8 +69,9 @@ class Extract(Head):
 
     def build(self, encoder: Any) -> None:
         """Layers on top of the encoder."""
-        self.attention = AdditiveAttention(encoder.size, encoder.size, hidden=100)
-        self.output = nn.Linear(2 * encoder.size, 2)
+        size = size_of(encoder)
+        self.attention = AdditiveAttention(size, size, hidden=100)
+        self.output = nn.Linear(2 * size, 2)
 
     def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
         """Start and end scores of every passage position."""
@@ -155,7 +156,7 @@ class ExtractJoined(Extract):
     learns_no_answer = False
 
     def build(self, encoder: Any) -> None:
-        self.output = nn.Linear(encoder.size, 2)
+        self.output = nn.Linear(size_of(encoder), 2)
 
     def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
         pieces = inputs["text"]

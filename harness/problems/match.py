@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from harness.problems.base import Fields, Inputs
+from harness.problems.base import Fields, Inputs, size_of
 from harness.problems.classify import Classify, ClassifyProblem, text_vector
 from harness.registry import register_problem
 from harness.views.base import View
@@ -18,7 +18,7 @@ class Match(Classify):
     2017)."""
 
     def layer(self, encoder: Any, classes: int) -> nn.Module:
-        return nn.Sequential(nn.Linear(4 * encoder.size, encoder.size), nn.ReLU(), nn.Linear(encoder.size, classes))
+        return above_twins(encoder, classes)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         return self.output(twin(encoder, inputs))
@@ -32,6 +32,12 @@ def twin(encoder: Any, inputs: Inputs) -> Tensor:
     """Both texts' vectors with their difference and product: (B, 4 * size)."""
     u, v = text_vector(encoder, inputs["first"]), text_vector(encoder, inputs["second"])
     return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+
+def above_twins(encoder: Any, outputs: int) -> nn.Module:
+    """One hidden layer between what :func:`twin` gives and the outputs."""
+    size = size_of(encoder)
+    return nn.Sequential(nn.Linear(4 * size, size), nn.ReLU(), nn.Linear(size, outputs))
 
 
 class MatchPair(Classify):

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from harness.errors import DataError
 from harness.kinds import PairEncoder
-from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target
+from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target, size_of
 from harness.problems.classify import text_vector
-from harness.problems.match import both_texts, twin
+from harness.problems.match import above_twins, both_texts, twin
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
@@ -56,7 +56,7 @@ class Rank(Head):
 
     def layer(self, encoder: Any) -> nn.Module | None:
         """The layer from the joined vectors to one score."""
-        return nn.Sequential(nn.Linear(4 * encoder.size, encoder.size), nn.ReLU(), nn.Linear(encoder.size, 1))
+        return above_twins(encoder, 1)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         return self.output(twin(encoder, inputs)).squeeze(1)
@@ -82,7 +82,7 @@ class RankPair(Rank):
     """An architecture that reads both texts itself: its score, or a linear layer on its vector."""
 
     def layer(self, encoder: Any) -> nn.Module | None:
-        return None if encoder.scores else nn.Linear(encoder.size, 1)
+        return None if encoder.scores else nn.Linear(size_of(encoder), 1)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         joined = encoder(inputs["first"], inputs["second"])
@@ -93,7 +93,7 @@ class RankJoined(Rank):
     """Both texts in one sequence (pre-trained encoders)."""
 
     def layer(self, encoder: Any) -> nn.Module:
-        return nn.Linear(encoder.size, 1)
+        return nn.Linear(size_of(encoder), 1)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         return self.output(text_vector(encoder, inputs["text"])).squeeze(1)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.metrics.tagging import spans
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, size_of
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
@@ -46,7 +46,7 @@ class Tag(Head):
     def __init__(self, encoder: Any, target: TagTarget):
         super().__init__()
         self.target = target
-        self.output = None if isinstance(encoder, Tagger) else nn.Linear(encoder.size, len(target.labels))
+        self.output = None if isinstance(encoder, Tagger) else nn.Linear(size_of(encoder), len(target.labels))
         self.crf = self.chain(encoder) if getattr(encoder, "decoder", "softmax") == "crf" else None
 
     def chain(self, tagger: Tagger) -> LinearChainCRF:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.layers.ctc import best_path, prefix_beam_search
-from harness.problems.base import Batch, Head, Inputs, Problem
+from harness.problems.base import Batch, Head, Inputs, Problem, size_of
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.registry import register_problem
 from harness.task import Row
@@ -30,7 +30,7 @@ class Transcribe(Head):
 
     def build(self, encoder: Any) -> None:
         """Layers on top of the encoder."""
-        self.output = nn.Linear(encoder.size, len(self.target))
+        self.output = nn.Linear(size_of(encoder), len(self.target))
 
     def scores(self, encoder: Any, frames: Any) -> tuple[Tensor, Tensor]:
         """Label scores (B, T, labels) and their lengths (B,)."""

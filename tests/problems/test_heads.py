@@ -134,13 +134,16 @@ def test_an_encoder_that_scores_the_classes_itself_keeps_its_scores_and_its_loss
     """A layer on top would be one that the paper does not have."""
 
     class Scoring(TextEncoder):
+        def __init__(self, classes: int):
+            super().__init__()
+
         def forward(self, text: Tensor) -> Tensor:
             return text
 
         def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
             return scores.sum()
 
-    encoder = Scoring()
+    encoder = Scoring(2)
     head = Classify(encoder, classes("no", "yes"))
     scores = torch.tensor([[1.0, 2.0], [4.0, 3.0]])
     assert not list(head.parameters())

@@ -1,15 +1,10 @@
-"""Contract of every plugin: the checks of ``archbench check NAME``, run on the mini corpora
-with the plugin's ``tiny`` sizes."""
+"""The checks of a trained architecture on one mini task."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +12,12 @@ import torch
 from torch import Tensor
 
 from harness import registry
+from harness.contract.base import CLEARLY, Broken, floor, require
+from harness.data.batches import length_buckets
 from harness.data.corpus import Corpus, Split
-from harness.kinds import Estimator
+from harness.kinds import OUTPUTS, Encoder
 from harness.metrics import better, score
 from harness.objectives import Objective, Step
-from harness.problems import problem
 from harness.problems.base import Batch
 from harness.registry import Entry
 from harness.running import grid
@@ -38,101 +34,21 @@ VECTOR_DIMS = 24
 SETTINGS = TrainingSettings()
 OVERFIT_STEPS = 400
 LEARNING_EPOCHS = 12
-CLEARLY = 0.05
-"""Margin over the floor that a plugin's main metric must be on the mini task it learns."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One check: its name, whether it passed, and what was found when it did not."""
-
-    name: str
-    passed: bool
-    message: str = ""
-
-
-class Broken(AssertionError):
-    """A check that did not hold."""
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise :class:`Broken` with the message unless the condition holds."""
-    if not condition:
-        raise Broken(message)
-
-
-def check(entry: Entry) -> list[Result]:
-    """Run every check that applies to an architecture; a crash in one is its failure, and the
-    others still run."""
-    results = [_run("import changes no global state", lambda: _import(entry))]
-    if not results[0].passed:
-        return results
-    fitting = list(cases(entry))
-    if not fitting:
-        return [*results, Result("fits a task", False, f"kind {entry.kind} fits none of the registered tasks")]
-    for number, case in enumerate(fitting):
-        for name, body in case.checks(learning=number == 0):
-            results.append(_run(f"{case.task.entry.id}: {name}", body))
-    return results
-
-
-def _run(name: str, body: Callable[[], None]) -> Result:
-    try:
-        body()
-    except Broken as found:
-        return Result(name, False, str(found))
-    except Exception as error:
-        return Result(name, False, f"{type(error).__name__}: {error}")
-    return Result(name, True)
-
-
-def _import(entry: Entry) -> None:
-    registry.load(entry)  # what it imports for the first time is not its own doing
-    before = (
-        torch.get_default_dtype(),
-        torch.get_num_threads(),
-        torch.is_grad_enabled(),
-        torch.get_rng_state(),
-        np.random.get_state()[1],
-    )
-    spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # a dataclass looks its annotations up there
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        del sys.modules[spec.name]
-    after = (
-        torch.get_default_dtype(),
-        torch.get_num_threads(),
-        torch.is_grad_enabled(),
-        torch.get_rng_state(),
-        np.random.get_state()[1],
-    )
-    require(
-        before[:3] == after[:3], f"default dtype, threads or gradient mode changed from {before[:3]} to {after[:3]}"
-    )
-    require(
-        torch.equal(before[3], after[3]) and np.array_equal(before[4], after[4]), "a global random generator was used"
-    )
-
-
-def cases(entry: Entry) -> Iterator[_Case | _EstimatorCase]:
-    """One case per task type that the architecture fits, each on the first task of that type."""
-    settings = grid.hyperparameters(entry) | entry.tiny
-    seen: set[str] = set()
-    for task in registry.entries("tasks").values():
-        if task.type not in seen and grid.reason_to_skip(entry, task, settings) is None:
-            seen.add(task.type)
-            yield (_EstimatorCase if issubclass(registry.load(entry), Estimator) else _Case)(entry, task, settings)
-
-
-@functools.cache
-def _rows(task_id: str, split: str) -> Any:
-    entry = registry.entry("tasks", task_id)
-    return registry.load(entry)(entry).load(split, "mini")
-
+FIRST = "it can be built, and forward returns what its kind says"
+"""Name of the check whose fault all others would repeat."""
+DIMENSIONS = {
+    "states": 3,
+    "vector": 2,
+    "class scores": 2,
+    "node states": 2,
+    "pair vector": 2,
+    "pair score": 1,
+    "emissions": 3,
+    "fact vector": 2,
+    "joined states": 3,
+}
+"""Dimensions of what ``forward`` returns, by the output that it stands for; other outputs are not
+one tensor."""
 
 _corpora: dict[tuple[str, str, str], Corpus] = {}
 
@@ -144,46 +60,33 @@ def _corpus(task: Any, view: View, gives: str) -> Corpus:
     return _corpora[key]
 
 
-def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
-    """Predictions without a model that an architecture must beat on a task."""
-    return next(iter(problem(task.type).floors(train, rows).values()))
-
-
-def shortened(row: Row, task_type: str) -> Row:
-    """The row with one word in each text, and an answer that fits it."""
-    return problem(task_type).shortened(row)
-
-
-def with_unknown_words(row: Row) -> Row:
-    """The row with every word of its texts replaced by one that no training text has.
-
-    An older form of :meth:`harness.problems.base.Problem.with_unknown_words`: the columns tell the
-    task type.
-    """
-    types = registry.entries("problems").values()
-    return problem(next(entry.id for entry in types if set(entry.columns) <= set(row))).with_unknown_words(row)
-
-
-class _Case:
-    """The checks of a trained architecture on one mini task."""
+class TrainedCase:
+    """A trained architecture on one mini task."""
 
     def __init__(self, entry: Entry, task: Entry, settings: dict[str, Any]):
         self.entry, self.task = entry, registry.load(task)(task)
         self.regime, wrapped, settings = unwrapped(entry, settings)
         if self.regime is not None:
             settings = grid.hyperparameters(wrapped) | wrapped.tiny
-        self.cls, self.settings = registry.load(wrapped), settings
-        self.corpus = _corpus(self.task, self.cls.view_for(task, settings), self.cls.output_form())
+        self.settings = settings
+        self.cls: type[Encoder] = registry.load(wrapped)
+        view = self.cls.view_for(task, settings)
+        assert view is not None  # the case is one that the architecture fits
+        self.corpus = _corpus(self.task, view, self.cls.output_form())
         self.problem = self.corpus.problem
         self.audio = "audio" in self.corpus.train.rows.column_names
+        self.repeatable = True
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+        yield FIRST, self.shape
         yield "finite loss and a prediction per row", self.answers
         yield "every parameter gets a gradient", self.gradients
-        yield "padding changes nothing", self.padding
-        yield "reordering a batch changes nothing", self.order
+        yield "two passes in evaluation are equal", self.repeats
+        if self.repeatable:  # otherwise no two passes can be compared
+            yield "padding changes nothing", self.padding
+            yield "reordering a batch changes nothing", self.order
+            yield "save and load", self.round_trip
         yield "same seed, same result", self.determinism
-        yield "save and load", self.round_trip
         if not self.audio:
             yield (
                 "a text of length 1",
@@ -247,6 +150,53 @@ class _Case:
             predictions = model.predict(batch, self.corpus.train)
         require(len(predictions) == len(batch.rows), f"{len(predictions)} predictions for {len(batch.rows)} rows")
         score(self.task.entry.metrics, predictions, [self.corpus.train.rows[int(i)] for i in batch.rows])
+
+    def shape(self) -> None:
+        model, batch = self.model(), self.corpus.train.collate(self.eight())
+        returned: list[Any] = []
+        model.encoder.register_forward_hook(lambda module, inputs, output: returned.append(output))
+        failure = None
+        model.eval()
+        with torch.no_grad():
+            try:
+                model(batch.inputs)
+                if not returned and self.cls.output_form() == "node states":  # whose head asks for the nodes
+                    model.encoder(model.read(batch.inputs)["text"])
+            except Exception as error:  # the layers above may raise anything when the shape is wrong
+                failure = error
+        if returned and isinstance(returned[0], Tensor):
+            self.require_shape(model, tuple(returned[0].shape), len(batch.rows))
+        if failure is not None:
+            raise failure
+
+    def require_shape(self, model: Model, shape: tuple[int, ...], rows: int) -> None:
+        form = "pair score" if getattr(model.encoder, "scores", False) else self.cls.output_form()
+        if form not in DIMENSIONS:
+            return
+        wanted = f"forward returned {shape}; {OUTPUTS[form]} is wanted"
+        require(len(shape) == DIMENSIONS[form], f"{wanted}, which has {DIMENSIONS[form]} dimensions")
+        require(shape[0] == rows, f"{wanted}, and the batch has {rows} rows")
+        size, labels = getattr(model.encoder, "size", None), getattr(self.corpus.target, "labels", None)
+        if form == "pair score":
+            return
+        if size is not None:
+            require(shape[-1] == size, f"forward returned {shape}, self.size is {size}")
+        elif labels is not None:
+            require(shape[-1] == len(labels), f"forward returned {shape}, and there are {len(labels)} labels to score")
+
+    def repeats(self) -> None:
+        model, rows, before = self.model(), self.eight(), torch.get_rng_state()
+        pairs = list(zip(self.evidence(model, rows), self.evidence(model, rows), strict=True))
+        drawn = not torch.equal(torch.get_rng_state(), before)
+        self.repeatable = all(
+            a.shape == b.shape and torch.allclose(a, b, atol=1e-4, rtol=1e-4, equal_nan=True) for a, b in pairs
+        )
+        why = (
+            "random numbers are drawn there; is dropout on (F.dropout without training=self.training)?"
+            if drawn
+            else "something enters beside weights and inputs, such as what the pass before left behind"
+        )
+        require(self.repeatable, f"two passes of one batch in evaluation differ: {why}")
 
     def gradients(self) -> None:
         model = self.model()
@@ -370,8 +320,6 @@ class _Case:
         raise Broken(f"{main} on dev is at best {best:.3f} after {LEARNING_EPOCHS} epochs; the floor is {limit:.3f}")
 
     def _epochs(self) -> list[list[np.ndarray]]:
-        from harness.data.batches import length_buckets
-
         split = self.corpus.train
         groups = split.groups if getattr(self.cls, "whole_groups", False) else None
         epochs = [
@@ -380,64 +328,3 @@ class _Case:
         ]
         fewest = min(map(len, epochs))
         return [epoch[:fewest] for epoch in epochs]
-
-
-class _EstimatorCase:
-    """The checks of a system without gradient training on one mini task."""
-
-    def __init__(self, entry: Entry, task: Entry, settings: dict[str, Any]):
-        self.task, self.settings = registry.load(task)(task), settings
-        self.cls: type[Estimator] = registry.load(entry)
-        self.train, self.dev = _rows(task.id, "train").to_list(), _rows(task.id, "dev").to_list()
-        self.problem = problem(task.type)
-        self.hidden = self.problem.input_rows(self.dev)
-
-    def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
-        yield "a prediction per row", self.answers
-        yield "same seed, same result", self.determinism
-        if not self.cls.transductive:
-            yield "reordering the rows changes nothing", self.order
-            yield (
-                "a text of length 1",
-                lambda: self.accepts([self.problem.shortened(row) for row in self.train[:8]]),
-            )
-            yield (
-                "a text of unknown words",
-                lambda: self.accepts([self.problem.with_unknown_words(row) for row in self.train[:8]]),
-            )
-        if learning:
-            yield "beats the floor on its mini task", self.learns
-
-    @functools.cached_property
-    def fitted(self) -> Estimator:
-        return self.fit()
-
-    def fit(self) -> Estimator:
-        estimator = self.cls(seed=0, **self.settings)
-        estimator.fit(self.train, self.dev, self.hidden if self.cls.transductive else ())
-        return estimator
-
-    def answers(self) -> None:
-        predictions = self.fitted.predict(self.hidden)
-        require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
-        score(self.task.entry.metrics, predictions, self.dev)
-
-    def determinism(self) -> None:
-        first, second = self.fitted.predict(self.hidden), self.fit().predict(self.hidden)
-        require(first == second, "two fits with one seed predict differently")
-
-    def order(self) -> None:
-        require(
-            self.fitted.predict(self.hidden)[::-1] == self.fitted.predict(self.hidden[::-1]),
-            "predictions depend on the order of the rows",
-        )
-
-    def accepts(self, rows: list[Row]) -> None:
-        require(len(self.fitted.predict(self.problem.input_rows(rows))) == len(rows), "a prediction is missing")
-
-    def learns(self) -> None:
-        main = self.task.entry.main_metric
-        limit = score([main], floor(self.task.entry, self.train, self.dev), self.dev)[main]
-        found = score([main], self.fitted.predict(self.hidden), self.dev)[main]
-        wanted = limit - CLEARLY if better(main, 0.0, 1.0) else limit + CLEARLY
-        require(better(main, found, wanted), f"{main} on dev is {found:.3f}; the floor is {limit:.3f}")
