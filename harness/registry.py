@@ -171,6 +171,7 @@ def register_problem(
     unit: str = "example",
     survey: str | None = None,
     short_predictions: bool = True,
+    forms: dict[str, str] = MappingProxyType({}),
 ):
     """Register a problem, the class of a task type, under ``id``.
 
@@ -179,12 +180,13 @@ def register_problem(
     a unit is counted (by default ``texts``). ``metrics`` fit its predictions, ``unit`` is what a
     score is a mean over, ``cluster`` the column that dependent rows share. ``survey`` is the table
     of the leaderboard that its tasks belong to; ``short_predictions`` says that predictions are
-    words or sentences, which the leaderboard shows beside each other.
+    words or sentences, which the leaderboard shows beside each other. ``forms`` names the form of a
+    column (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have one without.
     """
     if missing := set(texts) - set(inputs):
         raise RegistryError(f"{id}: texts that are no inputs: {', '.join(sorted(missing))}")
     options = dict(name=name, columns=columns, inputs=inputs, texts=texts, metrics=metrics, cluster=cluster)
-    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey, short_predictions=short_predictions)
+    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey, short_predictions=short_predictions, forms=forms)
     return _register("problems", {id: options})
 
 
@@ -209,7 +211,7 @@ _DEFAULTS: dict[Sort, dict[str, Any]] = {
         recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), vectors_of_paper=None, version=1
     ),
     "tasks": dict(version=1),
-    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None, short_predictions=True),
+    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None, short_predictions=True, forms={}),
 }
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from harness import registry
 from harness.errors import DataError
 from harness.registry import Entry
+from harness.rows import Row, faults
 
 if TYPE_CHECKING:
     import datasets
 
 Split = Literal["train", "dev", "test"]
 Tier = Literal["mini", "local", "hub"]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,35 @@ class Task:
         """Rows made from the hub's split that :attr:`hub` names for ``split``."""
         raise NotImplementedError
 
+    @classmethod
+    def reason_to_skip(cls, id: str, tier: str) -> str | None:
+        """The reason why this class has no rows in a tier, or None: it does not say how they are
+        made."""
+        makers = {"mini": ("mini",), "local": ("local",), "hub": ("from_hub", "hub")}
+        defined = {name for name in vars(Task) if getattr(cls, name) is not getattr(Task, name)}
+        if "_download" in defined:
+            defined.add("hub")
+        tiers = [name for name, needed in makers.items() if "load" in defined or defined.issuperset(needed)]
+        if tier in tiers:
+            return None
+        lacking = {"mini": "generated corpus", "local": "reader of local files", "hub": "source on the hub"}[tier]
+        return f"{id} has no {lacking}; " + (f"use --tier {' or '.join(tiers)}" if tiers else "it has no tier at all")
+
     def load(self, split: Split, tier: Tier, folder: Path | None = None) -> datasets.Dataset:
         """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not
         as it should be."""
         import datasets
 
+        rows = self.read(split, tier, folder)
+        try:
+            return datasets.Dataset.from_list(rows)
+        except (TypeError, ValueError, OverflowError) as error:  # Arrow's errors are among them
+            raise DataError(
+                f"{self.entry.id}: split {split} does not fit a table, whose columns have one type each: {error}"
+            ) from error
+
+    def read(self, split: Split, tier: Tier, folder: Path | None = None) -> list[Row]:
+        """Rows of one split, checked; :class:`DataError` with a line for each fault."""
         if tier == "hub":
             rows = list(self.from_hub(self._download(split), split))
         elif tier == "local":
@@ -74,7 +98,7 @@ class Task:
         else:
             rows = list(self.mini(split))
         self._check(rows, split)
-        return datasets.Dataset.from_list(rows)
+        return rows
 
     def _download(self, split: Split) -> datasets.Dataset:
         import datasets
@@ -86,15 +110,8 @@ class Task:
         )
 
     def _check(self, rows: list[Row], split: Split) -> None:
-        if not rows:
-            raise DataError(f"{self.entry.id}: split {split} has no rows")
-        missing = [c for c in ("id", *registry.entry("problems", self.entry.type).columns) if c not in rows[0]]
-        if missing:
-            raise DataError(
-                f"{self.entry.id}: split {split} lacks the column {', '.join(missing)} (found: {', '.join(rows[0])})"
-            )
-        if len({row["id"] for row in rows}) < len(rows):
-            raise DataError(f"{self.entry.id}: split {split} has ids that occur twice")
+        if found := list(faults(self.entry, split, rows)):
+            raise DataError("\n".join(found))
 
 
 def fingerprint(rows: Iterable[Row]) -> str:

@@ -54,6 +54,7 @@ def story_as_text(row: Row) -> list[str]:
     cluster="story",
     metrics=("skill_accuracy", "skills_solved"),
     survey="stories",
+    forms={"facts": "texts", "answer": "name", "skill": "name"},
 )
 class AnswerProblem(Problem):
     """One word answers a question about ``facts``, texts in the order they were told; ``skill``

@@ -176,6 +176,7 @@ def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
     inputs=("text", "tree", "audio"),
     texts=("text",),
     metrics=("accuracy", "macro_f1"),
+    forms={"label": "name", "tree": "string", "audio": "audio"},
 )
 class ClassifyProblem(Problem):
     """A text, a tree or a recording has one of a few labels; a prediction is the label."""

@@ -177,6 +177,7 @@ class ExtractJoined(Extract):
     unit_texts=("question",),
     cluster="article",
     metrics=("exact_match", "f1", "f1_answerable", "no_answer_accuracy"),
+    forms={"answers": "answers"},
 )
 class ExtractProblem(Problem):
     """A span of the passage answers the question, or nothing does; a prediction is the answer as

@@ -59,6 +59,7 @@ def both_texts() -> Fields:
     inputs=("first", "second"),
     texts=("first", "second"),
     metrics=("accuracy", "macro_f1"),
+    forms={"label": "name"},
 )
 class MatchProblem(ClassifyProblem):
     """Two texts stand in one of a few relations; a prediction is its label."""

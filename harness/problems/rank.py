@@ -118,6 +118,7 @@ def question_word(words: Sequence[str]) -> str:
     unit="question",
     metrics=("map", "mrr"),
     short_predictions=False,
+    forms={"label": "zero_or_one", "group": "name"},
 )
 class RankProblem(Problem):
     """Candidates of one question are ordered; a prediction is the candidate's score, higher being

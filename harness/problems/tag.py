@@ -112,6 +112,7 @@ class TagJoined(Tag):
     metrics=("span_f1", "accuracy", "token_accuracy"),
     survey="tagging",
     short_predictions=False,
+    forms={"text": "words", "tags": "tags"},
 )
 class TagProblem(Problem):
     """Every word has a tag; a prediction is the list of a sentence's tags."""

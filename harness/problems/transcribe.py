@@ -81,6 +81,7 @@ class TranscribeFrames(Transcribe):
     cluster="speaker",
     metrics=("wer", "cer"),
     survey="speech",
+    forms={"audio": "audio", "transcript": "string"},
 )
 class TranscribeProblem(Problem):
     """A recording is written down; a prediction is the transcript. ``audio`` is {"bytes": a WAV

@@ -264,7 +264,7 @@ def test_processes_share_one_copy_in_memory(tmp_path):
 
 
 def test_a_missing_column_is_named_with_what_there_is():
-    rows = [{"id": row["id"], "sentence": row["text"], "label": row["label"]} for row in sentences(8)]
+    rows = [{"id": row["id"], "tree": f"(2 {row['text']})", "label": row["label"]} for row in sentences(8)]
     with pytest.raises(DataError, match=r"toy, tier mini: no column 'text', which Words reads"):
         toy_corpus(toy_task(train=rows))
 
@@ -283,7 +283,7 @@ def test_a_dev_split_that_cannot_be_scored_is_refused(rows, message):
 
 
 def test_a_dev_split_without_the_text_is_refused_by_name():
-    rows = [{"id": "1", "sentence": "good", "label": "positive"}]
+    rows = [{"id": "1", "tree": "(2 good)", "label": "positive"}]
     with pytest.raises(DataError, match="no column 'text'"):
         toy_corpus(toy_task(dev=rows))
 
