@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Self
 
 from harness.errors import DataError
+from tasks.readers.lines import check_encoding, undecodable, without_mark
 
 LARGEST_MEMBER = 1 << 26
 """Bytes that a member may have, unpacked; the largest one of a corpus has 529,204."""
@@ -87,14 +88,15 @@ class Archive:
         self._left -= len(content)
         return content
 
-    def lines(self, name: str) -> Iterator[tuple[str, str]]:
+    def lines(self, name: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
         """Place ("file, member, line n") and text of each line of a text member that is not
-        blank."""
-        for number, raw in enumerate(self.read(name).split(b"\n"), 1):
+        blank; ``encoding`` is as in :func:`tasks.readers.lines.lines`."""
+        check_encoding(encoding)
+        for number, raw in enumerate(without_mark(self.read(name)).split(b"\n"), 1):
             where = f"{self.path}, {name}, line {number}"
             try:
-                line = raw.decode("utf-8").strip()
+                line = raw.decode(encoding).strip()
             except UnicodeDecodeError as error:
-                raise DataError(f"{where}: not UTF-8") from error
+                raise undecodable(where, encoding, error) from error
             if line:
                 yield where, line

@@ -12,13 +12,13 @@ from tasks.readers.lines import lines
 Token = tuple[int, list[str]]
 
 
-def sentences(path: Path, columns: int) -> Iterator[list[Token]]:
+def sentences(path: Path, columns: int, encoding: str = "utf-8") -> Iterator[list[Token]]:
     """Sentences as lists of (line number, fields); ``-DOCSTART-`` lines are left out.
 
     Raises :class:`DataError` for a line that has not ``columns`` fields, all of them filled.
     """
     sentence: list[Token] = []
-    for number, line in lines(path):
+    for number, line in lines(path, encoding):
         fields = line.split(" ") if line else []
         if fields and len(fields) != columns:
             raise DataError(f"{path}, line {number}: {len(fields)} columns instead of {columns}: {line[:80]!r}")

@@ -1,4 +1,4 @@
-"""Comma- and tab-separated files."""
+"""Comma- and tab-separated files; ``encoding`` is as in :func:`tasks.readers.lines.lines`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.errors import DataError
 from tasks.readers.lines import lines
 
 
-def comma_separated(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+def comma_separated(path: Path, columns: int, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of each row of a quoted CSV file without header.
 
     Raises :class:`DataError` for a row that has not ``columns`` fields, and for broken quotes.
     """
-    rows = csv.reader((f"{line}\n" for _, line in lines(path)), strict=True)
+    rows = csv.reader((f"{line}\n" for _, line in lines(path, encoding)), strict=True)
     try:
         for fields in rows:
             if len(fields) != columns:
@@ -27,13 +27,13 @@ def comma_separated(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]
         raise DataError(f"{path}, line {rows.line_num}: {error}; fields must be quoted as in CSV") from error
 
 
-def tab_separated(path: Path, header: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def tab_separated(path: Path, header: Sequence[str], encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and fields by name of each row of an unquoted TSV file whose first line is
     ``header``.
 
     Raises :class:`DataError` for another header and for a row with more or fewer fields.
     """
-    for number, line in lines(path):
+    for number, line in lines(path, encoding):
         fields = line.split("\t")
         if number == 1 and fields != list(header):
             raise DataError(f"{path}, line 1: the header is {line[:120]!r}, expected {chr(9).join(header)!r}")

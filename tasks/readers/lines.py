@@ -1,8 +1,8 @@
-"""Text files of a corpus, plain or gzipped, read as numbered lines of UTF-8, and the JSON in
-them."""
+"""Text files of a corpus, plain or gzipped, read as numbered lines, and the JSON in them."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
@@ -39,14 +39,16 @@ def find(folder: Path, name: str) -> Path:
     return path
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Line numbers (from 1) and lines without their end; only a line feed ends a line, so other
-    Unicode breaks stay inside one.
+    Unicode breaks stay inside one. A byte order mark of UTF-8 is no part of the first line.
 
-    Raises :class:`DataError` for a truncated or damaged ``.gz``, for bytes that are not UTF-8 or a
-    byte order mark, and for a line or a file larger than the limits above.
+    ``encoding`` is Python's name of one in which a line feed is one byte, such as ``cp1252`` or
+    ``latin-1``. Raises :class:`DataError` for a truncated or damaged ``.gz``, for bytes that are
+    not of this encoding, and for a line or a file larger than the limits above.
     """
     number, size = 0, 0
+    check_encoding(encoding)
     try:
         most = min(LARGEST_TEXT, max(SMALL_TEXT, HIGHEST_RATIO * path.stat().st_size))
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -59,18 +61,40 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                         else f"the {most:,} bytes that it may unpack to"
                     )
                     raise DataError(f"{path}, line {number}: more than {limit}; this is not the corpus's file")
-                if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-                    raise DataError(
-                        f"{path}, line 1: a byte order mark, which the corpus's file has not; save it as UTF-8"
-                        " without one"
-                    )
-                yield number, raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                if number == 1:
+                    raw = without_mark(raw)
+                yield number, raw.decode(encoding).removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8") from error
+        raise undecodable(f"{path}, line {number}", encoding, error) from error
     except (EOFError, OSError, zlib.error) as error:
         raise DataError(
             f"{path}: cannot be read after line {number} ({error}); the file is truncated or damaged"
         ) from error
+
+
+def without_mark(raw: bytes) -> bytes:
+    """The beginning of a file without the byte order mark of UTF-8, which Windows puts there."""
+    return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise :class:`DataError` for an encoding that Python does not know, or in which a line feed
+    is not one byte."""
+    try:
+        usable = "a\n".encode(encoding).endswith(b"a\n")
+    except LookupError:
+        usable = False
+    if not usable:
+        raise DataError(f"encoding={encoding!r}: not the name of an encoding such as utf-8, cp1252 or latin-1")
+
+
+def undecodable(where: str, encoding: str, error: UnicodeDecodeError) -> DataError:
+    """The error for a byte that is not of the encoding."""
+    name = "UTF-8" if encoding == "utf-8" else encoding
+    return DataError(
+        f"{where}: byte 0x{error.object[error.start]:02x} is not {name}; a reader is told of another encoding by its"
+        ' argument, such as encoding="cp1252"'
+    )
 
 
 def parse_json(path: Path) -> Any:

@@ -67,6 +67,55 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_line(write):
         list(lines(path))
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-8-sig"])
+def test_a_corpus_in_another_encoding_is_read_when_the_reader_is_told(encoding, write, write_zip):
+    """20 Newsgroups, TREC's questions and the movie reviews are not UTF-8."""
+    text = "caf\u00e9\tfa\u00e7ade\n\u00fc\t\u00f6\n"
+    path = write("latin.txt", text.encode(encoding))
+    assert list(lines(path, encoding=encoding)) == [(1, "caf\u00e9\tfa\u00e7ade"), (2, "\u00fc\t\u00f6")]
+    header = ("caf\u00e9", "fa\u00e7ade")
+    assert list(tab_separated(path, header, encoding=encoding)) == [(2, dict(zip(header, "\u00fc\u00f6", strict=True)))]
+    commas = write("latin.csv", text.replace("\t", ",").encode(encoding))
+    assert list(comma_separated(commas, 2, encoding=encoding)) == [(1, list(header)), (2, ["\u00fc", "\u00f6"])]
+    blanks = write("latin.conll", text.replace("\t", " ").encode(encoding))
+    [sentence] = sentences(blanks, 2, encoding=encoding)
+    assert [fields for _, fields in sentence] == [list(header), ["\u00fc", "\u00f6"]]
+    with Archive(write_zip("latin.zip", {"a": text.encode(encoding)})) as archive:
+        assert [line for _, line in archive.lines("a", encoding=encoding)] == text.splitlines()
+
+
+def test_bytes_of_another_encoding_are_refused_with_the_argument_that_reads_them(write):
+    path = write("latin.txt", b"fine\nfa\xe7ade \x81\n")
+    with pytest.raises(DataError, match=r'line 2: byte 0xe7 is not UTF-8; .*encoding="cp1252"'):
+        list(lines(path))
+    with pytest.raises(DataError, match="line 2: byte 0x81 is not cp1252"):
+        list(lines(path, encoding="cp1252"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "no such encoding"])
+def test_an_encoding_that_cannot_be_read_by_lines_is_refused(encoding, write):
+    with pytest.raises(DataError, match=f"encoding='{encoding}': not the name of an encoding"):
+        list(lines(write("a.txt", "a"), encoding=encoding))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(name, write, write_zip):
+    """Windows saves UTF-8 with one; lines keep their numbers."""
+    assert list(lines(write(name, b"\xef\xbb\xbfone\ntwo\n"))) == [(1, "one"), (2, "two")]
+    header = ("text", "label")
+    tabs = write("b.tsv", b"\xef\xbb\xbftext\tlabel\ngood\t1\n")
+    assert list(tab_separated(tabs, header)) == [(2, {"text": "good", "label": "1"})]
+    assert parse_json(write("c.json", b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+    with Archive(write_zip("d.zip", {"a": b"\xef\xbb\xbfone\n\ntwo"})) as archive:
+        assert [(place[-6:], line) for place, line in archive.lines("a")] == [("line 1", "one"), ("line 3", "two")]
+
+
+def test_a_zero_byte_stands_in_the_text(write):
+    """The csv module of older Pythons refused it without a line."""
+    path = write("a.csv", b'"1","a\x00b"\n')
+    assert list(comma_separated(path, 2)) == [(1, ["1", "a\x00b"])]
+
+
 def test_broken_json_is_refused_with_its_line(write):
     """The message must lead to the place in a file of one million characters."""
     with pytest.raises(DataError, match=r"x\.json, line 2, column 10: not JSON"):
