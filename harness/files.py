@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import stat
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,10 +26,6 @@ MAX_RECORD_BYTES, MAX_UNPACKED_BYTES = 1 << 26, 1 << 27
 refused."""
 
 
-NOT_FINITE = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
-"""Spellings of numbers in JSON text that may not be finite; 1e999 is infinite too."""
-
-
 def not_json(value: Any, where: str = "") -> str | None:
     """The first field below ``value`` that is not a finite number or not JSON at all, with the
     reason; None when there is none."""
@@ -38,6 +35,8 @@ def not_json(value: Any, where: str = "") -> str | None:
         return next(filter(None, (not_json(v, f"{where}.{i}") for i, v in enumerate(value))), None)
     if isinstance(value, float) and not math.isfinite(value):
         return f"{where}: {value} is not a finite number"
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return f"{where}: a whole number that is larger than any float"
     if value is None or isinstance(value, str | int | float):
         return None
     return f"{where}: a {type(value).__name__} cannot be written as JSON"
@@ -75,13 +74,22 @@ def unpack(decompressor: Any, data: bytes) -> bytes:
 def parse_json(data: bytes) -> Any:
     """Value of a JSON text.
 
-    Raises ``ValueError`` also for half a surrogate pair, which JSON can spell and no program can
+    Raises ``ValueError`` also for a key that stands twice in one object, of which readers would
+    take one or the other, and for half a surrogate pair, which JSON can spell and no program can
     print.
     """
-    value = json.loads(data)
+    value = json.loads(data, object_pairs_hook=_object)
     if re.search(rb"\\u[dD][89a-fA-F]", data):
         json.dumps(value, ensure_ascii=False).encode()
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise ValueError(f"the key {twice!r:.100} stands twice in one object")
+    return found
 
 
 def are_texts(values: Any) -> bool:

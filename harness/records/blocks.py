@@ -18,6 +18,11 @@ from harness.task import Split
 UNSTABLE_ABOVE = 0.25
 """Spread above which a training speed is called unstable."""
 
+LARGEST = 10**15
+"""Bound of counts and measurements. Pages add and square them."""
+LARGEST_LOSS = 10**100
+"""Bound of losses, which explode, and of operations."""
+
 
 _closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 
@@ -25,7 +30,7 @@ _closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 def _below(path: str) -> str:
     """A path that stays in the results folder: a record from elsewhere must not name this machine's
     files."""
-    if path.startswith("/") or ".." in path.split("/"):
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise ValueError("the path leaves the results folder")
     return path
 
@@ -37,9 +42,25 @@ def _moment(text: str) -> str:
     return text
 
 
-Number = int | float
-Count = Annotated[int, Field(ge=0)]
-Amount = Annotated[int | float, Field(ge=0)]
+def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters whose parts ``limits`` and ``training``, where they have them, are
+    mappings."""
+    for part in ("limits", "training"):
+        if not isinstance(hyperparameters.get(part, {}), dict):
+            raise ValueError(f"{part} is {type(hyperparameters[part]).__name__}, expected a mapping")
+    for name, limit in hyperparameters.get("limits", {}).items():
+        if limit is not None and not (isinstance(limit, int) and abs(limit) <= LARGEST):
+            raise ValueError(f"limits.{name} is {type(limit).__name__}, expected null or a number up to {LARGEST:g}")
+    return hyperparameters
+
+
+Hyperparameters = Annotated[dict[str, Any], AfterValidator(_harness_parts)]
+Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+_finite = Field(ge=-LARGEST_LOSS, le=LARGEST_LOSS)
+Number = Annotated[int, _finite] | Annotated[float, _finite]  # a Field of both would be checked in Python, slowly
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Amount = Annotated[int, Field(ge=0, le=LARGEST_LOSS)] | Annotated[float, Field(ge=0, le=LARGEST_LOSS)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Moment = Annotated[str, AfterValidator(_moment)]
@@ -63,14 +84,14 @@ class Speed(TypedDict, total=False):
     the same time, None where the system does not say; absent from the oldest records.
     """
 
-    train_examples_per_second: float | None
-    train_tokens_per_second: float | None
-    train_spread: float | None
-    inference_examples_per_second: float | None
-    latency_ms_p50: float | None
-    latency_ms_p95: float | None
+    train_examples_per_second: Real | None
+    train_tokens_per_second: Real | None
+    train_spread: Real | None
+    inference_examples_per_second: Real | None
+    latency_ms_p50: Real | None
+    latency_ms_p95: Real | None
     unstable: bool
-    beside: int | None
+    beside: Whole | None
 
 
 @_closed
@@ -78,16 +99,16 @@ class Memory(TypedDict, total=False):
     """Peaks in MiB: resident memory of the cell's processes together, and memory on the GPU (None
     without one)."""
 
-    peak_rss_mib: float | None
-    peak_gpu_mib: float | None
+    peak_rss_mib: Real | None
+    peak_gpu_mib: Real | None
 
 
 @_closed
 class Parameters(TypedDict, total=False):
     """Numbers of trainable parameters: all of them, and those in embedding tables."""
 
-    total: int
-    embedding: int
+    total: Whole
+    embedding: Whole
 
 
 @_closed
@@ -138,9 +159,9 @@ class TrainingBlock(TypedDict, total=False):
     record's ``data``, the time is in its ``seconds["train"]``.
     """
 
-    learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], float | None]
-    best_epoch: int | None
-    epochs: int
+    learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], Real | None]
+    best_epoch: Whole | None
+    epochs: Whole
     curve: list[dict[str, Number | None]]
     parallel: dict[str, Number | str]
     objective: str
@@ -160,8 +181,8 @@ class Registered(TypedDict, total=False):
     official ``sizes`` by split, metrics and main metric.
     """
 
-    architecture: dict[str, str | int]
-    task: dict[str, str | list[str] | dict[Split, int]]
+    architecture: dict[str, str | Whole]
+    task: dict[str, str | list[str] | dict[Split, Whole]]
 
 
 @_closed

@@ -5,12 +5,24 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import RecordError
 from harness.files import not_json
 from harness.task import Tier
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+def check_name(name: str) -> None:
+    """Raise :class:`RecordError` for the name of an architecture or a task that cannot be a
+    folder's and part of a page's."""
+    if not _NAME.fullmatch(name) or not name.strip("."):
+        raise RecordError(
+            f"{name!r:.120} cannot be the name of a folder: use letters, digits, '_', '-' and '.', at most 100"
+        )
 
 
 @dataclass(frozen=True)

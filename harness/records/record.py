@@ -16,13 +16,14 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import RecordError
-from harness.files import NOT_FINITE, not_json
+from harness.files import not_json, parse_json
 from harness.records.blocks import (
     Ancestor,
     Budget,
     Code,
     Count,
     Failure,
+    Hyperparameters,
     InputSource,
     Memory,
     Moment,
@@ -30,6 +31,7 @@ from harness.records.blocks import (
     Overlap,
     Parameters,
     Predictions,
+    Real,
     Registered,
     Ruler,
     Seconds,
@@ -39,8 +41,9 @@ from harness.records.blocks import (
     Tokens,
     TrainingBlock,
     Vectors,
+    Whole,
 )
-from harness.records.cell import Cell
+from harness.records.cell import Cell, check_name
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
 from harness.task import Split, Tier
 
@@ -91,18 +94,18 @@ class Record(BaseModel):
     key: str
     status: Status
     architecture: str
-    architecture_version: int
+    architecture_version: Whole
     task: str
-    task_version: int
+    task_version: Whole
     tier: Tier
     protocol: str
-    seed: int
-    hyperparameters: dict[str, Any]
-    devices: int = 1
+    seed: Whole
+    hyperparameters: Hyperparameters
+    devices: Whole = 1
     precision: str = "32"
-    scores: dict[Literal["dev", "test"], dict[str, float]] = {}
+    scores: dict[Literal["dev", "test"], dict[str, Real]] = {}
     main_metric: str = ""
-    counts: dict[Split, int] = {}
+    counts: dict[Split, Whole] = {}
     partial: bool = False
     speed: Speed = {}
     memory: Memory = {}
@@ -190,15 +193,19 @@ class Record(BaseModel):
             raise RecordError(
                 f"not a record of archbench: {where[:200] + ': ' if where else ''}{first['msg'][:500]}"
             ) from error
-        # Free-form objects are not typed; look closer only where the text may hold such a number.
-        free = {
+        for name in (record.task, record.architecture):
+            check_name(name)
+        try:
+            parse_json(text.encode() if isinstance(text, str) else text)
+        except ValueError as error:  # a key that stands twice
+            raise RecordError(f"not a record of archbench: {error}") from error
+        free = {  # objects that are not typed
             "hyperparameters": record.hyperparameters,
             "view": record.view or {},
             "environment": record.environment,
             "training.settings": record.training.get("settings", {}),
         }
-        suspect = NOT_FINITE.search(text.encode() if isinstance(text, str) else text)
-        if suspect and (bad := not_json(free)):
+        if bad := not_json(free):
             raise RecordError(f"not a record of archbench: {bad}")
         if record.key != record.cell.key:
             raise RecordError(

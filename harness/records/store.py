@@ -18,11 +18,9 @@ from typing import Any
 from harness.errors import RecordError
 from harness.files import MAX_UNPACKED_BYTES, are_texts, not_json, parse_json, read_limited, sweep, unpack, write_whole
 from harness.records.blocks import Predictions
-from harness.records.cell import Cell
+from harness.records.cell import Cell, check_name
 from harness.records.outcomes import Outcomes
 from harness.records.record import Record
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class Store:
@@ -36,8 +34,7 @@ class Store:
         """Path of the record of a cell, which need not exist; :class:`RecordError` for a name that
         cannot be a folder's."""
         for name in (cell.task, cell.architecture):
-            if not _NAME.fullmatch(name) or not name.strip("."):
-                raise RecordError(f"{name!r} cannot be the name of a folder: use letters, digits, '_', '-' and '.'")
+            check_name(name)
         return self.folder / "records" / cell.task / cell.architecture / f"{cell.key}.json"
 
     def check_writable(self) -> None:
