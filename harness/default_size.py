@@ -23,7 +23,7 @@ from harness.kinds import Estimator
 from harness.metrics import better, info, score
 from harness.problems import problem
 from harness.records import Cell
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry
 from harness.running import grid
 from harness.running.worker import Assembly
 from harness.task import Row
@@ -62,7 +62,7 @@ class Learned:
     seconds: float
 
 
-def first_task(entry: Entry) -> grid.Planned:
+def first_task(entry: ArchitectureEntry) -> grid.Planned:
     """The cell of an architecture on the first task that it fits, by its own recipe;
     :class:`~harness.errors.UsageError` gives the reason where there is none."""
     tasks = list(registry.entries("tasks").values())
@@ -73,7 +73,7 @@ def first_task(entry: Entry) -> grid.Planned:
     return fitting[0]
 
 
-def learned(entry: Entry, seconds: float = 120.0) -> Learned:
+def learned(entry: ArchitectureEntry, seconds: float = 120.0) -> Learned:
     """Train an architecture on its mini task until dev is far above the floor or the time is over,
     and score test. An epoch is never cut.
 
@@ -109,7 +109,7 @@ def _beyond(metric: str, found: float, floor: float, distance: float) -> bool:
 
 
 def _fitted(
-    entry: Entry, cell: Cell, metric: str, train: list[Row], dev: list[Row], test: list[Row]
+    entry: ArchitectureEntry, cell: Cell, metric: str, train: list[Row], dev: list[Row], test: list[Row]
 ) -> tuple[float, float]:
     """Scores on dev and test of a system without gradient training."""
     cls: type[Estimator] = registry.load(entry)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from harness import registry
 from harness.layers.pooling import pool
 from harness.objectives import Objective, add_loss
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.task import Row
 from harness.views.base import View
 from harness.views.facts import Facts
@@ -78,14 +78,14 @@ class Architecture:
         return dataclasses.replace(copy.deepcopy(cls.view), **chosen)  # type: ignore[type-var]
 
     @classmethod
-    def view_for(cls, task: Entry, hyperparameters: dict[str, Any]) -> View | None:
+    def view_for(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> View | None:
         """A fresh view for the first of the task's inputs that this architecture can read; None
         when it can read none."""
         views = (cls.reads(column, hyperparameters) for column in registry.load(task).inputs)
         return next((view for view in views if view is not None), None)
 
     @classmethod
-    def reason_to_skip(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    def reason_to_skip(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""
         if not cls.can_answer(task.type):
@@ -100,7 +100,7 @@ class Architecture:
         return cls.output_form() in registry.load(registry.entry("problems", type)).heads
 
     @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         """The reason why this architecture cannot run on a task whose type it fits, or None."""
         columns = registry.load(task).inputs
         if cls.view_for(task, hyperparameters) is not None:
@@ -349,14 +349,14 @@ class Regime(Architecture):
     trained_by: ClassVar[type[Objective] | None] = None
 
     @classmethod
-    def reason_to_skip(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    def reason_to_skip(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         wrapped = registry.entry("architectures", hyperparameters["wraps"])
         if reason := registry.load(wrapped).reason_to_skip(task, wrapped.hyperparameters):
             return f"wraps {wrapped.id}: {reason}"
         return cls.unfit(task, hyperparameters)
 
     @classmethod
-    def unfit(cls, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+    def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         return None
 
     def apply(self, model: nn.Module, view: View) -> None:

@@ -16,14 +16,14 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from harness.errors import RegistryError, UnknownName, did_you_mean
 from harness.settings import Recipe
@@ -37,32 +37,120 @@ TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcri
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One registered architecture or task: what its decorator says, and where it stands.
-
-    ``options`` holds the decorator's keyword arguments (an architecture's kind, paper, recipe, ...;
-    a task's type, metrics, ...).
-    """
+    """One registered class: its place, and in subclasses the options of its decorator."""
 
     id: str
-    sort: Sort
     file: Path
     class_name: str
-    options: MappingProxyType[str, Any] = field(hash=False)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        try:
-            return self.options[name]
-        except KeyError:
-            raise AttributeError(f"{self.id} ({self.file}) does not declare {name!r}") from None
+    sort: ClassVar[Sort]
 
     @property
     def family(self) -> str:
         """Folder of the file: the architecture's family."""
         return self.file.parent.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The decorator's keyword arguments by name, defaults included."""
+        return {name: getattr(self, name) for name in _options(type(self))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchitectureEntry(Entry):
+    """One id of an architecture."""
+
+    sort = "architectures"
+    name: str
+    kind: str
+    paper: str
+    source: str
+    year: int
+    recipe: Recipe = Recipe()
+    hyperparameters: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Constructor arguments that are fixed for this id."""
+    tiny: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Sizes for the contract tests."""
+    deviations: tuple[str, ...] = ()
+    """Sentences, each on one difference from the paper."""
+    vectors_of_paper: str | None = None
+    """Word vectors that the paper starts from ("word2vec"), for a note at results without any."""
+    version: int = 1
+    """Raised when results would change."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise RegistryError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry(Entry):
+    """A task."""
+
+    sort = "tasks"
+    name: str
+    type: str
+    metrics: tuple[str, ...]
+    main_metric: str
+    sizes: dict[str, int] = field(hash=False)
+    """Official counts per split; a smaller training set makes a record ``partial``."""
+    epochs: int
+    """Most passes that protocol ``equal`` allows on it."""
+    protocol: str
+    """Choices of the adapter, in words."""
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        if self.main_metric not in self.metrics:
+            raise RegistryError(f"{self.id}: main metric {self.main_metric!r} is not among its metrics {self.metrics}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemEntry(Entry):
+    """A task type."""
+
+    sort = "problems"
+    name: str
+    columns: tuple[str, ...]
+    """Columns that every row has beside ``id``."""
+    inputs: tuple[str, ...]
+    """Columns that a system may read."""
+    texts: tuple[str, ...]
+    """Inputs that are texts."""
+    metrics: tuple[str, ...]
+    """Metrics that fit its predictions."""
+    unit_texts: tuple[str, ...] | None = None
+    """Columns in whose words the length of a unit is counted; None for ``texts``."""
+    cluster: str | None = None
+    """Column that dependent rows share."""
+    unit: str = "example"
+    """One of those that a score is a mean over."""
+    survey: str | None = None
+    """Table of the leaderboard that its tasks belong to."""
+    short_predictions: bool = True
+    """True where predictions are words or sentences, which the leaderboard shows beside each
+    other."""
+    forms: dict[str, str] = field(default_factory=dict, hash=False)
+    """Forms of columns (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have
+    one without."""
+
+    def __post_init__(self) -> None:
+        if missing := set(self.texts) - set(self.inputs):
+            raise RegistryError(f"{self.id}: texts that are no inputs: {', '.join(sorted(missing))}")
+
+
+_ENTRIES: dict[Sort, type[Entry]] = {
+    "architectures": ArchitectureEntry,
+    "tasks": TaskEntry,
+    "problems": ProblemEntry,
+}
+
+
+def _options(entry_class: type[Entry]) -> dict[str, Field[Any]]:
+    """Options of a decorator, by name: the fields that its entries have beside their place."""
+    place = {each.name for each in fields(Entry)}
+    return {each.name: each for each in fields(entry_class) if each.name not in place}
 
 
 # --- what plugin files write ---
@@ -70,149 +158,82 @@ class Entry:
 _registered: dict[tuple[Sort, str], tuple[type, dict[str, Any]]] = {}
 
 
-def register(
-    id: str,
-    *,
-    name: str,
-    kind: str,
-    paper: str,
-    source: str,
-    year: int,
-    recipe: Recipe = Recipe(),
-    hyperparameters: dict[str, Any] = MappingProxyType({}),
-    tiny: dict[str, Any] = MappingProxyType({}),
-    deviations: tuple[str, ...] = (),
-    vectors_of_paper: str | None = None,
-    version: int = 1,
-    variants: dict[str, dict[str, Any]] = MappingProxyType({}),
-):
+def register(id: str, *, variants: Mapping[str, dict[str, Any]] = MappingProxyType({}), **options: Any):
     """Register an architecture class under ``id``, and under the ids of its ``variants`` with what
     each of them has otherwise.
 
-    ``hyperparameters`` fixes constructor arguments for an id; ``tiny`` are sizes for the contract
-    tests; ``deviations`` says, one sentence each, where this differs from the paper;
-    ``vectors_of_paper`` names the word vectors that the paper starts from ("word2vec"), for a note
-    at results without any; ``version`` is raised when results would change.
-    A variant adds its ``deviations`` to these and leaves out the sentences that it repeats in
-    ``without_deviations``; all else that it names replaces. A variant that has little in common
-    with the rest takes a decorator of its own. Every argument is a literal (or ``Recipe(...)`` of
-    literals), because listings are read from the source text.
+    ``options`` are the fields of :class:`ArchitectureEntry`, such as ``name``, ``kind``, ``paper``
+    and ``recipe``. A variant adds its ``deviations`` to these and leaves out the sentences that it
+    repeats in ``without_deviations``; all else that it names replaces. A variant that has little in
+    common with the rest takes a decorator of its own. Every argument is a literal (or
+    ``Recipe(...)`` of literals), because listings are read from the source text.
     """
-    if kind not in KINDS:
-        raise RegistryError(f"{id}: kind {kind!r} is none of {', '.join(KINDS)}")
-    options = dict(
-        name=name,
-        kind=kind,
-        paper=paper,
-        source=source,
-        year=year,
-        recipe=recipe,
-        hyperparameters=dict(hyperparameters),
-    )
-    options |= dict(tiny=dict(tiny), deviations=deviations, vectors_of_paper=vectors_of_paper, version=version)
-    return _register("architectures", _with_variants(id, options, variants))
+    return _register("architectures", id, options | {"variants": variants})
 
 
-def _with_variants(id: str, options: dict[str, Any], variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Options of ``id`` and of each of its variants, by id; an error for a variant that changes or
-    leaves out what there is not."""
-    options_of = {id: options}
-    for variant, changes in variants.items():
-        if unknown := set(changes) - {*options, "without_deviations"}:
-            raise RegistryError(
-                f"{variant}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}"
-            )
-        kept, own = list(options["deviations"]), dict(changes)
-        for sentence in own.pop("without_deviations", ()):
-            if sentence not in kept:
-                raise RegistryError(f"{variant}: without_deviations: {id} has no deviation {sentence!r}")
-            kept.remove(sentence)
-        options_of[variant] = options | own | {"deviations": (*kept, *own.get("deviations", ()))}
-    return options_of
+def register_task(id: str, **options: Any):
+    """Register a task class under ``id``; ``options`` are the fields of :class:`TaskEntry`."""
+    return _register("tasks", id, options)
 
 
-def register_task(
-    id: str,
-    *,
-    name: str,
-    type: str,
-    metrics: tuple[str, ...],
-    main_metric: str,
-    sizes: dict[str, int],
-    epochs: int,
-    protocol: str,
-    version: int = 1,
-):
-    """Register a task class under ``id``.
-
-    ``sizes`` are the official counts per split (a smaller training set makes a record ``partial``),
-    ``epochs`` the most passes that protocol ``equal`` allows on it, ``protocol`` the choices of
-    this adapter in words.
-    """
-    types = entries("problems")
-    if type not in types and ("problems", type) not in _registered:
-        raise RegistryError(f"{id}: type {type!r} is none of {', '.join(types)}")
-    if main_metric not in metrics:
-        raise RegistryError(f"{id}: main metric {main_metric!r} is not among its metrics {metrics}")
-    options = dict(name=name, type=type, metrics=metrics, main_metric=main_metric, sizes=sizes, epochs=epochs)
-    return _register("tasks", {id: options | dict(protocol=protocol, version=version)})
+def register_problem(id: str, **options: Any):
+    """Register a problem, the class of a task type, under ``id``; ``options`` are the fields of
+    :class:`ProblemEntry`."""
+    return _register("problems", id, options)
 
 
-def register_problem(
-    id: str,
-    *,
-    name: str,
-    columns: tuple[str, ...],
-    inputs: tuple[str, ...],
-    texts: tuple[str, ...],
-    metrics: tuple[str, ...],
-    unit_texts: tuple[str, ...] | None = None,
-    cluster: str | None = None,
-    unit: str = "example",
-    survey: str | None = None,
-    short_predictions: bool = True,
-    forms: dict[str, str] = MappingProxyType({}),
-):
-    """Register a problem, the class of a task type, under ``id``.
+def _register(sort: Sort, id: str, options: dict[str, Any]):
+    made = _made(sort, id, options)
 
-    ``columns`` are those that every row has beside ``id``, ``inputs`` those that a system may read;
-    ``texts`` are the inputs that are texts, ``unit_texts`` the columns in whose words the length of
-    a unit is counted (by default ``texts``). ``metrics`` fit its predictions, ``unit`` is what a
-    score is a mean over, ``cluster`` the column that dependent rows share. ``survey`` is the table
-    of the leaderboard that its tasks belong to; ``short_predictions`` says that predictions are
-    words or sentences, which the leaderboard shows beside each other. ``forms`` names the form of a
-    column (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have one without.
-    """
-    if missing := set(texts) - set(inputs):
-        raise RegistryError(f"{id}: texts that are no inputs: {', '.join(sorted(missing))}")
-    options = dict(name=name, columns=columns, inputs=inputs, texts=texts, metrics=metrics, cluster=cluster)
-    options |= dict(unit_texts=unit_texts, unit=unit, survey=survey, short_predictions=short_predictions, forms=forms)
-    return _register("problems", {id: options})
-
-
-def _register(sort: Sort, options_of: dict[str, dict[str, Any]]):
     def keep(cls: type) -> type:
-        for id, options in options_of.items():
-            known = _registered.get((sort, id))
+        for entry in made:
+            known = _registered.get((sort, entry.id))
             if known and known[0].__qualname__ != cls.__qualname__:
-                raise RegistryError(f"{id} is registered twice: by {known[0].__module__} and by {cls.__module__}")
-            _registered[sort, id] = cls, options
+                raise RegistryError(f"{entry.id} is registered twice: by {known[0].__module__} and by {cls.__module__}")
+            _registered[sort, entry.id] = cls, entry.options
         return cls
 
     return keep
 
 
+def _made(sort: Sort, id: str, options: dict[str, Any], file: Path = Path(), class_name: str = "") -> list[Entry]:
+    """The entry that a decorator declares, and those of its variants."""
+    known = _options(_ENTRIES[sort])
+    own = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    variants: Any = own.pop("variants", {}) if sort == "architectures" else {}
+    if unknown := set(own) - set(known):
+        raise RegistryError(f"{id}: there is no {', '.join(sorted(unknown))}; it takes {', '.join(known)}")
+    needed = [name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING]
+    if missing := [name for name in needed if name not in own]:
+        raise RegistryError(f"{id}: {', '.join(missing)} missing")
+    for name, value in own.items():
+        if isinstance(value, str) and str(known[name].type).startswith("tuple"):
+            raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
+    entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **own)
+    if isinstance(entry, TaskEntry):
+        types = entries("problems")
+        if entry.type not in types and ("problems", entry.type) not in _registered:
+            raise RegistryError(f"{id}: type {entry.type!r} is none of {', '.join(types)}")
+    return [entry, *(_variant(entry, each, changes) for each, changes in variants.items())]
+
+
+def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
+    """The entry of a variant; an error when it changes or leaves out what there is not."""
+    assert isinstance(base, ArchitectureEntry)
+    options = _options(ArchitectureEntry)
+    if unknown := set(changes) - {*options, "without_deviations"}:
+        raise RegistryError(f"{id}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}")
+    kept, own = list(base.deviations), dict(changes)
+    for sentence in own.pop("without_deviations", ()):
+        if sentence not in kept:
+            raise RegistryError(f"{id}: without_deviations: {base.id} has no deviation {sentence!r}")
+        kept.remove(sentence)
+    return replace(base, id=id, **own | {"deviations": (*kept, *own.get("deviations", ()))})
+
+
 # --- what the harness asks ---
 
-_CHECKS = {"architectures": register, "tasks": register_task, "problems": register_problem}
 _DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks", "register_problem": "problems"}
-_DEFAULTS: dict[Sort, dict[str, Any]] = {
-    "architectures": dict(
-        recipe=Recipe(), hyperparameters={}, tiny={}, deviations=(), vectors_of_paper=None, version=1
-    ),
-    "tasks": dict(version=1),
-    "problems": dict(unit_texts=None, cluster=None, unit="example", survey=None, short_predictions=True, forms={}),
-}
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}
 _plugins: list[Path] = []
@@ -303,8 +324,9 @@ def _literal(node: ast.expr) -> Any:
     """Value of a literal, in which ``Recipe(...)`` with literal arguments may stand."""
     if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Recipe":
         return Recipe(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
-    if isinstance(node, ast.Dict) and all(node.keys):
-        return {ast.literal_eval(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
+    if isinstance(node, ast.Dict):
+        keys = [ast.literal_eval(key) for key in node.keys if key is not None]
+        return dict(zip(keys, map(_literal, node.values), strict=True))
     return ast.literal_eval(node)
 
 
@@ -356,29 +378,44 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
 
 def _declared(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Entry]:
     for node in _tree(file, version).body:
-        for call in node.decorator_list if isinstance(node, ast.ClassDef) else []:
-            if not isinstance(call, ast.Call) or _DECORATORS.get(getattr(call.func, "id", "")) != sort:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for call in node.decorator_list:
+            if not isinstance(call, ast.Call) or _DECORATORS.get(decorator := _dotted(call.func)) != sort:
                 continue
             try:
-                id = ast.literal_eval(call.args[0])
-                options = {str(k.arg): _literal(k.value) for k in call.keywords}
-            except TypeError as error:  # Recipe(...) with a name it does not have
-                raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
-            except (ValueError, IndexError) as error:
-                raise RegistryError(
-                    f"{file}:{call.lineno}: arguments of @{call.func.id} must be literals, the id first"
-                ) from error
-            try:
-                _CHECKS[sort](id, **options)
-            except (TypeError, RegistryError) as error:
-                raise RegistryError(f"{file}:{call.lineno}: @{call.func.id}: {error}") from error
-            variants = options.pop("variants", {})
-            options = _DEFAULTS[sort] | options
-            for each, own in _with_variants(id, options, variants).items():
-                yield Entry(each, sort, file, node.name, MappingProxyType(own))
+                id, options = _arguments(call)
+                yield from _made(sort, id, options, file, node.name)
+            except RegistryError as error:
+                raise RegistryError(f"{file}:{call.lineno}: @{decorator}: {error}") from error
 
 
-def entries(sort: Sort) -> dict[str, Entry]:
+def _dotted(node: ast.expr) -> str:
+    """A name as it is written, with dots; empty for another expression."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _arguments(call: ast.Call) -> tuple[str, dict[str, Any]]:
+    """The id and the options that a decorator is given."""
+    try:
+        return ast.literal_eval(call.args[0]), {str(k.arg): _literal(k.value) for k in call.keywords}
+    except TypeError as error:  # Recipe(...) with a name it does not have
+        raise RegistryError(str(error)) from error
+    except (ValueError, IndexError) as error:
+        raise RegistryError("its arguments must be literals, the id first") from error
+
+
+@overload
+def entries(sort: Literal["architectures"]) -> dict[str, ArchitectureEntry]: ...
+@overload
+def entries(sort: Literal["tasks"]) -> dict[str, TaskEntry]: ...
+@overload
+def entries(sort: Literal["problems"]) -> dict[str, ProblemEntry]: ...
+@overload
+def entries(sort: Sort) -> dict[str, Entry]: ...
+def entries(sort: Sort) -> Any:
     """All registered names of a sort, by id, without importing any plugin. A file that cannot be
     parsed is in :func:`broken`."""
     found: dict[str, Entry] = {}
@@ -412,7 +449,15 @@ def broken(sort: Sort) -> dict[Path, str]:
     return _broken[sort] | _unlisted[sort]
 
 
-def entry(sort: Sort, id: str) -> Entry:
+@overload
+def entry(sort: Literal["architectures"], id: str) -> ArchitectureEntry: ...
+@overload
+def entry(sort: Literal["tasks"], id: str) -> TaskEntry: ...
+@overload
+def entry(sort: Literal["problems"], id: str) -> ProblemEntry: ...
+@overload
+def entry(sort: Sort, id: str) -> Entry: ...
+def entry(sort: Sort, id: str) -> Any:
     """The entry of one id; :class:`UnknownName` with near names and the files that failed
     otherwise."""
     known = entries(sort)
@@ -428,7 +473,15 @@ def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
     return message
 
 
-def match(sort: Sort, patterns: str) -> list[Entry]:
+@overload
+def match(sort: Literal["architectures"], patterns: str) -> list[ArchitectureEntry]: ...
+@overload
+def match(sort: Literal["tasks"], patterns: str) -> list[TaskEntry]: ...
+@overload
+def match(sort: Literal["problems"], patterns: str) -> list[ProblemEntry]: ...
+@overload
+def match(sort: Sort, patterns: str) -> list[Entry]: ...
+def match(sort: Sort, patterns: str) -> Any:
     """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing
     is an error."""
     known = entries(sort)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import Named
-from harness.registry import Entry
+from harness.registry import TaskEntry
 
 Row = dict[str, Any]
 
@@ -106,7 +106,7 @@ FORMS: Named[Form] = Named(
 :func:`~harness.registry.register_problem`)."""
 
 
-def faults(task: Entry, split: str, rows: Sequence[Row]) -> Iterator[str]:
+def faults(task: TaskEntry, split: str, rows: Sequence[Row]) -> Iterator[str]:
     """What is wrong with the rows of a split: one message for each column, with the first row that
     shows it."""
     where = f"{task.id}: split {split}"

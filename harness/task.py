@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness import registry
 from harness.errors import DataError
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.rows import Row, faults
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Task:
     inputs: ClassVar[tuple[str, ...]] = ("text",)
     """Forms in which its texts can be read: ``text``, ``tree`` (a ``tree`` column stands beside
     it), ``audio``."""
-    entry: Entry
+    entry: TaskEntry
 
-    def __init__(self, entry: Entry):
+    def __init__(self, entry: TaskEntry):
         self.entry = entry
 
     def mini(self, split: Split) -> Iterable[Row]:

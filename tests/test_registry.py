@@ -3,6 +3,7 @@ wrong."""
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -101,9 +102,17 @@ def test_overlapping_patterns_choose_an_entry_once():
     assert [e.id for e in registry.match("architectures", "dan,da*")].count("dan") == 1
 
 
-def test_an_option_that_is_not_declared_says_whose():
-    with pytest.raises(AttributeError, match=r"dan .*does not declare 'metrics'"):
+def test_an_option_of_another_sort_is_no_attribute():
+    with pytest.raises(AttributeError, match=r"ArchitectureEntry.* no attribute 'metrics'"):
         _ = registry.entry("architectures", "dan").metrics
+
+
+@pytest.mark.parametrize("sort", ["architectures", "tasks", "problems"])
+def test_an_entry_can_be_sent_to_another_process_and_kept_in_a_set(sort):
+    """Engines send entries to workers; caches are keyed by them."""
+    for entry in registry.entries(sort).values():
+        sent = pickle.loads(pickle.dumps(entry))
+        assert sent == entry and len({sent, entry}) == 1
 
 
 # --- plugins ---
@@ -201,6 +210,10 @@ def test_arguments_that_a_listing_cannot_read_name_file_and_line(plugin, decorat
         (
             '@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, recipe=Recipe(rate=1))',
             "rate",
+        ),
+        (
+            '@register("mine", name="Mine", kind="text", paper="-", source="-", year=2026, deviations=("No dropout."))',
+            "deviations is one text",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from harness.contract.fitted import FittedCase
 from harness.contract.imports import changes_nothing
 from harness.contract.trained import FIRST, LEARNING_EPOCHS, OVERFIT_STEPS, VECTOR_DIMS, TrainedCase
 from harness.kinds import Estimator
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry
 from harness.running import grid
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def check(entry: Entry) -> list[Result]:
+def check(entry: ArchitectureEntry) -> list[Result]:
     """Run every check that applies to an architecture.
 
     A crash in one is its failure, and the others still run; unless it is the first of a task type,
@@ -60,7 +60,7 @@ def _run(name: str, body: Callable[[], None]) -> Result:
     return Result(name, True)
 
 
-def cases(entry: Entry) -> Iterator[TrainedCase | FittedCase]:
+def cases(entry: ArchitectureEntry) -> Iterator[TrainedCase | FittedCase]:
     """One case per task type that the architecture fits, each on the first task of that type."""
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()

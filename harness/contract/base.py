@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import registry
 from harness.problems import problem
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.task import Row
 
 CLEARLY = 0.05
@@ -33,7 +33,7 @@ def require(condition: bool, message: str) -> None:
         raise Broken(message)
 
 
-def floor(task: Entry, train: list[Row], rows: list[Row]) -> list[Any]:
+def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
     """Predictions without a model that an architecture must beat on a task."""
     return next(iter(problem(task.type).floors(train, rows).values()))
 

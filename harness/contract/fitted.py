@@ -11,7 +11,7 @@ from harness.contract.base import CLEARLY, floor, require
 from harness.kinds import Estimator
 from harness.metrics import better, score
 from harness.problems import problem
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.task import Row
 
 
@@ -24,7 +24,7 @@ def _rows(task_id: str, split: str) -> Any:
 class FittedCase:
     """A system without gradient training on one mini task."""
 
-    def __init__(self, entry: Entry, task: Entry, settings: dict[str, Any]):
+    def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
         self.task, self.settings = registry.load(task)(task), settings
         self.cls: type[Estimator] = registry.load(entry)
         self.train, self.dev = _rows(task.id, "train").to_list(), _rows(task.id, "dev").to_list()

@@ -11,10 +11,10 @@ import torch
 
 from harness import registry
 from harness.contract.base import require
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry
 
 
-def changes_nothing(entry: Entry) -> None:
+def changes_nothing(entry: ArchitectureEntry) -> None:
     """Import the plugin's file once more: defaults of torch and random generators stay."""
     registry.load(entry)  # what it imports for the first time is not its own doing
     defaults, generators = _defaults(), _generators()

@@ -19,7 +19,7 @@ from harness.kinds import OUTPUTS, Encoder
 from harness.metrics import better, score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.worker import unwrapped
 from harness.settings import TrainingSettings
@@ -63,7 +63,7 @@ def _corpus(task: Any, view: View, gives: str) -> Corpus:
 class TrainedCase:
     """A trained architecture on one mini task."""
 
-    def __init__(self, entry: Entry, task: Entry, settings: dict[str, Any]):
+    def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
         self.entry, self.task = entry, registry.load(task)(task)
         self.regime, wrapped, settings = unwrapped(entry, settings)
         if self.regime is not None:

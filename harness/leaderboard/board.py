@@ -130,8 +130,8 @@ class Board:
     store: Store
     records: list[Record]
     published: list[Published]
-    architectures: dict[str, registry.Entry]
-    tasks: dict[str, registry.Entry]
+    architectures: dict[str, registry.ArchitectureEntry]
+    tasks: dict[str, registry.TaskEntry]
     notices: list[str]
     sections: dict[Section, SectionResults]
 
@@ -230,7 +230,7 @@ class Board:
         return not self.is_classical(architecture), entry.year if entry else 9999, self.name(architecture), architecture
 
 
-def main_metric_of(task: str, tasks: Mapping[str, registry.Entry], records: Iterable[Record]) -> str:
+def main_metric_of(task: str, tasks: Mapping[str, registry.TaskEntry], records: Iterable[Record]) -> str:
     """The metric that ranks a task: the one it declares, or that of its records if it is not
     registered."""
     if task in tasks:
@@ -249,7 +249,7 @@ def read(results: Path) -> Board:
         warnings.simplefilter("ignore")  # the notices name the same files
         records = list(store.all())
     notices += [f"record skipped: {reason}" for reason in store.damaged.values()]
-    entries: dict[registry.Sort, dict[str, registry.Entry]] = {"architectures": {}, "tasks": {}}
+    entries: dict[registry.Sort, dict[str, Any]] = {"architectures": {}, "tasks": {}}
     for sort in entries:
         try:
             entries[sort] = registry.entries(sort)
@@ -275,7 +275,7 @@ def _file_of(results: Path, name: str) -> Path | None:
     return next((file for file in (results / name, ROOT / "results" / name) if file.is_file()), None)
 
 
-def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.Entry]) -> dict[Section, SectionResults]:
+def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry]) -> dict[Section, SectionResults]:
     """Results by section, with the seeds of one configuration together."""
     metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
     groups: dict[Section, dict[tuple[str, str], dict[str, list[Record]]]] = {}

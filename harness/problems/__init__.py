@@ -23,5 +23,5 @@ def problem(type: str) -> Problem:
 
 
 @functools.cache
-def _built(entry: registry.Entry) -> Problem:
+def _built(entry: registry.ProblemEntry) -> Problem:
     return registry.load(entry)(entry)

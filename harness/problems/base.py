@@ -13,7 +13,7 @@ from harness.errors import ContractError
 from harness.kinds import Prediction
 from harness.ragged import Columns
 from harness.records.outcomes import Slice
-from harness.registry import Entry
+from harness.registry import ProblemEntry
 from harness.task import Row
 from harness.views.base import View, words_of
 
@@ -124,7 +124,7 @@ class Problem:
     heads: ClassVar[dict[str, type[Head]]] = {}
     """The head for each output of an encoder (:data:`harness.kinds.OUTPUTS`)."""
 
-    def __init__(self, entry: Entry):
+    def __init__(self, entry: ProblemEntry):
         self.entry = entry
 
     # Reading.

@@ -21,7 +21,7 @@ from harness.records.blocks import Code
 from harness.records.cell import Cell
 from harness.records.provenance import own_version
 from harness.records.record import Record
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry, Entry, TaskEntry
 
 HARNESS = 1
 """Number of what the harness computes. Raise it when the result of a cell changes: the golden
@@ -44,7 +44,9 @@ _FOR_PAGES = (
 """Arguments of the decorators that no result depends on."""
 
 
-def code_of(architecture: Entry, task: Entry, hyperparameters: Mapping[str, Any] = MappingProxyType({})) -> Code:
+def code_of(
+    architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: Mapping[str, Any] = MappingProxyType({})
+) -> Code:
     """The code of the cells of an architecture on a task.
 
     ``hyperparameters`` are those of the cell: the architecture that a regime wraps counts too.
@@ -91,7 +93,7 @@ def _differ(then: Code, now: Code) -> bool:
     return any(then[part] != now[part] for part in ("architecture", "task", "harness") if part in then)
 
 
-def _foreign_problem(task: Entry) -> list[Path]:
+def _foreign_problem(task: TaskEntry) -> list[Path]:
     """The file of the task's type, where that is a plugin's."""
     problem = registry.entry("problems", task.type)
     return [] if problem.file.is_relative_to(_ROOT / "harness") else [problem.file]

@@ -7,7 +7,6 @@ import hashlib
 import json
 import lzma
 import os
-import re
 import uuid
 import warnings
 import zlib

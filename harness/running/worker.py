@@ -32,7 +32,7 @@ from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry
 from harness.running import devices
 from harness.running.grid import HARNESS_SECTIONS, Settings
 from harness.running.neighbours import Watch, watched
@@ -230,7 +230,9 @@ class Assembly:
         )
 
 
-def unwrapped(entry: Entry, settings: dict[str, Any]) -> tuple[Regime | None, Entry, dict[str, Any]]:
+def unwrapped(
+    entry: ArchitectureEntry, settings: dict[str, Any]
+) -> tuple[Regime | None, ArchitectureEntry, dict[str, Any]]:
     """The regime (if the entry is one), the architecture that is trained, and its constructor's
     settings."""
     cls = registry.load(entry)

@@ -167,7 +167,7 @@ class Tracker:
         return self._experiments[task]
 
     @functools.cached_property
-    def _architectures(self) -> dict[str, registry.Entry]:
+    def _architectures(self) -> dict[str, registry.ArchitectureEntry]:
         """The installed architectures; a record may be of another."""
         try:
             return registry.entries("architectures")

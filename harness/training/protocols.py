@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from harness.errors import Named
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.settings import TrainingSettings
 
 PROTOCOLS = Named(
@@ -23,12 +23,12 @@ EQUAL = TrainingSettings(lr=(0.002, 0.0005), batch_size=32, patience=3, clip=5.0
 SMOKE = dataclasses.replace(EQUAL, lr=0.002, epochs=1, patience=1, vector_dims=50)
 
 
-def training(protocol: str, architecture: Entry, task: Entry) -> TrainingSettings:
+def training(protocol: str, architecture: ArchitectureEntry, task: TaskEntry) -> TrainingSettings:
     """Training settings of a cell; :class:`~harness.errors.UnknownName` for an unknown protocol."""
     settings = {
         "smoke": SMOKE,
         "equal": dataclasses.replace(EQUAL, epochs=task.epochs),
-        "paper": architecture.options.get("recipe", TrainingSettings()),
+        "paper": architecture.recipe,
     }
     PROTOCOLS[protocol]
     return settings[protocol]

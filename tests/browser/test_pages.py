@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,39 +41,25 @@ PAGES += [f"task-{task}.html" for task in TASKS] + [
 def entries(sort: str) -> dict[str, registry.Entry]:
     """Seven architectures, one with a name that is markup, and four tasks."""
     if sort == "tasks":
-        known = {
-            id: {
-                "name": id.upper(),
-                "type": type,
-                "metrics": metrics,
-                "main_metric": metrics[0],
-                "protocol": EVIL,
-                "epochs": 5,
-            }
-            for id, (type, metrics) in TASKS.items()
-        }
+        shared = dict(class_name="Adapter", protocol=EVIL, epochs=5, sizes={"train": 1000})
         return {
-            id: registry.Entry(
-                id, sort, Path(f"{id}.py"), "Adapter", MappingProxyType(f | {"sizes": {"train": 1000}, "version": 1})
+            id: registry.TaskEntry(
+                id=id,
+                file=Path(f"{id}.py"),
+                name=id.upper(),
+                type=type,
+                metrics=metrics,
+                main_metric=metrics[0],
+                **shared,
             )
-            for id, f in known.items()
+            for id, (type, metrics) in TASKS.items()
         }
     found = {}
     for year, (id, name) in enumerate(ARCHITECTURES.items(), start=2010):
-        known = {
-            "name": name,
-            "kind": "text",
-            "paper": f"{name} 2015",
-            "source": "survey",
-            "year": year,
-            "version": 1,
-            "hyperparameters": {},
-        }
-        family = "classical" if id == "count" else "recurrent"
-        known |= {"deviations": (f"other than in the paper {EVIL}",), "tiny": {}}
-        found[id] = registry.Entry(
-            id, sort, Path("architectures") / family / f"{id}.py", "Model", MappingProxyType(known)
-        )
+        file = Path("architectures") / ("classical" if id == "count" else "recurrent") / f"{id}.py"
+        about = dict(name=name, kind="text", paper=f"{name} 2015", source="survey", year=year)
+        about |= dict(deviations=(f"other than in the paper {EVIL}",))
+        found[id] = registry.ArchitectureEntry(id=id, file=file, class_name="Model", **about)
     return found
 
 

@@ -345,7 +345,7 @@ def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monke
     cell = plan("avg_vectors", "sst2", max_train=None)
     full = len(registry.load(entry)(entry).load("train", "mini"))
     assert run_cell(cell, make_settings()).partial is True, "mini is smaller than SST"
-    whole = dataclasses.replace(entry, options=dict(entry.options) | {"sizes": {"train": full}})
+    whole = dataclasses.replace(entry, sizes={"train": full})
     original = registry.entry
     monkeypatch.setattr(registry, "entry", lambda sort, id: whole if id == "sst2" else original(sort, id))
     assert run_cell(cell, make_settings()).partial is False

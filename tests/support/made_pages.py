@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -17,41 +16,26 @@ from harness.leaderboard.board import Board, sections_of
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.published import Published
 from harness.records import Store
+from harness.registry import ArchitectureEntry, TaskEntry
 
 
-def architecture(id: str, name: str, *, family: str = "recurrent", year: int = 2015, **options: Any) -> registry.Entry:
+def architecture(
+    id: str, name: str, *, family: str = "recurrent", year: int = 2015, **options: Any
+) -> ArchitectureEntry:
     """A registered architecture whose file need not exist."""
     file = options.pop("file", Path(family) / f"{id}.py")
-    known = {
-        "name": name,
-        "kind": "text",
-        "paper": "Somebody 2015",
-        "source": "survey",
-        "year": year,
-        "deviations": (),
-        "version": 1,
-    }
-    return registry.Entry(
-        id, "architectures", file, options.pop("class_name", "Model"), MappingProxyType(known | options)
-    )
+    known = dict(name=name, kind="text", paper="Somebody 2015", source="survey", year=year)
+    return ArchitectureEntry(id=id, file=file, class_name=options.pop("class_name", "Model"), **known | options)
 
 
-def task(id: str, type: str, *metrics: str) -> registry.Entry:
+def task(id: str, type: str, *metrics: str) -> TaskEntry:
     """A registered task with 1,000 training examples; the first metric is the main one."""
-    known = {
-        "name": id.upper(),
-        "type": type,
-        "metrics": metrics,
-        "main_metric": metrics[0],
-        "sizes": {"train": 1000, "test": 100},
-    }
-    return registry.Entry(
-        id, "tasks", Path(f"{id}.py"), "Adapter", MappingProxyType(known | {"epochs": 5, "protocol": "x", "version": 1})
-    )
+    known = dict(name=id.upper(), type=type, metrics=metrics, main_metric=metrics[0], epochs=5, protocol="x")
+    return TaskEntry(id=id, file=Path(f"{id}.py"), class_name="Adapter", sizes={"train": 1000, "test": 100}, **known)
 
 
 def register_alone(
-    monkeypatch: pytest.MonkeyPatch, architectures: Sequence[registry.Entry], tasks: Sequence[registry.Entry]
+    monkeypatch: pytest.MonkeyPatch, architectures: Sequence[ArchitectureEntry], tasks: Sequence[TaskEntry]
 ) -> None:
     """Have these registered and nothing else, whatever the repository holds."""
     entries = {"architectures": architectures, "tasks": tasks, "problems": registry.entries("problems").values()}
@@ -60,7 +44,7 @@ def register_alone(
 
 
 def board_of(
-    store: Store, architectures: Sequence[registry.Entry], tasks: Sequence[registry.Entry], *published: Published
+    store: Store, architectures: Sequence[ArchitectureEntry], tasks: Sequence[TaskEntry], *published: Published
 ) -> Board:
     """The board of the records in ``store``, with these names and published values and no
     others."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from harness import registry
 from harness.data.corpus import Corpus
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.task import Row, Split, Task
 from harness.training.model import Model, build
 from harness.views.base import View
@@ -39,8 +38,9 @@ class ToyTask(Task):
     def __init__(
         self, splits: dict[Split, list[Row] | Exception], type: str = "classify", main_metric: str = "accuracy"
     ):
-        options = {"type": type, "metrics": (main_metric,), "main_metric": main_metric, "sizes": {"train": 1000}}
-        super().__init__(Entry("toy", "tasks", Path(__file__), "ToyTask", MappingProxyType(options)))
+        about = dict(id="toy", file=Path(__file__), class_name="ToyTask", name="Toy", protocol="sentences", epochs=1)
+        about |= dict(type=type, metrics=(main_metric,), main_metric=main_metric, sizes={"train": 1000})
+        super().__init__(TaskEntry(**about))
         self.splits, self.asked = splits, []
 
     def mini(self, split: Split) -> Iterable[Row]:

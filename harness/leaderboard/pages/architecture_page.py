@@ -29,7 +29,7 @@ from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry
 
 CURVES = {"length in words": "length, words", "unknown words": "share of words that the training data does not hold"}
 """Properties with ordered parts, drawn as curves as well as tables; the value is the axis title."""
@@ -131,7 +131,7 @@ def _page(board: Board, architecture: str, results: list[TaskResults], described
 # --- facts ---
 
 
-def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
+def _facts(architecture: str, entry: ArchitectureEntry | None) -> list[tuple[str, str]]:
     if entry is None:
         return [("id", architecture), ("registered", "no: only its records are known here")]
     facts = [
@@ -147,15 +147,10 @@ def _facts(architecture: str, entry: Entry | None) -> list[tuple[str, str]]:
         ("class", entry.class_name),
         ("version", str(entry.version)),
     ]
-    if settings := entry.options.get("hyperparameters"):
+    if settings := entry.hyperparameters:
         facts.append(("settings of this id", _assignments(settings)))
-    if recipe := entry.options.get("recipe"):
-        facts.append(
-            (
-                "training in protocol paper",
-                _assignments({k: v for k, v in dataclasses.asdict(recipe).items() if v is not None}),
-            )
-        )
+    recipe = {name: value for name, value in dataclasses.asdict(entry.recipe).items() if value is not None}
+    facts.append(("training in protocol paper", _assignments(recipe)))
     return [(name, text) for name, text in facts if text]
 
 
@@ -169,7 +164,7 @@ def _assignments(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def docstring(entry: Entry) -> str:
+def docstring(entry: ArchitectureEntry) -> str:
     """Docstring of the class, read from its file without importing it; empty if the file cannot be
     read."""
     try:

@@ -11,6 +11,7 @@ from harness.leaderboard.significance import Summary, leaders
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.metrics import display_info
 from harness.records import Record
+from harness.registry import ArchitectureEntry, TaskEntry
 
 
 def metric_label(metric: str) -> str:
@@ -108,14 +109,15 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
         notes += _partial_notes(board, result)
     first = result.first
     architecture = board.architectures.get(first.architecture)
-    named = architecture.options.get("vectors_of_paper") if architecture else None
+    named = architecture.vectors_of_paper if architecture else None
     random = (r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
     if named and any(random):
         notes.append(f"Word vectors start at random; the paper starts from {named}.")
-    for entry, version in (
+    versions: tuple[tuple[ArchitectureEntry | TaskEntry | None, int], ...] = (
         (architecture, first.architecture_version),
         (board.tasks.get(first.task), first.task_version),
-    ):
+    )
+    for entry, version in versions:
         if entry and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
     section = section_of(first, board.main_metric(first.task))
