@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
@@ -238,6 +238,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}
 _plugins: list[Path] = []
 
+PATIENCE = 10
+"""Seconds after which an import that is still going on is named."""
+
 
 def add_plugin(path: str | Path) -> None:
     """Add one plugin file (``--plugin path/to/file.py``) to what is listed and loaded from now
@@ -265,8 +268,9 @@ def _files(sort: Sort) -> Iterator[Path]:
     )
     for point in _installed(f"archbench.{sort}"):
         try:
-            spec = importlib.util.find_spec(point.module)
-        except Exception as error:  # the packages above the module are imported for this, and may do anything
+            with _said_when_slow(point.module):
+                spec = importlib.util.find_spec(point.module)
+        except (Exception, SystemExit) as error:  # imports the packages above the module, which may do anything
             spec, reason = None, f"{type(error).__name__}: {error}"
         else:
             reason = f"there is no module {point.module}"
@@ -501,12 +505,29 @@ def load(entry: Entry) -> type:
         name = _modules.get(entry.file)
         if entry.file.is_relative_to(_ROOT / _FOLDERS[entry.sort]):
             name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
-        module = importlib.import_module(name) if name else _import_file(entry.file)
-    except Exception as error:
+        with _said_when_slow(entry.file):
+            module = importlib.import_module(name) if name else _import_file(entry.file)
+        cls = getattr(module, entry.class_name)
+    except (Exception, SystemExit) as error:  # a plugin may do anything, such as run its command line and exit
         _broken[entry.sort][entry.file] = f"{type(error).__name__}: {error}"
         raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}") from error
     _broken[entry.sort].pop(entry.file, None)
-    return getattr(module, entry.class_name)
+    return cls
+
+
+@contextmanager
+def _said_when_slow(what: Path | str) -> Iterator[None]:
+    """Says on standard error what is being imported when that takes long: no limit ends it."""
+    import threading  # a listing does without
+
+    message = f"archbench: importing {what} takes more than {PATIENCE} s; Ctrl-C gives up"
+    timer = threading.Timer(PATIENCE, print, [message], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _import_file(file: Path):

@@ -241,6 +241,40 @@ def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(plugin):
     registry.load(registry.entry("architectures", "dan"))
 
 
+def test_a_plugin_that_exits_when_imported_is_named_and_the_rest_works(plugin):
+    """A script with an unguarded `sys.exit(main())` ended the whole program, with success."""
+    file = plugin("import sys\n" + PLUGIN.format(id="mine") + "\nsys.exit(0)\n")
+    with pytest.raises(RegistryError, match="SystemExit: 0") as error:
+        registry.load(registry.entry("architectures", "mine"))
+    assert str(file) in str(error.value) and file in registry.broken("architectures")
+    registry.load(registry.entry("architectures", "dan"))
+
+
+def test_a_plugin_without_the_class_that_it_declares_is_named(plugin):
+    file = plugin(PLUGIN.format(id="mine") + "\ndel Mine\n")
+    with pytest.raises(RegistryError, match="no attribute 'Mine'") as error:
+        registry.load(registry.entry("architectures", "mine"))
+    assert str(file) in str(error.value)
+
+
+def test_ctrl_c_ends_an_import(plugin):
+    """Only the plugin's own doings are its fault."""
+    plugin("raise KeyboardInterrupt\n" + PLUGIN.format(id="mine"))
+    with pytest.raises(KeyboardInterrupt):
+        registry.load(registry.entry("architectures", "mine"))
+
+
+def test_an_import_that_takes_long_is_named_while_it_goes_on(plugin, monkeypatch, capsys):
+    """No limit of a cell ends it: its user must learn what is waited for."""
+    monkeypatch.setattr(registry, "PATIENCE", 0.05)
+    slow = plugin("import time\ntime.sleep(0.5)\n" + PLUGIN.format(id="mine"), "slow.py")
+    quick = plugin(PLUGIN.format(id="mine_too").replace("class Mine", "class Too"), "quick.py")
+    for id in ("mine", "mine_too"):
+        registry.load(registry.entry("architectures", id))
+    message = capsys.readouterr().err
+    assert f"importing {slow}" in message and str(quick) not in message
+
+
 def test_an_unknown_name_names_the_files_that_failed_to_import(plugin):
     """The name that is missed may well stand in such a file."""
     file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))
@@ -290,8 +324,9 @@ def test_a_module_of_a_package_may_import_its_neighbours(installed):
         {},
         {"toyplugin_c/__init__.py": "raise RuntimeError('not on this machine')", "toyplugin_c/model.py": ""},
         {"toyplugin_c/__init__.py": "", "toyplugin_c/model.py": "class Mine(:\n"},
+        {"toyplugin_c/__init__.py": "raise SystemExit(0)", "toyplugin_c/model.py": ""},
     ],
-    ids=["gone", "package raises", "syntax error"],
+    ids=["gone", "package raises", "syntax error", "package exits"],
 )
 def test_a_broken_entry_point_is_named_and_everything_else_is_listed(installed, files):
     """A package somebody installed once must not stop `archbench list` for good."""

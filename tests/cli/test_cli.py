@@ -301,6 +301,15 @@ def test_a_broken_plugin_is_named_and_the_rest_runs(run, tmp_path):
     assert "1 cells run: 1 ok" in out
 
 
+def test_a_plugin_that_exits_when_imported_is_named_and_the_rest_runs(run, tmp_path):
+    """The whole grid ended there, in silence and with success."""
+    exits = tmp_path / "exits.py"
+    exits.write_text(PLUGIN.replace("toy_", "exits_") + "\nimport sys\nsys.exit(0)\n")
+    code, out, err = run("--plugin", str(exits), "-a", "toy_text,exits_text", "-t", "toy_topic")
+    assert (code, str(exits) in err, "SystemExit" in err) == (1, True, True)
+    assert "1 cells run: 1 ok" in out
+
+
 def test_a_damaged_record_is_named_and_never_overwritten(run):
     run("-a", "toy_text", "-t", "toy_topic")
     [path] = Path("results/records").rglob("*.json")
