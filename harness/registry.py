@@ -233,7 +233,13 @@ def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
 
 # --- what the harness asks ---
 
-_DECORATORS: dict[str, Sort] = {"register": "architectures", "register_task": "tasks", "register_problem": "problems"}
+_NAMES: dict[str, Sort] = {"register": "architectures", "register_task": "tasks", "register_problem": "problems"}
+_DECORATORS = {
+    f"{module}{name}": sort for name, sort in _NAMES.items() for module in ("", "registry.", "harness.registry.")
+}
+"""Decorators as a file may write them, after ``from harness.registry import register``, ``from
+harness import registry`` or ``import harness.registry``."""
+
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}
 _plugins: list[Path] = []
@@ -243,13 +249,38 @@ PATIENCE = 10
 
 
 def add_plugin(path: str | Path) -> None:
-    """Add one plugin file (``--plugin path/to/file.py``) to what is listed and loaded from now
-    on."""
-    path = Path(path).resolve()
-    if not path.is_file():
-        raise RegistryError(f"--plugin {path}: no such file")
-    if path not in _plugins:
-        _plugins.append(path)
+    """Add what ``--plugin`` names to what is listed and loaded from now on: a file, or of a folder
+    and of a shell wildcard the Python files with a decorator of ours."""
+    if os.path.isfile(path):
+        files = [str(path)]
+    else:
+        import glob  # most runs have no plugin, or name its file
+
+        found = glob.glob(os.path.join(path, "*.py") if os.path.isdir(path) else str(path), recursive=True)
+        if not found:
+            raise RegistryError(f"--plugin {path}: no such file, and no Python file in such a folder or of such a name")
+        files = sorted(file for file in found if file.endswith(".py") and _has_decorator(file))
+        if not files:
+            raise RegistryError(f"--plugin {path}: none of its {len(found)} files registers anything; {_ADVICE}")
+    for file in map(Path.resolve, map(Path, files)):
+        if file not in _plugins:
+            _plugins.append(file)
+
+
+_ADVICE = "write @register(...), @register_task(...) or @register_problem(...) of harness.registry above a class"
+
+
+def check_plugins() -> None:
+    """Raise :class:`RegistryError` for a ``--plugin`` file that cannot be read or registers
+    nothing."""
+    for file in _plugins:
+        if not declared(file):
+            raise RegistryError(f"--plugin {file}: registers nothing; {_ADVICE}")
+
+
+def declared(file: Path) -> list[Entry]:
+    """Entries of all sorts that a file declares, by its source text."""
+    return [entry for sort in _FOLDERS for entry in _parse(file, sort)]
 
 
 def plugin_files() -> list[Path]:
@@ -349,7 +380,20 @@ def _parsed(file: Path, sort: Sort, version: tuple[int, int]) -> tuple[Entry, ..
     return tuple(_declared(file, sort, version))
 
 
-_DECLARATION = re.compile(r"^@register.*?^class \w+", re.MULTILINE | re.DOTALL)
+_DECLARATION = re.compile(r"^@(?:harness\.)?(?:registry\.)?register.*?^class \w+", re.MULTILINE | re.DOTALL)
+
+
+def _has_decorator(file: str) -> bool:
+    """True for a file with a decorator of ours, by a look at its text; a file that is no text is
+    named when it is parsed."""
+    try:
+        return _DECLARATION.search(Path(file).read_text(encoding="utf-8")) is not None
+    except (OSError, ValueError):
+        return True
+
+
+def _is_ours(file: Path) -> bool:
+    return str(file).startswith(tuple(os.path.join(_ROOT, folder, "") for folder in _FOLDERS.values()))
 
 
 def _declarations(source: str) -> str:
@@ -369,7 +413,7 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
     """
     try:
         source = file.read_text(encoding="utf-8")
-        if file not in _plugins and file not in _modules:
+        if _is_ours(file):
             with suppress(SyntaxError):  # an error in the whole file is named instead
                 declarations = _declarations(source)
                 return ast.parse(declarations) if declarations else ast.Module(body=[], type_ignores=[])
@@ -378,6 +422,8 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
         raise RegistryError(f"{file}:{error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:  # not UTF-8, null bytes
         raise RegistryError(f"{file}: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise RegistryError(f"{file}: nested too deeply for Python's parser") from error
 
 
 def _declared(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Entry]:

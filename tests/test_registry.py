@@ -137,6 +137,24 @@ def test_a_plugin_that_is_not_there_is_named(tmp_path):
         registry.add_plugin(tmp_path / "nowhere.py")
 
 
+@pytest.mark.parametrize(
+    ("imported", "decorator"),
+    [
+        ("from harness import registry", "@registry.register("),
+        ("import harness.registry", "@harness.registry.register("),
+    ],
+)
+def test_a_decorator_may_be_written_with_its_module(plugin, imported, decorator):
+    """Such a class was silently no architecture."""
+    plugin(PLUGIN.format(id="mine").replace("@register(", f"{imported}\n\n\n{decorator}"))
+    assert registry.load(registry.entry("architectures", "mine")).__name__ == "Mine"
+
+
+def test_a_decorator_of_another_library_is_none_of_ours(plugin):
+    plugin("import other\n\n\n@other.register(name)\nclass Theirs:\n    pass\n" + PLUGIN.format(id="mine"))
+    assert registry.entry("architectures", "mine").class_name == "Mine"
+
+
 def test_a_file_given_twice_counts_once(plugin, tmp_path, monkeypatch):
     """Once by its full and once by its relative path: no 'registered twice'."""
     plugin()

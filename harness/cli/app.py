@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -97,10 +97,21 @@ def report(message: str) -> None:
     print(f"archbench: {message}", file=sys.stderr)
 
 
-def add_plugins(files: list[Path] | None) -> None:
-    """Add the files of ``--plugin`` to the registry."""
-    for file in files or []:
-        registry.add_plugin(file)
+def add_plugins(given: list[Path] | None) -> None:
+    """Add the files, folders and wildcards of ``--plugin`` to the registry; an error for a file
+    that is of no use."""
+    for path in given or []:
+        registry.add_plugin(path)
+    registry.check_plugins()
+
+
+def import_other_plugins(needed: Iterable[registry.Entry]) -> None:
+    """Import the files of ``--plugin`` that hold none of the ``needed`` entries: nothing else would
+    find out that one cannot be imported."""
+    files = {entry.file for entry in needed}
+    for file in registry.plugin_files():
+        if file not in files:
+            registry.load(registry.declared(file)[0])
 
 
 def console() -> Console:

@@ -36,8 +36,9 @@ Plugins = Annotated[
     list[Path] | None,
     typer.Option(
         "--plugin",
-        metavar="FILE",
-        help="Python file with architectures or tasks of your own; may be repeated.",
+        metavar="PATH",
+        help="Python file with architectures or tasks of your own, a folder of them, or a quoted wildcard such as"
+        " 'mine/*.py'; may be repeated.",
         rich_help_panel=GRID,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console
+from harness.cli.app import add_plugins, app, console, import_other_plugins
 from harness.cli.options import EXTENDING, Plugins
 from harness.errors import check_choice
 
@@ -24,6 +24,7 @@ def check(
     """
     add_plugins(plugin)
     entry = registry.entry("architectures", name)
+    import_other_plugins([entry])
     from rich.markup import escape
     from rich.table import Table
 

@@ -29,10 +29,15 @@ def leaderboard(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the pages on 127.0.0.1 until Ctrl-C.", rich_help_panel=OUTPUT)
     ] = False,
+    plugin: Plugins = None,
 ) -> None:
-    """Build the leaderboard pages from the records (same as python leaderboard.py)."""
+    """Build the leaderboard pages from the records (same as python leaderboard.py).
+
+    The files of --plugin are read for names, papers and sizes; none of them is imported.
+    """
     import leaderboard as pages
 
+    add_plugins(plugin)
     arguments = ["--results", str(results), *(["--out", str(out)] if out else []), *(["--serve"] if serve else [])]
     raise typer.Exit(pages.main(arguments))
 
@@ -78,12 +83,13 @@ def rescore(
 
 
 @app.command(rich_help_panel=READING)
-def sync(results: Results = Path("results"), mlflow: Mlflow = None) -> None:
+def sync(results: Results = Path("results"), mlflow: Mlflow = None, plugin: Plugins = None) -> None:
     """Make the runs in MLflow agree with the record files."""
     from harness.records import Store, without_passwords
     from harness.tracking import TrackingError, default_uri
     from harness.tracking import sync as mirror
 
+    add_plugins(plugin)
     uri = mlflow or default_uri(results)
     try:
         added, kept, replaced = mirror(Store(results.resolve()), uri)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app, console, report
+from harness import registry
+from harness.cli.app import add_plugins, app, console, import_other_plugins, report
 from harness.cli.options import (
     DATA,
     EXECUTION,
@@ -206,6 +207,8 @@ def run(
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
+    add_plugins(plugin)
+    import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
     session = Session(request, tell=report)
     pending = session.pending
     if dry_run:

@@ -344,6 +344,66 @@ def test_ui_without_runs_says_how_to_get_some(command):
 
 # --- plugins ---
 
+TAKES_PLUGINS = {
+    "run": ("run", "-a", "dan", "-t", "sst2", "--dry-run"),
+    "check": ("check", "dan"),
+    "list": ("list",),
+    "doctor": ("doctor",),
+    "leaderboard": ("leaderboard",),
+    "sync": ("sync",),
+    "rescore": ("rescore",),
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 1\n", "class Mine(:\n", "def register(x): return x\n\n@register\nclass A: pass\n"]
+)
+@pytest.mark.parametrize("arguments", TAKES_PLUGINS.values(), ids=TAKES_PLUGINS)
+def test_a_plugin_that_registers_nothing_ends_every_command_with_2(command, tmp_path, arguments, text):
+    """Its author would wait for a row that never comes, also where nothing else needs the file."""
+    Path("results").mkdir()
+    (tmp_path / "idle.py").write_text(text)
+    code, _, err = command(*arguments, "--plugin", "idle.py")
+    assert (code, str(tmp_path / "idle.py") in err, "Traceback" in err) == (2, True, False)
+    assert "registers nothing" in err or "idle.py:1: invalid syntax" in err
+
+
+@pytest.mark.parametrize("arguments", [TAKES_PLUGINS["run"], TAKES_PLUGINS["check"]], ids=["run", "check"])
+def test_a_plugin_that_cannot_be_imported_is_told_though_nothing_of_it_is_needed(command, tmp_path, arguments):
+    (tmp_path / "broken.py").write_text(PLUGIN.replace("toy_", "broken_") + "\nimport no_such_module\n")
+    code, _, err = command(*arguments, "--plugin", "broken.py")
+    assert (code, str(tmp_path / "broken.py") in err, "no_such_module" in err) == (2, True, True)
+
+
+@pytest.mark.parametrize("given", ["mine", "mine/*.py", "**/o*.py"])
+def test_a_folder_and_a_wildcard_give_all_their_plugins(command, tmp_path, given):
+    """Their tests and helper modules lie beside them and register nothing."""
+    (tmp_path / "mine").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / f"mine/{name}.py").write_text(PLUGIN.replace("toy_", f"{name}_"))
+    (tmp_path / "mine/o_helper.py").write_text("SIZE = 3\n")
+    (tmp_path / "mine/notes.txt").write_text("none of Python's\n")
+    code, out, err = command("list", "--plugin", given)
+    assert (code, "one_text" in out, "other_topic" in out) == (0, True, True), err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [("nowhere", "no such file"), ("*.pyc", "no such file"), (".", "none of")]
+)
+def test_a_folder_or_wildcard_without_a_plugin_is_named(command, toys, given, message):
+    toys.write_text("SIZE = 3\n")
+    code, _, err = command("list", "--plugin", given)
+    assert (code, f"--plugin {given}: " in err, message in err) == (2, True, True)
+
+
+def test_the_pages_call_the_tasks_of_a_plugin_by_their_names(run, command, toys):
+    """With their sizes too, as a task of the repository."""
+    run("-a", "toy_text", "-t", "toy_topic")
+    code, _, err = command("leaderboard", "--results", "results", "--plugin", str(toys))
+    assert code == 0, err
+    page = Path("results/leaderboard/task-toy_topic.html").read_text()
+    assert "<h1>Topics</h1>" in page and "Official sizes: train 9" in page
+
 
 @pytest.mark.parametrize("kind", scaffold.KINDS)
 def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypatch, kind):
