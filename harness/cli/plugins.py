@@ -56,15 +56,16 @@ def new(
         ),
     ] = "text",
     family: Annotated[
-        str, typer.Option("--family", metavar="NAME", help="Folder below architectures/ for the plugin.")
-    ] = "contributed",
+        str | None,
+        typer.Option(
+            "--family",
+            metavar="NAME",
+            help="In a checkout of archbench: write to architectures/NAME/ and tests/architectures/NAME/.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Folder for both files, to be used with --plugin, instead of architectures/ and tests/.",
-        ),
+        typer.Option("--out", metavar="DIR", help="Folder for both files. Default: the current folder."),
     ] = None,
 ) -> None:
     """Write a working plugin file and its test as a starting point for your model."""
@@ -72,8 +73,10 @@ def new(
 
     check_choice("--kind", kind, scaffold.KINDS)
     plugin, test = scaffold.write(name, kind, family, out)
-    given = f" --plugin {shlex.quote(str(plugin))}" if out else ""
+    given = "" if family else f" --plugin {shlex.quote(str(plugin))}"
     print(
         f"{plugin}\n{test}\nnext:\n  archbench check {name}{given}\n  archbench run -a {name} -t"
         f" {scaffold.TASKS[kind]}{given}"
     )
+    if family is None and out is None and scaffold.is_checkout(Path()):
+        print("to contribute it: `archbench new` with --family writes to architectures/ and tests/ of this checkout")

@@ -42,36 +42,51 @@ def test_it_keeps_the_contract():
 """
 
 
-def write(name: str, kind: str, family: str, out: Path | None) -> tuple[Path, Path]:
+def write(name: str, kind: str, family: str | None, out: Path | None) -> tuple[Path, Path]:
     """Write the plugin and its test; returns both paths.
 
-    They go to ``architectures/<family>/`` and ``tests/architectures/<family>/`` of the checkout, or
-    both to ``out``. Raises :class:`UsageError` for a name that is taken or not allowed, and never
-    overwrites a file.
+    Both go to ``out``, by default the current folder. With a ``family`` they go where a contributor
+    puts them, to ``architectures/<family>/`` and ``tests/architectures/<family>/`` of the checkout.
+    Raises :class:`UsageError` for a name that is taken or not allowed, and never overwrites a file.
     """
-    for option, value in (("NAME", name), ("--family", family)):
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", value) or keyword.iskeyword(value):
-            raise UsageError(f"{option} {value}: use lower-case letters, digits and underscores, a letter first")
-    if other := registry.entries("architectures").get(name):
-        raise UsageError(f"NAME {name}: already registered in {other.file}; choose another")
-    if out is None and not (_ROOT / "pyproject.toml").is_file():
-        raise UsageError("archbench does not run from its repository; give --out DIR, a folder for plugin and test")
-    plugin = (out or _ROOT / "architectures" / family) / f"{name}.py"
-    test = (out or _ROOT / "tests" / "architectures" / family) / f"test_{name}.py"
-    test_text = (TEMPLATES / f"test_{kind}.py").read_text(encoding="utf-8")
+    _check_names(name, family)
+    if family is not None:
+        if out is not None:
+            raise UsageError("--family and --out exclude each other: one names a folder of the checkout, one any other")
+        if not is_checkout(_ROOT):
+            raise UsageError("--family: archbench does not run from its repository; leave it out, or give --out DIR")
+        folders = (_ROOT / "architectures" / family, _ROOT / "tests" / "architectures" / family)
+    else:
+        folders = (out or Path(), out or Path())
+    test = (TEMPLATES / f"test_{kind}.py").read_text(encoding="utf-8")
     texts = {
-        plugin: (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8"),
-        test: _outside_the_checkout(test_text) if out else test_text,
+        folders[0] / f"{name}.py": (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8"),
+        folders[1] / f"test_{name}.py": test if family else _outside_the_checkout(test),
     }
-    for file, text in texts.items():
+    for file in texts:
         if file.exists():
             raise UsageError(f"{file} exists already; choose another name or folder")
+    for file, text in texts.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_renamed(text, name), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{file}: {error.strerror}; choose another folder with --out") from error
-    return plugin, test
+    plugin, test_file = texts
+    return plugin, test_file
+
+
+def is_checkout(folder: Path) -> bool:
+    """True for the root of archbench's repository, as against an installed package's folder."""
+    return (folder / "pyproject.toml").is_file() and (folder / "harness").is_dir()
+
+
+def _check_names(name: str, family: str | None) -> None:
+    for option, value in (("NAME", name), ("--family", family)):
+        if value is not None and (not re.fullmatch(r"[a-z][a-z0-9_]*", value) or keyword.iskeyword(value)):
+            raise UsageError(f"{option} {value}: use lower-case letters, digits and underscores, a letter first")
+    if other := registry.entries("architectures").get(name):
+        raise UsageError(f"NAME {name}: already registered in {other.file}; choose another")
 
 
 def _renamed(text: str, name: str) -> str:

@@ -433,10 +433,10 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
 def test_what_new_writes_is_formatted_and_has_no_name_of_the_template(command, tmp_path, monkeypatch):
     """In a checkout, its lint would refuse the file that it has just written."""
     monkeypatch.setattr(scaffold, "_ROOT", tmp_path / "checkout")
-    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout/harness").mkdir(parents=True)
     (tmp_path / "checkout/pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     for kind in scaffold.KINDS:
-        command("new", f"our_{kind}_model", "--kind", kind)
+        command("new", f"our_{kind}_model", "--kind", kind, "--family", "contributed")
         command("new", f"our_{kind}_model", "--kind", kind, "--out", str(tmp_path / "mine"))
     files = list(tmp_path.rglob("*.py"))
     assert len(files) == 4 * len(scaffold.KINDS) + 1  # toys.py
@@ -458,9 +458,36 @@ def test_new_knows_every_kind_that_an_architecture_has(command):
     assert [kind for kind in scaffold.KINDS if not re.search(rf"\b{kind}\b", out)] == []
 
 
+def test_new_writes_where_it_was_called_and_its_next_steps_work(command, tmp_path):
+    """It once wrote into the checkout's own folders, wherever it was called."""
+    code, out, err = command("new", "our_model")
+    assert code == 0, err
+    assert {"our_model.py", "test_our_model.py"} <= {file.name for file in tmp_path.iterdir()}
+    assert "archbench check our_model --plugin our_model.py\n" in out
+    assert command("list", "--plugin", "our_model.py")[0] == 0
+
+
+def test_new_from_an_installed_package_writes_where_it_was_called(command, tmp_path, monkeypatch):
+    """There is no checkout to write into, and none is asked for."""
+    monkeypatch.setattr(scaffold, "_ROOT", tmp_path / "site-packages")
+    assert command("new", "our_model", "--kind", "seq")[0] == 0
+    assert (tmp_path / "our_model.py").is_file()
+    code, _, err = command("new", "other_model", "--family", "recurrent")
+    assert (code, "--family" in err, (tmp_path / "site-packages").exists()) == (2, True, False)
+
+
+def test_new_in_the_root_of_a_checkout_tells_the_place_of_a_contribution(command, monkeypatch):
+    """Whoever stands there may want to contribute, and must not have to read the help for it."""
+    monkeypatch.setattr(scaffold, "is_checkout", lambda folder: folder == Path())
+    assert "--family" in command("new", "our_model")[1]
+    monkeypatch.setattr(scaffold, "is_checkout", lambda folder: False)
+    assert "--family" not in command("new", "other_model")[1]
+
+
 def test_new_in_a_checkout_puts_both_files_where_they_belong(command, tmp_path, monkeypatch):
     monkeypatch.setattr(scaffold, "_ROOT", tmp_path)
     (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "harness").mkdir()
     code, out, _ = command("new", "my_model", "--kind", "seq", "--family", "recurrent")
     assert code == 0
     assert out.split()[:2] == [
@@ -476,6 +503,7 @@ def test_new_in_a_checkout_puts_both_files_where_they_belong(command, tmp_path, 
         (["class"], "lower-case letters"),
         (["my_model", "--kind", "txt"], "did you mean text"),
         (["my_model", "--family", "../x"], "--family ../x"),
+        (["my_model", "--family", "mine"], "exclude each other"),
     ],
 )
 def test_new_refuses_names_that_cannot_be_one(command, tmp_path, arguments, message):
