@@ -107,8 +107,8 @@ FORMS: Named[Form] = Named(
 
 
 def faults(task: TaskEntry, split: str, rows: Sequence[Row]) -> Iterator[str]:
-    """What is wrong with the rows of a split: one message for each column, with the first row that
-    shows it."""
+    """Faults of the rows of a split: one message for each column, with the first row that shows
+    it."""
     where = f"{task.id}: split {split}"
     if not rows:
         yield f"{where} has no rows"

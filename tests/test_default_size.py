@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.default_size import first_task, learned
+from harness.contract.default_size import first_task, learned
 from harness.errors import MissingWeights, UsageError
 
 PLUGIN = """

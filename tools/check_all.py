@@ -75,7 +75,7 @@ def row_of(id: str, minutes: float) -> Row:
     import torch
 
     from harness import registry
-    from harness.default_size import learned
+    from harness.contract.default_size import learned
     from harness.errors import MissingWeights
 
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What all checks share: their results, and the floor that a learner must beat."""
+"""Parts that all checks share: their results, and the floor that a learner must beat."""
 
 from __future__ import annotations
 

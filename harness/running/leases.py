@@ -140,8 +140,8 @@ def _modified(path: Path) -> float:
 
 
 def _start(process: psutil.Process) -> dict[str, object]:
-    """What tells a process from others of the same number: when it began and, on Linux, after how
-    many ticks of which boot."""
+    """Marks that tell a process from others of the same number: when it began and, on Linux, after
+    how many ticks of which boot."""
     began: dict[str, object] = {"began": process.create_time()}
     with suppress(OSError):
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()

@@ -18,6 +18,7 @@ from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from harness import registry
+from harness.contract.base import CLEARLY
 from harness.errors import UsageError
 from harness.kinds import Estimator
 from harness.metrics import better, info, score
@@ -29,9 +30,6 @@ from harness.running.worker import Assembly
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict
-
-CLEARLY = 0.05
-"""Distance from the floor up to which a score counts as chance."""
 
 FAR = 2 * CLEARLY
 """Distance from the floor of dev with which a training ends: the best of many epochs is far from
