@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from harness import registry
 from harness.errors import DataError
-from harness.registry import Entry
+from harness.registry import ProblemEntry, TaskEntry
 from harness.task import Task
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -26,7 +25,9 @@ ROWS: dict[str, dict[str, Any]] = {
 
 def task(type: str) -> Task:
     """A task of a type, whose rows the test gives to its check."""
-    return Task(Entry("set_a", "tasks", Path(__file__), "Task", MappingProxyType({"type": type})))
+    metrics = {"metrics": ("accuracy",), "main_metric": "accuracy", "sizes": {"train": 10}, "epochs": 1}
+    place = {"id": "set_a", "file": Path(__file__), "class_name": "Task"}
+    return Task(TaskEntry(**place, name="Set A", type=type, protocol="-", **metrics))
 
 
 def complaint(type: str, *changed: dict[str, Any] | None) -> str:
@@ -113,8 +114,9 @@ def test_a_column_that_no_type_knows_must_still_fit_a_table():
 
 def test_the_columns_of_a_type_nobody_gave_a_form_need_only_be_there(monkeypatch):
     """A type of a plugin may put into its own columns whatever it likes."""
-    options = dict(columns=("text", "price"), inputs=("text",), texts=("text",), forms={})
-    problem = Entry("worth", "problems", Path(__file__), "Worth", MappingProxyType(options))
+    columns = {"columns": ("text", "price"), "inputs": ("text",), "texts": ("text",)}
+    place = {"id": "worth", "file": Path(__file__), "class_name": "Worth"}
+    problem = ProblemEntry(**place, name="Worth", metrics=("accuracy",), **columns)
     monkeypatch.setattr(registry, "entry", lambda sort, id: problem)
     task("worth")._check([{"id": "1", "text": "a", "price": None}], "dev")
     with pytest.raises(DataError, match="lacks the column price"):
