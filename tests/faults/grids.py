@@ -47,12 +47,16 @@ def document(rows: list[Row]) -> str:
     if fuzz and Path(fuzz).is_file():
         lines += [
             "",
-            "Bad inputs (tests/fuzz/): refused with an error that names the file, or read; anything else is uncaught.",
+            "Damaged inputs (tests/fuzz/): accepted, with a second reading that equals the first; or refused with an"
+            " error that names the file. Anything else is uncaught.",
             "",
         ]
-        lines += ["| parser | tried | refused | uncaught |", "|---|---:|---:|---:|"]
-        for parser, counts in sorted(json.loads(Path(fuzz).read_text()).items()):
-            lines.append(f"| {parser} | {counts['tried']:,} | {counts['refused']:,} | {counts['uncaught']} |")
+        columns = ("tried", "accepted", "refused", "uncaught")
+        lines += [f"| parser | {' | '.join(columns)} |", "|---|---:|---:|---:|---:|"]
+        found = json.loads(Path(fuzz).read_text())
+        whole = {name: sum(counts[name] for counts in found.values()) for name in columns}
+        for parser, counts in [*sorted(found.items()), ("all", whole)]:
+            lines.append(f"| {parser} | " + " | ".join(f"{counts[name]:,}" for name in columns) + " |")
     return "\n".join(lines) + "\n"
 
 
