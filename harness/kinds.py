@@ -85,6 +85,12 @@ class Architecture:
         return next((view for view in views if view is not None), None)
 
     @classmethod
+    def reader(cls, hyperparameters: dict[str, Any]) -> tuple[type[Architecture], dict[str, Any]] | None:
+        """The class whose view reads the texts, and its hyperparameters; None for a system that
+        reads the rows themselves."""
+        return cls, hyperparameters
+
+    @classmethod
     def reason_to_skip(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""
@@ -324,6 +330,10 @@ class Estimator(Architecture):
     def can_answer(cls, type: str) -> bool:
         return type in cls.task_types
 
+    @classmethod
+    def reader(cls, hyperparameters: dict[str, Any]) -> None:
+        return None
+
     def __init__(self, seed: int = 0):
         self.seed = seed
 
@@ -358,6 +368,11 @@ class Regime(Architecture):
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         return None
+
+    @classmethod
+    def reader(cls, hyperparameters: dict[str, Any]) -> tuple[type[Architecture], dict[str, Any]] | None:
+        wrapped = registry.entry("architectures", hyperparameters["wraps"])
+        return registry.load(wrapped).reader(dict(wrapped.hyperparameters))
 
     def apply(self, model: nn.Module, view: View) -> None:
         """Prepare a fresh model that reads ``view``."""

@@ -95,7 +95,8 @@ def run(
             "-o",
             "--override",
             metavar="ID.NAME=VALUE",
-            help="Set a hyperparameter, such as dan.hidden=100 or dan.training.patience=3; may be repeated.",
+            help="Set a hyperparameter, such as dan.hidden=100, dan.training.patience=3 or dan.view.min_count=1; may"
+            " be repeated.",
             rich_help_panel=TRAINING,
         ),
     ] = None,

@@ -7,12 +7,13 @@ Nothing here imports torch; loading an architecture's class (:func:`plan`) may.
 from __future__ import annotations
 
 import ast
+import functools
 import gzip
 import hashlib
 import inspect
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -29,8 +30,9 @@ from harness.settings import Limits, TrainingSettings
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
-HARNESS_SECTIONS = ("training", "limits", "vectors")
-"""Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments."""
+HARNESS_SECTIONS = ("training", "limits", "vectors", "view")
+"""Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments.
+``view`` is there only where a setting of the view is not the architecture's own."""
 
 FAILED = ("failed", "oom", "timeout", "diverged")
 """Statuses of a cell whose model is at fault: a result, run again only when asked."""
@@ -84,8 +86,8 @@ class Planned(NamedTuple):
 
 
 class Override(NamedTuple):
-    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part); ``id`` may be a
-    shell wildcard."""
+    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part,
+    ``ID.view.name=value`` for the view's settings); ``id`` may be a shell wildcard."""
 
     text: str
     id: str
@@ -98,10 +100,11 @@ def parse_override(text: str) -> Override:
     """Read one ``-o``; :class:`UsageError` when it is not ``ID.name=value``."""
     left, equals, value = text.partition("=")
     id, *names = left.strip().split(".")
-    section = names.pop(0) if len(names) == 2 and names[0] == "training" else ""
+    section = names.pop(0) if len(names) == 2 and names[0] in ("training", "view") else ""
     if not equals or not id or len(names) != 1 or not names[0]:
         raise UsageError(
-            f"-o {text}: expected ID.hyperparameter=value or ID.training.name=value, for example -o dan.hidden=100"
+            f"-o {text}: expected ID.hyperparameter=value, ID.training.name=value or ID.view.name=value, "
+            "for example -o dan.hidden=100"
         )
     return Override(text, id, section, names[0], value.strip())
 
@@ -152,7 +155,7 @@ def hyperparameters(architecture: Entry) -> dict[str, Any]:
             f"{architecture.file}: @register({architecture.id!r}) fixes {', '.join(unknown)}, "
             f"which {architecture.class_name} does not take (it takes {', '.join(parameters) or 'nothing'})"
         )
-    if taken := [name for name in HARNESS_SECTIONS if name in parameters]:
+    if taken := [name for name in HARNESS_SECTIONS if name in parameters and name not in GIVEN_BY_HARNESS]:
         raise RegistryError(
             f"{architecture.file}: {architecture.class_name} takes {', '.join(taken)}, a name that the harness uses"
             " itself"
@@ -248,20 +251,24 @@ def plan(
     used: set[Override] = set()
 
     def planned_cell(architecture: Entry, task: Entry, seed: int) -> Planned:
-        chosen = hyperparameters(architecture)
-        sections = {"": chosen, "training": training(protocol, architecture, task).to_dict(complete=True)}
-        for override in wanted:
-            if fnmatchcase(architecture.id, override.id):
-                section = sections[override.section]
-                names[override] |= set(section)
-                if override.name in section:
-                    section[override.name] = _parsed(override, section[override.name])
-                    used.add(override)
+        def overridden(section: str, values: dict[str, Any]) -> dict[str, Any]:
+            for override in wanted:
+                if override.section == section and fnmatchcase(architecture.id, override.id):
+                    names[override] |= set(values)
+                    if override.name in values:
+                        values[override.name] = _parsed(override, values[override.name])
+                        used.add(override)
+            return values
+
+        chosen = overridden("", hyperparameters(architecture))
+        trained = overridden("training", training(protocol, architecture, task).to_dict(complete=True))
         try:
-            settings = TrainingSettings.from_dict(sections["training"])
+            settings = TrainingSettings.from_dict(trained)
         except ValueError as error:
             raise UsageError(f"-o {architecture.id}.{error}") from error
         values = {**chosen, "training": settings.to_dict(), "limits": dict(limits), "vectors": described}
+        if any(override.section == "view" for override in wanted):
+            values |= _changed_view(architecture, task, chosen, functools.partial(overridden, "view"))
         cell = Cell(
             architecture=architecture.id,
             architecture_version=architecture.version,
@@ -281,6 +288,29 @@ def plan(
         if override not in used:
             raise UsageError(_unused(override, names[override], [a.id for a in architectures]))
     return planned
+
+
+def _changed_view(
+    architecture: Entry,
+    task: Entry,
+    hyperparameters: dict[str, Any],
+    overridden: Callable[[dict[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
+    """``view`` with the settings that overrides change; nothing where they change none, so that
+    the cell is the one without them. A setting that follows from a hyperparameter is left to it."""
+    reader = getattr(_load(architecture), "reader", None)
+    cls, own = (reader and reader(hyperparameters)) or (None, {})
+    view = cls and cls.view_for(task, own)
+    settings = {} if view is None else view.settings()
+    known = {name: value for name, value in settings.items() if name != "view" and name not in cls.view_settings}
+    changes = {name: value for name, value in overridden(dict(known)).items() if value != known[name]}
+    if not changes:
+        return {}
+    try:
+        view.changed(changes)
+    except ValueError as error:
+        raise UsageError(f"-o {architecture.id}.view.{error}") from error
+    return {"view": changes}
 
 
 def _unused(override: Override, names: set[str], ids: list[str]) -> str:

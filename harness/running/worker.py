@@ -193,6 +193,8 @@ class Assembly:
         self.regime, self.encoder_entry, self.settings = unwrapped(entry, _constructor_settings(cell))
         self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
         view = self.encoder_class.view_for(self.task.entry, self.settings)
+        if changes := cell.hyperparameters.get("view"):
+            view = view.changed(changes)
         most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
         self.corpus = Corpus(
             self.task, cell.tier, settings.data_dir, view, self.encoder_class.output_form(), max_train=most, cache=cache
@@ -334,6 +336,7 @@ def _score_and_measure(
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
         "partial": _partial(cell, task, len(corpus.train)),
         "data": corpus.fingerprints,
+        "view": corpus.view.settings(),
         "parameters": cost.parameters(model),
         "speed": speed,
         "flops_per_example": flops,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ class Bag(VocabularyView):
     buckets: int = 2_000_000
     min_count: int = 1
     lower: bool = True
+    may_be_zero: ClassVar[tuple[str, ...]] = ("buckets",)
 
     def __post_init__(self) -> None:
         if self.ngrams < 1 or (self.ngrams > 1 and self.buckets < 1):

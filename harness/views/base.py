@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -36,12 +36,14 @@ class View(ABC):
 
     ``columns`` names the data column that this view reads instead of ``text`` (a tree, an audio
     file); ``embeds`` says that the model puts word vectors into its batches; ``joins`` that two
-    texts are read as one sequence.
+    texts are read as one sequence. ``may_be_zero`` are numbers among the settings that need not be
+    positive.
     """
 
     column: ClassVar[str] = "text"
     embeds: ClassVar[bool] = False
     joins: ClassVar[bool] = False
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -77,3 +79,12 @@ class View(ABC):
     def settings(self) -> dict[str, Any]:
         """Name and settings: with the data's fingerprint, the identity of an encoded corpus."""
         return {"view": type(self).__name__, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+
+    def changed(self, settings: Mapping[str, Any]) -> Self:
+        """An unfitted view with some settings otherwise; ``ValueError`` for one that it cannot
+        have."""
+        for name, value in settings.items():
+            least = 0 if name in self.may_be_zero else 1
+            if type(value) is int and value < least:
+                raise ValueError(f"{name}={value}: a whole number from {least} is expected")
+        return dataclasses.replace(self, **settings)  # type: ignore[type-var]

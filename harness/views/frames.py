@@ -93,6 +93,7 @@ class Frames(View):
     window_ms: int = 25
     step_ms: int = 10
     column: ClassVar[str] = "audio"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("deltas",)
 
     def __post_init__(self) -> None:
         if not 0 <= self.deltas <= 2:

@@ -133,6 +133,54 @@ def test_an_override_that_cannot_be_meant_is_refused(override, message):
     assert override in str(caught.value)
 
 
+def test_a_setting_of_the_view_is_part_of_a_cell_only_where_it_is_another():
+    """The cells of committed records keep their keys."""
+    usual = only("dan", "sst2")
+    assert "view" not in usual.hyperparameters
+    changed = only("dan", "sst2", overrides=["dan.view.min_count=1", "dan.view.lower=False"])
+    assert changed.hyperparameters["view"] == {"lower": False, "min_count": 1} and changed.key != usual.key
+    assert only("dan", "sst2", overrides=["dan.view.min_count=2"]) == usual, "as it is by default"
+    both = {cell.architecture: cell for cell, _ in plan("dan,fasttext", "sst2", overrides=["*.view.max_length=9"])}
+    assert both["dan"].hyperparameters["view"] == {"max_length": 9} and "view" not in both["fasttext"].hyperparameters
+
+
+def test_a_regimes_view_is_that_of_the_architecture_that_it_wraps():
+    overrides = ["adversarial.view.max_sentences=3", "adversarial.wraps=han"]
+    assert only("adversarial", "sst2", overrides=overrides).hyperparameters["view"] == {"max_sentences": 3}
+    with pytest.raises(UsageError, match=r"no hyperparameter view.max_sentences; did you mean max_length"):
+        plan("adversarial", "sst2", overrides=overrides[:1])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "override", "message"),
+    [
+        ("dan", "dan.view.min_cuont=1", "dan has no hyperparameter view.min_cuont; did you mean min_count"),
+        ("dan", "dan.view.min_count=often", "'often' is a str, expected int"),
+        ("dan", "dan.view.min_count=1.5", "1.5 is a float, expected int"),
+        ("dan", "dan.view.lower=1", "expected True or False"),
+        ("dan", "dan.view.max_length=-5", "max_length=-5: a whole number from 1 is expected"),
+        ("dan", "dan.view.min_count=0", "min_count=0: a whole number from 1"),
+        ("dan", "dan.view.view=Bag", "no hyperparameter view.view"),
+        ("char_cnn", "char_cnn.view.length=99", "no hyperparameter view.length; there are: alphabet, reverse"),
+        ("char_cnn", "char_cnn.view.alphabet=AB", "alphabet: every character must be lower-case"),
+        ("naive_bayes", "naive_bayes.view.lower=False", "no hyperparameter view.lower; there are: none"),
+        ("toy_text", "toy_text.view.lower=False", "no hyperparameter view.lower; there are: none"),
+    ],
+)
+def test_a_view_that_cannot_be_meant_is_refused(architecture, override, message):
+    """Before the grid: not in every cell."""
+    with pytest.raises(UsageError) as caught:
+        plan(architecture, "sst2", overrides=[override])
+    assert message in str(caught.value)
+
+
+def test_a_recordings_view_has_settings_too():
+    overrides = ["bilstm_ctc.view.deltas=0", "bilstm_ctc.view.mels=20", "bilstm_ctc.view.energy=True"]
+    assert only("bilstm_ctc", "fsdd", overrides=overrides).hyperparameters["view"] == {"deltas": 0, "mels": 20}
+    with pytest.raises(UsageError, match=r"view.deltas=7: 0, 1 .slopes. or 2"):
+        plan("bilstm_ctc", "fsdd", overrides=["bilstm_ctc.view.deltas=7"])
+
+
 def test_a_wildcard_override_reaches_every_architecture_that_has_it():
     cells = [cell for cell, _ in plan("toy_text,toy_seq,toy_fit", overrides=["toy_*.hidden=7"])]
     assert [c.hyperparameters.get("hidden") for c in cells] == [7, 7, None]

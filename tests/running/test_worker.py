@@ -56,6 +56,7 @@ FIELDS = {
     "error",
     "predictions",
     "training",
+    "view",
 }
 
 PLUGIN = """
@@ -362,6 +363,29 @@ def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
     assert record.status == "ok"
     assert record.parameters["embedding"] % 5 == 0
     assert record.hyperparameters["vectors"]["dims"] == 5
+
+
+def test_the_settings_of_the_view_can_be_overridden_and_stand_in_the_record(make_settings):
+    """Kim's words seen once are other words than the usual ones."""
+    usual, all_words = (
+        run_cell(plan("avg_vectors", "sst2", *overrides), make_settings())
+        for overrides in ((), ("avg_vectors.view.min_count=1", "avg_vectors.view.max_length=5"))
+    )
+    assert usual.view == {"view": "Words", "lower": True, "min_count": 2, "max_length": 400}
+    assert all_words.view == usual.view | {"min_count": 1, "max_length": 5}
+    assert all_words.parameters["embedding"] > usual.parameters["embedding"]
+    assert "view" not in usual.hyperparameters
+    assert all_words.hyperparameters["view"] == {"min_count": 1, "max_length": 5}
+
+
+def test_a_regime_passes_the_settings_on_to_the_view_of_what_it_wraps(make_settings):
+    cell = plan("adversarial", "sst2", "adversarial.wraps=avg_vectors", "adversarial.view.lower=False")
+    record = run_cell(cell, make_settings())
+    assert (record.status, record.view["lower"]) == ("ok", False), record.error
+
+
+def test_a_system_that_reads_rows_has_no_view(make_settings):
+    assert run_cell(plan("naive_bayes", "sst2"), make_settings()).view is None
 
 
 # --- what a system may see ---

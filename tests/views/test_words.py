@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from harness.views.base import plain, words_of
+from harness.views.frames import Frames
 from harness.views.words import PAD, UNKNOWN, Vocabulary, Words
 
 TRAIN = ["The cat sat . The dog sat !", "the end"]
@@ -104,6 +105,17 @@ def test_settings_tell_views_apart():
     """They name the cached encoding: two views with one name would read each other's arrays."""
     assert Words(min_count=1).settings() != Words().settings()
     assert json.loads(json.dumps(Words().settings()))["view"] == "Words"
+
+
+def test_a_view_with_other_settings_is_unfitted_and_checked():
+    view = fitted()
+    changed = view.changed({"min_count": 1, "lower": False})
+    assert (changed.min_count, changed.lower, changed.max_length) == (1, False, view.max_length)
+    assert not hasattr(changed, "vocabulary") and view.vocabulary.words
+    for settings in ({"min_count": 0}, {"max_length": -3}):
+        with pytest.raises(ValueError, match="a whole number from 1 is expected"):
+            view.changed(settings)
+    assert Frames(deltas=2).changed({"deltas": 0}).deltas == 0
 
 
 class Stems(Words):
