@@ -51,14 +51,29 @@ def code_of(
 
     ``hyperparameters`` are those of the cell: the architecture that a regime wraps counts too.
     """
-    wrapped = registry.entries("architectures").get(str(hyperparameters.get("wraps")))
-    code: Code = {
-        "architecture": _digest([architecture.file, *([wrapped.file] if wrapped else [])]),
-        "task": _digest([task.file, *_foreign_problem(task)]),
+    wrapped = registry.entries("architectures").get(_wraps(hyperparameters))
+    return {
+        "architecture": _architecture_digest(architecture, wrapped),
+        "task": _task_digest(task),
         "harness": HARNESS,
         "packages": dict(filter(None, map(_package, (architecture, task)))),
     }
-    return code
+
+
+def _wraps(hyperparameters: Mapping[str, Any]) -> str:
+    """The id of the architecture that a regime wraps; empty for others."""
+    return str(hyperparameters.get("wraps") or "")
+
+
+def _architecture_digest(entry: Entry, wrapped: Entry | None) -> str:
+    return _digest([entry.file, *([wrapped.file] if wrapped else [])])
+
+
+def _task_digest(entry: Entry) -> str:
+    """Digest of a task, and of its type where that is a plugin's."""
+    problem = registry.entry("problems", entry.type)
+    own = problem.file.is_relative_to(_ROOT / "harness")
+    return _digest([entry.file] if own else [entry.file, problem.file])
 
 
 def code_of_cell(cell: Cell | Record) -> Code | None:
@@ -77,26 +92,22 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
     A record that says nothing of its code is none of them, nor is one of a plugin that is not here.
     Versions of packages are not compared.
     """
-    known: dict[tuple[str, str, str], Code | None] = {}
-    others = []
-    for record in records:
-        if record.code:
-            key = record.architecture, record.task, str(record.hyperparameters.get("wraps"))
-            if key not in known:
-                known[key] = code_of_cell(record)
-            if (now := known[key]) and _differ(record.code, now):
-                others.append(record)
-    return others
+    architectures, tasks = registry.entries("architectures"), registry.entries("tasks")
 
+    @functools.cache
+    def architecture(id: str, wraps: str) -> str | None:
+        return _architecture_digest(architectures[id], architectures.get(wraps)) if id in architectures else None
 
-def _differ(then: Code, now: Code) -> bool:
-    return any(then[part] != now[part] for part in ("architecture", "task", "harness") if part in then)
+    @functools.cache
+    def task(id: str) -> str | None:
+        return _task_digest(tasks[id]) if id in tasks else None
 
+    def differs(then: Code, record: Record) -> bool:
+        now = architecture(record.architecture, _wraps(record.hyperparameters)), task(record.task), HARNESS
+        before = then.get("architecture"), then.get("task"), then.get("harness")
+        return None not in now and any(a is not None and a != b for a, b in zip(before, now, strict=True))
 
-def _foreign_problem(task: TaskEntry) -> list[Path]:
-    """The file of the task's type, where that is a plugin's."""
-    problem = registry.entry("problems", task.type)
-    return [] if problem.file.is_relative_to(_ROOT / "harness") else [problem.file]
+    return [record for record in records if record.code and differs(record.code, record)]
 
 
 def _package(entry: Entry) -> tuple[str, str] | None:
@@ -152,24 +163,39 @@ def _source(file: Path, _version: tuple[int, int]) -> _Source:
     return _Source(hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest(), imports)
 
 
-def _written(node: Any) -> str:
-    """A syntax tree as text.
+def _written(tree: ast.AST) -> str:
+    """A syntax tree as text, however deep.
 
     Unlike that of :func:`ast.dump` it has no empty fields, which newer Pythons add, so that it is
     the same for each of them.
     """
-    if isinstance(node, list):
-        return f"[{','.join(_written(item) for item in node if not _is_docstring(item))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    if isinstance(node, ast.ClassDef):
-        node.decorator_list = [_without_prose(decorator) for decorator in node.decorator_list]
-    fields = (
-        f"{name}={_written(value)}"
-        for name, value in ast.iter_fields(node)
-        if value is not None and value != [] and name not in ("ctx", "kind", "type_comment")
-    )
-    return f"{type(node).__name__}({','.join(fields)})"
+    text: list[str] = []
+    waiting: list[ast.AST | list[Any] | str] = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            text.append(item)
+        elif isinstance(item, list):
+            parts = (part for value in item if not _is_docstring(value) for part in (_part(value), ","))
+            waiting += reversed(["[", *parts, "]"])
+        else:
+            if isinstance(item, ast.ClassDef):
+                item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
+            fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
+            waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
+    return "".join(text)
+
+
+def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """What a node says, by name."""
+    for name, value in ast.iter_fields(node):
+        if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
+            yield name, value
+
+
+def _part(value: Any) -> ast.AST | list[Any] | str:
+    """A part of a tree that is still to be written, or a plain value as text."""
+    return value if isinstance(value, ast.AST | list) else repr(value)
 
 
 def _is_docstring(node: Any) -> bool:

@@ -12,7 +12,6 @@ import pytest
 from harness import registry
 from harness.records import Record, code_digest
 from harness.records.code_digest import code_of, code_of_cell, made_by_other_code
-from harness.registry import Entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,12 +129,18 @@ def test_the_text_of_a_tree_is_the_same_for_every_python():
     out of its dumps: none of them may mark every result as made by other code."""
     tree = ast.parse('def f(x, *, y=None):\n    """Doc."""\n    return f"{x!r:>3}", -1, u"é", {**y}\nclass A: pass')
     assert code_digest._written(tree) == (
-        "Module(body=[FunctionDef(name='f',args=arguments(args=[arg(arg='x')],kwonlyargs=[arg(arg='y')],"
-        "kw_defaults=[Constant()]),body=[Return(value=Tuple(elts=[JoinedStr(values=[FormattedValue(value=Name("
-        "id='x'),conversion=114,format_spec=JoinedStr(values=[Constant(value='>3')]))]),UnaryOp(op=USub(),"
-        "operand=Constant(value=1)),Constant(value='é'),Dict(keys=[None],values=[Name(id='y')])]))]),"
-        "ClassDef(name='A',body=[Pass()])])"
+        "Module(body=[FunctionDef(name='f',args=arguments(args=[arg(arg='x',),],kwonlyargs=[arg(arg='y',),],"
+        "kw_defaults=[Constant(),],),body=[Return(value=Tuple(elts=[JoinedStr(values=[FormattedValue(value=Name("
+        "id='x',),conversion=114,format_spec=JoinedStr(values=[Constant(value='>3',),],),),],),UnaryOp(op=USub(),"
+        "operand=Constant(value=1,),),Constant(value='é',),Dict(keys=[None,],values=[Name(id='y',),],),],),),],),"
+        "ClassDef(name='A',body=[Pass(),],),],)"
     )
+
+
+def test_a_deep_expression_is_read_like_any_other():
+    """Not as bytes: how deep a walk may go depends on who asks."""
+    deep = "x = " + "+".join(f"a{number}" for number in range(700))
+    assert code_digest._written(ast.parse(deep + "  # sum")) == code_digest._written(ast.parse(deep))
 
 
 # --- what a file imports ---
@@ -288,15 +293,13 @@ def test_a_record_of_other_code_is_told_from_one_of_this(make_cell):
 
 def test_digests_are_computed_once_for_a_grid(make_cell, monkeypatch):
     """Thousands of cells are a few names."""
-    entries: list[Entry] = []
-    monkeypatch.setattr(code_digest, "code_of", lambda entry, *rest: entries.append(entry) or code_of(entry, *rest))
-    code = code_of_cell(make_cell("dan"))
-    entries.clear()
-    records = [
-        Record.skeleton(make_cell(name, seed=seed), "ok", code=code) for seed in range(50) for name in ("dan", "lstm")
-    ]
-    assert len(made_by_other_code(records)) == 50
-    assert [entry.id for entry in entries] == ["dan", "lstm"]
+    code, asked, digest = code_of_cell(make_cell("dan")), [], code_digest._digest
+    monkeypatch.setattr(code_digest, "_digest", lambda files: asked.append(files[0].stem) or digest(files))
+    names = [("dan", "sst2"), ("dan", "wikiqa"), ("lstm", "sst2"), ("lstm", "wikiqa")]
+    cells = [make_cell(name, task=task, seed=seed) for seed in range(50) for name, task in names]
+    others = made_by_other_code(Record.skeleton(cell, "ok", code=code) for cell in cells)
+    assert {(record.architecture, record.task) for record in others} == set(names[1:]) and len(others) == 150
+    assert sorted(asked) == ["dan", "lstm", "sst2", "wikiqa"]
 
 
 def test_the_code_is_no_part_of_a_cells_identity(make_cell):
