@@ -8,6 +8,7 @@ What was injected and what was lost is counted, and written as a table to the fi
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,3 +61,16 @@ def completed(undisturbed: dict, table: list[Row]) -> Callable[..., None]:
         assert found == undisturbed
 
     return complete
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with hardly any room."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("mounting a tmpfs needs to be root, with the right to mount")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)

@@ -78,6 +78,11 @@ def finish(results: Path, *arguments: str, **options) -> tuple[int, str]:
     return process.returncode, told
 
 
+def resize(disk: Path, options: str) -> None:
+    """Mount a file system of its own again, with other options."""
+    subprocess.run(["mount", "-o", f"remount,{options}", disk], check=True)
+
+
 def cells_of(run: subprocess.Popen) -> list[psutil.Process]:
     """The processes in which a run's cells are at this moment: each leads a session of its own."""
     found = []

@@ -10,31 +10,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from harness.records import Store
-from tests.faults.grids import CELLS, GRID, Row, finish, results_of, start
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with hardly any room."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], capture_output=True, check=False
-    ).returncode:
-        pytest.skip("mounting a tmpfs needs to be root, with the right to mount")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def resize(disk: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", disk], check=True)
+from tests.faults.grids import CELLS, GRID, Row, finish, resize, results_of, start
 
 
 def test_a_full_disk_costs_the_cells_that_met_it_and_no_more(small_disk: Path, completed):
