@@ -150,13 +150,19 @@ def run(
     timeout: Annotated[
         float | None,
         typer.Option(
-            min=0, metavar="S", help="Limit on the wall-clock time of a cell, in seconds.", rich_help_panel=EXECUTION
+            min=0,
+            metavar="S",
+            help="Limit on the wall-clock time of a cell, in seconds from its start.",
+            rich_help_panel=EXECUTION,
         ),
     ] = None,
     memory_limit: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="MIB", help="Limit on the resident memory of a cell, in MiB.", rich_help_panel=EXECUTION
+            min=1,
+            metavar="MIB",
+            help="Limit on the resident memory of a cell and all its processes, in MiB.",
+            rich_help_panel=EXECUTION,
         ),
     ] = None,
     speed_alone: Annotated[

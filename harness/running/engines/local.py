@@ -63,7 +63,10 @@ SERVER_LOST = 255  # exit code by multiprocessing when the fork server died, whi
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, SERVER_LOST)
 """Exit codes of a cell that somebody else ended. They are no result of the model, so the cell is
 started once more, from its last checkpoint."""
-KILLED_TWICE = "killed twice by SIGKILL (a user, or the kernel out of memory); run the same command to retry"
+KILLED_TWICE = (
+    "killed twice by SIGKILL (by a user, by its own code, or by the kernel out of memory); run the same command to"
+    " retry, with --memory-limit to have it end as oom if it is too large"
+)
 
 
 def gpus() -> list[str]:
