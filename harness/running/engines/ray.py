@@ -87,7 +87,7 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
     results = Path(tempfile.mkdtemp(prefix=f"{cell.key}-", dir=work))
     here = dataclasses.replace(settings, results=results, work=folder)
     try:
-        [record] = local.run([cell], here, workers=1, function=function)
+        record = _run(cell, here, function)
         if record.status == "interrupted" and (record.error or {}).get("message") != local.KILLED_TWICE:
             raise StoppedByNode(f"node {socket.gethostname()} stopped it")
         record_file = Store(results).path(cell)
@@ -101,6 +101,16 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
     finally:
         shutil.rmtree(results, ignore_errors=True)
         here.log(cell).unlink(missing_ok=True)
+
+
+def _run(cell: Cell, settings: Settings, function: str) -> Record:
+    try:
+        records = local.run([cell], settings, workers=1, function=function)
+    except UsageError as error:  # the node's folder is full or not ours: another node has its own
+        raise StoppedByNode(f"node {socket.gethostname()}: {error}") from error
+    if not records:  # the folder filled up just now, or the node ends
+        raise StoppedByNode(f"node {socket.gethostname()} did not start it")
+    return records[0]
 
 
 def _check(settings: Settings) -> None:

@@ -1,0 +1,51 @@
+"""What a node of a Ray cluster does with a cell; needs no Ray."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+
+import pytest
+
+from harness.records import Record
+from harness.running.engines import local
+from harness.running.engines import ray as engine
+from harness.running.leases import Leases
+
+FAKE = "tests.support.fake_cells:run_cell"
+
+
+@pytest.fixture(autouse=True)
+def node(monkeypatch, tmp_path):
+    """A node with a folder for temporary files of its own, whose fork server loads no torch."""
+    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_a_node_gives_back_the_files_of_a_cell_and_keeps_none(make_cell, make_settings):
+    settings = make_settings()
+    returned = engine.run_here(make_cell("fine"), settings, FAKE)
+    assert Record.from_json(returned.record).status == "ok"
+    assert b"this is fine" in returned.log
+    assert not list((engine.node_folder(settings) / "results").iterdir())
+
+
+def test_a_node_without_room_hands_the_cell_on(make_cell, make_settings, monkeypatch):
+    """It is no result of the model, and another node has a disk of its own."""
+
+    def full(leases, cell):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Leases, "take", full)
+    with pytest.warns(UserWarning, match="No space left"), pytest.raises(engine.StoppedByNode, match="did not start"):
+        engine.run_here(make_cell("fine"), make_settings(), FAKE)
+
+
+def test_a_node_whose_folder_cannot_be_used_hands_the_cell_on(make_cell, make_settings):
+    settings = make_settings()
+    folder = engine.node_folder(settings)
+    folder.mkdir(parents=True)
+    (folder / "leases").write_text("a file where the folder should be")
+    with pytest.raises(engine.StoppedByNode, match="no cell can be reserved"):
+        engine.run_here(make_cell("fine"), settings, FAKE)
