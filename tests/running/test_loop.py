@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -95,23 +94,15 @@ def test_where_no_lease_can_be_kept_the_command_is_refused(make_cell, make_setti
         run([make_cell("fine")], settings)
 
 
-def later(*signals: int) -> threading.Thread:
-    def send():
-        for number in signals:
-            time.sleep(0.4)
-            os.kill(os.getpid(), number)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    return thread
-
-
 def test_the_first_ctrl_c_says_what_it_waits_for(make_cell, make_settings, capsys):
-    run([make_cell("warm")], make_settings())
-    cells = [make_cell("sleeps", hyperparameters={"seconds": 1.0}, seed=seed) for seed in range(3)]
-    thread = later(signal.SIGINT)
-    run(cells, make_settings(), workers=2)
-    thread.join()
+    cells = [make_cell("sleeps", hyperparameters={"seconds": 0.3}, seed=seed) for seed in range(3)]
+
+    def press(cell):
+        if cell.seed == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    records = run(cells, make_settings(), workers=2, started=press)
+    assert sorted(record.seed for record in records) == [0, 1]
     assert capsys.readouterr().err == "archbench: waiting for 2 cells; Ctrl-C again ends them\n"
 
 
