@@ -7,8 +7,6 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -120,28 +118,3 @@ def test_the_start_of_the_fork_server_is_no_time_of_a_cell(make_cell, make_setti
     assert record.status == "ok"
     [failed] = run([make_cell("exits")], settings)
     assert failed.seconds["total"] < 0.9
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-from harness.records import Cell
-from harness.running.engines import local
-from harness.running.grid import Settings
-local.PRELOAD, results = ["harness.running.engines.local"], Path(sys.argv[1])
-settings = Settings(results, None, (), 1, None, None, results / "work")
-cell = Cell("fine", 1, "sst2", 1, "mini", "smoke", {}, 0)
-[record] = local.run([cell], settings, workers=1, function="tests.support.fake_cells:run_cell")
-print("the script ran", record.status)
-"""
-
-
-def test_a_script_needs_no_guard_around_its_main_part(tmp_path):
-    """A child of multiprocessing imports the main module; a cell must not, or the script would
-    start its run again in every cell."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "results")]
-    done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "the script ran ok\n"
