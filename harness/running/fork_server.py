@@ -1,8 +1,11 @@
-"""Set-up of the fork server, which imports this before all else.
+"""Set-up of the fork server, which imports this last.
 
 It is a process group of its own, so that a closed terminal reaches the run alone, which ends the
 cells in order. Whatever ends the run, the server ends soon after, and every process below it
 before.
+
+Last, because libraries may write when they are imported, and some terminals stop a process of
+another group that does.
 """
 
 import atexit

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from harness.records import Store
-from tests.faults.grids import GRID, cells_of, finish, resize, results_of, start
+from tests.faults.grids import GRID, Row, cells_of, finish, resize, results_of, start
 
 HOLD = """
 import sys, time
@@ -88,7 +88,9 @@ def test_a_killed_run_leaves_no_cell_that_is_stopped(tmp_path: Path, completed):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_cell_in_c_code_and_what_it_hid_end_with_the_run(tmp_path: Path, hiding: Path, number: int):
+def test_a_cell_in_c_code_and_what_it_hid_end_with_the_run(
+    tmp_path: Path, hiding: Path, table: list[Row], number: signal.Signals
+):
     arguments = ["run", "-a", "hiding", "-t", "sst2", "--plugin", str(hiding), "--mlflow", "none"]
     run = start(tmp_path / "results", *arguments)
     until(hiding.with_suffix(".pid").exists, run)
@@ -97,6 +99,7 @@ def test_a_cell_in_c_code_and_what_it_hid_end_with_the_run(tmp_path: Path, hidin
     run.send_signal(number)
     run.communicate(timeout=60)
     assert gone(left)
+    table.append(Row(f"{number.name} of a run whose cell is in C code and hid a process", 1, 1))
 
 
 def test_what_a_cell_hid_ends_with_its_limit(tmp_path: Path, hiding: Path):

@@ -1,5 +1,5 @@
-"""What goes on around the cells of a run: damaged records, a folder that goes away, the user who
-wants to stop, a mirror that hangs."""
+"""What goes on around the cells of a run: a damaged record, a folder that goes away, a user who
+wants to stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import signal
 import time
 from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from harness.records import Store
 from harness.running.engines import local
 from harness.running.leases import Leases
 
-ROOT = Path(__file__).resolve().parents[2]
 FAKE = "tests.support.fake_cells:run_cell"
 
 

@@ -162,7 +162,7 @@ class _Running:
 
     def start(self) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["harness.running.fork_server", *PRELOAD])
+        context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
         self.memory_due = 0.0
