@@ -65,11 +65,11 @@ def _wraps(hyperparameters: Mapping[str, Any]) -> str:
     return str(hyperparameters.get("wraps") or "")
 
 
-def _architecture_digest(entry: Entry, wrapped: Entry | None) -> str:
+def _architecture_digest(entry: ArchitectureEntry, wrapped: ArchitectureEntry | None) -> str:
     return _digest([entry.file, *([wrapped.file] if wrapped else [])])
 
 
-def _task_digest(entry: Entry) -> str:
+def _task_digest(entry: TaskEntry) -> str:
     """Digest of a task, and of its type where that is a plugin's."""
     problem = registry.entry("problems", entry.type)
     own = problem.file.is_relative_to(_ROOT / "harness")
