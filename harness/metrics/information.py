@@ -63,8 +63,7 @@ class MetricInfo:
 
     def round(self, value: float) -> float:
         """A recorded value on the scale of the pages, with :attr:`digits` decimals."""
-        shown: Any = self.show(Decimal(value))
-        return float(round(shown, self.digits))
+        return self._rounded(self.show(Decimal(value)))
 
     def format(self, value: float) -> str:
         """Text of :meth:`round`."""
@@ -77,8 +76,11 @@ class MetricInfo:
 
     def format_deviation(self, mean: float, deviation: float) -> str:
         """Text of :meth:`scale_deviation` with :attr:`digits` decimals."""
-        return f"{float(round(self._deviation(mean, deviation), self.digits)):.{self.digits}f}"
+        return f"{self._rounded(self._deviation(mean, deviation)):.{self.digits}f}"
 
     def _deviation(self, mean: float, deviation: float) -> Decimal:
-        low, high = (self.show(Decimal(mean) + sign * Decimal(deviation)) for sign in (-1, 1))
-        return (Decimal(high) - Decimal(low)) / 2
+        low, high = (Decimal(self.show(Decimal(mean) + sign * Decimal(deviation))) for sign in (-1, 1))
+        return high if high.is_infinite() else (high - low) / 2
+
+    def _rounded(self, shown: float | Decimal) -> float:
+        return float(round(shown, self.digits)) if math.isfinite(shown) else float(shown)

@@ -96,6 +96,13 @@ def test_a_deviation_of_nats_is_shown_as_one_of_perplexity():
     assert info("accuracy").format_deviation(0.81, 0.012) == "1.2"
 
 
+@pytest.mark.parametrize(("mean", "deviation"), [(710.0, 1.0), (699.0, 5.0), (5.0, 900.0)])
+def test_a_deviation_of_an_infinite_perplexity_is_infinite(mean, deviation):
+    """A record with 710 nats stopped every page: infinity less infinity is no decimal number."""
+    assert info("nats_per_token").format_deviation(mean, deviation) == "inf"
+    assert info("nats_per_token").scale_deviation(mean, deviation) == math.inf
+
+
 def test_a_metric_of_another_program_is_shown_as_a_fraction():
     """A record from elsewhere may hold scores that this version has no metric for."""
     facts = display_info("their_score")
