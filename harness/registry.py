@@ -31,7 +31,7 @@ from harness.settings import Recipe
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-Sort = Literal["architectures", "tasks", "problems"]
+Sort = Literal["architectures", "tasks", "problems", "metrics"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
 TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
 """The task types of this package; plugins may register more with :func:`register_problem`."""
@@ -140,10 +140,33 @@ class ProblemEntry(Entry):
             raise RegistryError(f"{self.id}: texts that are no inputs: {', '.join(sorted(missing))}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class MetricEntry(Entry):
+    """A metric: a function of the predictions and their rows to a number."""
+
+    sort = "metrics"
+    name: str
+    """Label on pages."""
+    better: Literal["higher", "lower"] = "higher"
+    """Direction: ``higher`` or ``lower``."""
+    unit: str = "%"
+    """Unit of the shown value: "%" shows a fraction in percent, any other the number itself."""
+    digits: int = 1
+    """Decimals of the shown value."""
+    per_row: bool = False
+    """True where the function takes one prediction and its row, and the metric is the mean: only
+    such a metric has intervals, paired tests and an error analysis."""
+
+    def __post_init__(self) -> None:
+        if self.better not in ("higher", "lower"):
+            raise RegistryError(f'{self.id}: better={self.better!r} is neither "higher" nor "lower"')
+
+
 _ENTRIES: dict[Sort, type[Entry]] = {
     "architectures": ArchitectureEntry,
     "tasks": TaskEntry,
     "problems": ProblemEntry,
+    "metrics": MetricEntry,
 }
 
 
@@ -180,6 +203,12 @@ def register_problem(id: str, **options: Any):
     """Register a problem, the class of a task type, under ``id``; ``options`` are the fields of
     :class:`ProblemEntry`."""
     return _register("problems", id, options)
+
+
+def register_metric(id: str, **options: Any):
+    """Register a metric, a function of the predictions and their rows to a number, under ``id``;
+    ``options`` are the fields of :class:`MetricEntry`."""
+    return _register("metrics", id, options)
 
 
 def _register(sort: Sort, id: str, options: dict[str, Any]):
@@ -233,7 +262,12 @@ def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
 
 # --- what the harness asks ---
 
-_NAMES: dict[str, Sort] = {"register": "architectures", "register_task": "tasks", "register_problem": "problems"}
+_NAMES: dict[str, Sort] = {
+    "register": "architectures",
+    "register_task": "tasks",
+    "register_problem": "problems",
+    "register_metric": "metrics",
+}
 _DECORATORS = {
     f"{module}{name}": sort for name, sort in _NAMES.items() for module in ("", "registry.", "harness.registry.")
 }
@@ -241,7 +275,12 @@ _DECORATORS = {
 harness import registry`` or ``import harness.registry``."""
 
 _ROOT = Path(__file__).resolve().parent.parent
-_FOLDERS: dict[Sort, str] = {"architectures": "architectures", "tasks": "tasks", "problems": "harness/problems"}
+_FOLDERS: dict[Sort, str] = {
+    "architectures": "architectures",
+    "tasks": "tasks",
+    "problems": "harness/problems",
+    "metrics": "harness/metrics",
+}
 _plugins: list[Path] = []
 
 PATIENCE = 10
@@ -267,7 +306,7 @@ def add_plugin(path: str | Path) -> None:
             _plugins.append(file)
 
 
-_ADVICE = "write @register(...), @register_task(...) or @register_problem(...) of harness.registry above a class"
+_ADVICE = "write @register(...), or another decorator of harness.registry, above a class (a metric: above a function)"
 
 
 def check_plugins() -> None:
@@ -380,14 +419,15 @@ def _parsed(file: Path, sort: Sort, version: tuple[int, int]) -> tuple[Entry, ..
     return tuple(_declared(file, sort, version))
 
 
-_DECLARATION = re.compile(r"^@(?:harness\.)?(?:registry\.)?register.*?^class \w+", re.MULTILINE | re.DOTALL)
+_DECORATOR = re.compile(r"^@(?:harness\.)?(?:registry\.)?register", re.MULTILINE)
+_DECLARATION = re.compile(_DECORATOR.pattern + r".*?^class \w+", re.MULTILINE | re.DOTALL)
 
 
 def _has_decorator(file: str) -> bool:
     """True for a file with a decorator of ours, by a look at its text; a file that is no text is
     named when it is parsed."""
     try:
-        return _DECLARATION.search(Path(file).read_text(encoding="utf-8")) is not None
+        return _DECORATOR.search(Path(file).read_text(encoding="utf-8")) is not None
     except (OSError, ValueError):
         return True
 
@@ -428,7 +468,7 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
 
 def _declared(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Entry]:
     for node in _tree(file, version).body:
-        if not isinstance(node, ast.ClassDef):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue
         for call in node.decorator_list:
             if not isinstance(call, ast.Call) or _DECORATORS.get(decorator := _dotted(call.func)) != sort:
@@ -463,6 +503,8 @@ def entries(sort: Literal["architectures"]) -> dict[str, ArchitectureEntry]: ...
 def entries(sort: Literal["tasks"]) -> dict[str, TaskEntry]: ...
 @overload
 def entries(sort: Literal["problems"]) -> dict[str, ProblemEntry]: ...
+@overload
+def entries(sort: Literal["metrics"]) -> dict[str, MetricEntry]: ...
 @overload
 def entries(sort: Sort) -> dict[str, Entry]: ...
 def entries(sort: Sort) -> Any:

@@ -1,7 +1,8 @@
 """Scores of predictions against the rows they were made for, and information on every metric.
 
 Importing this package is cheap: :mod:`evaluate` (which brings in transformers and torch where they
-are installed) is imported when the first score is computed. Form of a prediction by task type:
+are installed) is imported when the first score is computed. Plugins register further metrics
+(:func:`harness.registry.register_metric`). Form of a prediction by task type:
 
 ================ ===================================================================
 classify, match  the label
@@ -19,12 +20,15 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from harness.errors import UnknownName, did_you_mean
+from harness import registry
+from harness.errors import Named, UnknownName
 from harness.metrics.information import PER_TOKEN, MetricInfo, exponential, unchanged
+from harness.metrics.plugins import compute_of, info_of
 from harness.task import Row
 
+T = TypeVar("T")
 Compute = Callable[[Sequence[Any], Sequence[Row]], dict[str, float]]
 
 
@@ -45,23 +49,22 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
     values: dict[str, float] = {}
     for name in names:
         if name not in values:
-            info(name)
             values |= METRICS[name](predictions, rows)
     return values
 
 
 def info(name: str) -> MetricInfo:
     """Information on a metric; raises :class:`~harness.registry.UnknownName`."""
-    if name not in INFOS:
-        others = did_you_mean(name, INFOS, f"there are {', '.join(INFOS)}")
-        raise UnknownName(f"no metric is called {name!r}; {others}")
     return INFOS[name]
 
 
 def display_info(name: str) -> MetricInfo:
     """Information on a metric that a record names. A metric that is missing here, as in a record of
     another program, is shown as a fraction of which more is better."""
-    return INFOS.get(name) or MetricInfo(name, name.replace("_", " "))
+    try:
+        return INFOS[name]
+    except UnknownName:
+        return MetricInfo(name, name.replace("_", " "))
 
 
 def better(metric: str, a: float, b: float) -> bool:
@@ -175,5 +178,22 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     ),
     (MetricInfo("perplexity", "perplexity", "lower", PER_TOKEN, show=unchanged), _surprise("Perplexity")),
 )
-METRICS: dict[str, Compute] = {facts.name: compute for facts, compute in _TABLE}
-INFOS: dict[str, MetricInfo] = {facts.name: facts for facts, _ in _TABLE}
+
+
+class _Metrics(Named[T]):
+    """Things of every metric by its name: of this package's own, and as ``of`` makes them of those
+    that a plugin registers (:func:`harness.registry.register_metric`)."""
+
+    def __init__(self, of: Callable[[registry.MetricEntry], T], own: dict[str, T]):
+        super().__init__("metric", **own)
+        self.of = of
+
+    def __missing__(self, name: str) -> T:
+        plugins = registry.entries("metrics")
+        if name in plugins:
+            return self.of(plugins[name])
+        return Named(self.what, **self, **plugins)[name]  # the error offers the names of both
+
+
+METRICS = _Metrics(compute_of, {facts.name: compute for facts, compute in _TABLE})
+INFOS = _Metrics(info_of, {facts.name: facts for facts, _ in _TABLE})

@@ -83,4 +83,5 @@ class MetricInfo:
         return high if high.is_infinite() else (high - low) / 2
 
     def _rounded(self, shown: float | Decimal) -> float:
-        return float(round(shown, self.digits)) if math.isfinite(shown) else float(shown)
+        rounded: Any = round(shown, self.digits) if math.isfinite(shown) else shown
+        return float(rounded)

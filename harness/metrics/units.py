@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from harness import registry
+from harness.metrics.plugins import row_values
 from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
 from harness.metrics.speech import edit_distance
 from harness.metrics.squad import exact_match, f1
@@ -33,7 +35,10 @@ def unit_scores(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) ->
     elif metric in _BY_EXAMPLE:
         pairs = [_BY_EXAMPLE[metric](p, row) for p, row in zip(predictions, rows, strict=True)]
     else:
-        return None
+        plugin = registry.entries("metrics").get(metric)
+        if plugin is None or not plugin.per_row:
+            return None
+        pairs = [(value, 1.0) for value in row_values(plugin, predictions, rows)]
     numerators, denominators = (list(map(float, column)) for column in zip(*pairs, strict=True))
     return UnitScores([row["id"] for row in rows], list(rows), numerators, denominators)
 
