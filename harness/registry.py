@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Sort = Literal["architectures", "tasks", "problems", "metrics"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
-TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
+TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe", "regress", "regress_pair")
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
 

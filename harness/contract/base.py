@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import registry
+from harness.metrics import better, info
+from harness.metrics.information import PERCENT
 from harness.problems import problem
 from harness.registry import TaskEntry
 from harness.task import Row
@@ -36,6 +38,23 @@ def require(condition: bool, message: str) -> None:
 def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
     """Predictions without a model that an architecture must beat on a task."""
     return next(iter(problem(task.type).floors(train, rows).values()))
+
+
+def perfect(metric: str) -> float:
+    """The best value of a metric of which more is better in fractions, or less in anything."""
+    return 0.0 if better(metric, 0.0, 1.0) else 1.0
+
+
+def is_fraction(metric: str) -> bool:
+    """True for a metric that counts, and can be perfect; a squared error comes near at best."""
+    return info(metric).unit == PERCENT
+
+
+def above(metric: str, limit: float, share: float) -> float:
+    """The value that is better than ``limit`` by ``share``; on a scale that is no fraction, by that
+    share of what is missing to the perfect value."""
+    step = share if is_fraction(metric) else share * abs(perfect(metric) - limit)
+    return limit - step if info(metric).lower_is_better else limit + step
 
 
 def shortened(row: Row, task_type: str) -> Row:

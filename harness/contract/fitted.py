@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness import registry
-from harness.contract.base import CLEARLY, floor, require
+from harness.contract.base import CLEARLY, above, floor, require
 from harness.kinds import Estimator
 from harness.metrics import better, score
 from harness.problems import problem
@@ -78,5 +78,6 @@ class FittedCase:
         main = self.task.entry.main_metric
         limit = score([main], floor(self.task.entry, self.train, self.dev), self.dev)[main]
         found = score([main], self.fitted.predict(self.hidden), self.dev)[main]
-        wanted = limit - CLEARLY if better(main, 0.0, 1.0) else limit + CLEARLY
-        require(better(main, found, wanted), f"{main} on dev is {found:.3f}; the floor is {limit:.3f}")
+        require(
+            better(main, found, above(main, limit, CLEARLY)), f"{main} on dev is {found:.3f}; the floor is {limit:.3f}"
+        )

@@ -11,6 +11,7 @@ tag              one tag per word
 extract          the answer as text; "" for no answer
 answer           the word
 transcribe       the transcript
+regress          a number on the scale of the scores; of a pair of texts for regress_pair
 language model   [sum of the tokens' natural log-probabilities, number of tokens]
 ================ ===================================================================
 """
@@ -151,6 +152,11 @@ def _surprise(name: str) -> Compute:
     return compute
 
 
+def _regression(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    numbers = {"predictions": list(map(float, predictions)), "references": list(map(float, _column(rows, "score")))}
+    return _compute("regression", "Regression", **numbers)
+
+
 _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("accuracy", "accuracy"), _accuracy),
     (MetricInfo("macro_f1", "macro F1"), _against("label", "classification", "MacroF1")),
@@ -169,6 +175,9 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("no_answer_accuracy", "no answer accuracy"), _extract("Squad2")),
     (MetricInfo("skill_accuracy", "skill accuracy"), _by_skill),
     (MetricInfo("skills_solved", "skills solved"), _by_skill),
+    (MetricInfo("pearson", "Pearson's r", unit="", digits=3, show=unchanged), _regression),
+    (MetricInfo("spearman", "Spearman's ρ", unit="", digits=3, show=unchanged), _regression),
+    (MetricInfo("mse", "mean squared error", "lower", unit="", digits=3, show=unchanged), _regression),
     (MetricInfo("wer", "WER", "lower"), _against("transcript", "speech", "WordErrorRate")),
     (MetricInfo("cer", "CER", "lower"), _against("transcript", "speech", "CharacterErrorRate")),
     (

@@ -82,6 +82,5 @@ class MetricInfo:
         low, high = (Decimal(self.show(Decimal(mean) + sign * Decimal(deviation))) for sign in (-1, 1))
         return high if high.is_infinite() else (high - low) / 2
 
-    def _rounded(self, shown: float | Decimal) -> float:
-        rounded: Any = round(shown, self.digits) if math.isfinite(shown) else shown
-        return float(rounded)
+    def _rounded(self, shown: Any) -> float:
+        return float(round(shown, self.digits)) if math.isfinite(shown) else float(shown)

@@ -87,6 +87,7 @@ _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "span_f1": _span_f1,
     "exact_match": lambda predicted, row: (exact_match(predicted, row["answers"]["text"]), 1),
     "f1": lambda predicted, row: (f1(predicted, row["answers"]["text"]), 1),
+    "mse": lambda predicted, row: ((predicted - row["score"]) ** 2, 1),
     "wer": lambda predicted, row: _errors(predicted.split(), row["transcript"].split()),
     "nats_per_token": lambda predicted, row: (-predicted[0], predicted[1]),
 }

@@ -124,6 +124,10 @@ class Problem:
     heads: ClassVar[dict[str, type[Head]]] = {}
     """The head for each output of an encoder (:data:`harness.kinds.OUTPUTS`)."""
 
+    learnt_by_heart: ClassVar[str | None] = None
+    """Metric that is perfect for whoever knows the answers, where a task's main metric need not be
+    (ranks of equal numbers); None for the main metric."""
+
     def __init__(self, entry: ProblemEntry):
         self.entry = entry
 

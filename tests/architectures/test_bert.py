@@ -192,7 +192,7 @@ def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
 
 def test_every_task_of_texts_has_a_head():
     types = {type for type in registry.entries("problems") if BERT.can_answer(type)}
-    assert types == {"classify", "match", "rank", "tag", "extract"}
+    assert types == {"classify", "match", "rank", "tag", "extract", "regress", "regress_pair"}
 
 
 # --- loading ---

@@ -20,6 +20,7 @@ ROWS = {
     "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
     "answer": ["x", [{"answer": "x", "skill": "a"}, {"answer": "y", "skill": "b"}]],
     "transcribe": ["one", [{"transcript": "one"}, {"transcript": "two"}]],
+    "regress": [2.5, [{"score": 2.0}, {"score": 4}]],
     "lm": [(-3.0, 2), [{}, {}]],
 }
 KIND = {
@@ -29,6 +30,7 @@ KIND = {
     **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
     **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),
     **dict.fromkeys(("skill_accuracy", "skills_solved"), "answer"),
+    **dict.fromkeys(("pearson", "spearman", "mse"), "regress"),
     "wer": "transcribe",
     "cer": "transcribe",
     "nats_per_token": "lm",
@@ -110,7 +112,7 @@ def test_a_metric_of_another_program_is_shown_as_a_fraction():
     assert display_info("wer") is info("wer")
 
 
-@pytest.mark.parametrize("name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "wer", "nats_per_token"])
+@pytest.mark.parametrize("name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "mse", "wer", "nats_per_token"])
 def test_the_ratio_of_unit_sums_is_the_score(name):
     """Intervals and paired tests are computed from the units, and stand beside the score."""
     prediction, rows = ROWS[KIND[name]]
@@ -141,7 +143,7 @@ def test_better_knows_the_direction_and_is_strict():
     """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier
     one."""
     lower = {name for name in METRICS if info(name).lower_is_better}
-    assert lower == {"wer", "cer", "nats_per_token", "perplexity"}
+    assert lower == {"mse", "wer", "cer", "nats_per_token", "perplexity"}
     assert better("accuracy", 0.9, 0.8)
     assert not better("accuracy", 0.8, 0.8)
     assert better("wer", 0.1, 0.2)

@@ -204,16 +204,16 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
 @pytest.mark.parametrize(
     ("kind", "types"),
     [
-        ("seq", {"classify", "match", "rank", "tag", "extract", "answer", "transcribe"}),
-        ("text", {"classify", "match", "rank", "answer"}),
+        ("seq", {"classify", "match", "rank", "tag", "extract", "answer", "transcribe", "regress", "regress_pair"}),
+        ("text", {"classify", "match", "rank", "answer", "regress", "regress_pair"}),
         ("tree", {"classify"}),
-        ("pair", {"match", "rank"}),
+        ("pair", {"match", "rank", "regress_pair"}),
         ("tag", {"tag"}),
         ("span", {"extract"}),
         ("answer", {"answer"}),
         ("ctc", {"transcribe"}),
         ("generate", {"extract", "transcribe"}),
-        ("plm", {"classify", "match", "rank", "tag", "extract"}),
+        ("plm", {"classify", "match", "rank", "tag", "extract", "regress", "regress_pair"}),
     ],
 )
 def test_the_problems_that_an_architecture_of_each_kind_can_answer(kind: str, types: set[str]):
