@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ class Constraints(NamedTuple):
     end: Tensor
 
 
-def transition_constraints(labels: Sequence[str], scheme: Literal["BIO", "BIOES"] = "BIOES") -> Constraints:
+def transition_constraints(labels: Sequence[str], scheme: str = "BIOES") -> Constraints:
     """Transitions that the chunk scheme forbids between ``labels`` ("O", "B-PER", ...), at the
     start and at the end of a sentence.
 

@@ -84,11 +84,10 @@ def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
 
 
 def _column(rows: Sequence[Row], column: str) -> list[Any]:
+    table: Any = rows
     try:
-        if hasattr(
-            rows, "column_names"
-        ):  # a data set: its rows come out of Arrow a hundred times as slowly as a column
-            return rows[column][:]
+        if hasattr(table, "column_names"):  # rows come out of Arrow a hundred times as slowly as a column
+            return table[column][:]
         return [row[column] for row in rows]
     except KeyError:
         raise ValueError(f"this metric needs rows with the column {column!r}; found {', '.join(rows[0])}") from None
@@ -201,7 +200,7 @@ class _Metrics(Named[T]):
         plugins = registry.entries("metrics")
         if name in plugins:
             return self.of(plugins[name])
-        return Named(self.what, **self, **plugins)[name]  # the error offers the names of both
+        return Named[Any](self.what, **self, **plugins)[name]  # the error offers the names of both
 
 
 METRICS = _Metrics(compute_of, {facts.name: compute for facts, compute in _TABLE})

@@ -25,7 +25,7 @@ class Question(NamedTuple):
     right: list[bool]
 
 
-def questions_by_group(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> dict[str, Question]:
+def questions_by_group(scores: Sequence[float], right: Sequence[int], groups: Sequence[str]) -> dict[str, Question]:
     """Questions by id that have at least one right candidate, made from one score, one truth and
     one question id per candidate."""
     by_group: dict[str, Question] = {}
@@ -38,7 +38,7 @@ def questions_by_group(scores: Sequence[float], right: Sequence[bool], groups: S
     return {group: question for group, question in by_group.items() if any(question.right)}
 
 
-def questions(scores: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> list[Question]:
+def questions(scores: Sequence[float], right: Sequence[int], groups: Sequence[str]) -> list[Question]:
     """The questions of :func:`questions_by_group` without their ids."""
     return list(questions_by_group(scores, right, groups).values())
 

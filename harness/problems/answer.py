@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from harness.problems.base import Fields, Inputs, Problem, majority_and_random, numbers, unknown
+from harness.problems.base import Fields, Inputs, Problem, Properties, majority_and_random, numbers, unknown
 from harness.problems.classify import Classify, ClassTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -83,5 +83,5 @@ class AnswerProblem(Problem):
     def with_unknown_words(self, row: Row) -> Row:
         return super().with_unknown_words(row) | {"facts": [unknown(fact) for fact in row["facts"]]}
 
-    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+    def properties(self, rows: Sequence[Row]) -> Properties:
         return {"skill": (lambda row: row["skill"], list(dict.fromkeys(row["skill"] for row in rows)))}

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from harness.errors import ContractError
 from harness.kinds import Prediction
-from harness.ragged import Columns
+from harness.ragged import Columns, Ragged
 from harness.records.outcomes import Slice
 from harness.registry import ProblemEntry
 from harness.task import Row
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Inputs = dict[str, Any]
 Fields = dict[str, Callable[[Row], Any]]
+Properties = dict[str, tuple[Callable[[Row], str], Sequence[str]]]
+"""Properties of a test unit: how each is read from a row, and its values in the order to show."""
 IGNORED = -100
 """Label of a position that has none (padding, an answer beyond the cut): no loss there."""
 
@@ -191,7 +194,7 @@ class Problem:
         """Name of the group of dependent rows that a row belongs to; its id where it has none."""
         return str(row.get(self.entry.cluster) or row["id"]) if self.entry.cluster else row["id"]
 
-    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+    def properties(self, rows: Sequence[Row]) -> Properties:
         """Properties of a unit by which errors are counted beside length and unknown words: how
         each is read from a row, and its values in the order to show."""
         return {}
@@ -204,6 +207,20 @@ class Problem:
         """Class names, and counts by actual (rows) and predicted (columns) class; None without
         classes."""
         return None
+
+
+def numbers_of(column: Ragged | np.ndarray, rows: np.ndarray) -> Tensor:
+    """The numbers of the given rows in a column that has one for each row."""
+    assert isinstance(column, np.ndarray)
+    return torch.from_numpy(column[rows])
+
+
+def padded(column: Ragged | np.ndarray, rows: np.ndarray, value: int) -> tuple[Tensor, Tensor]:
+    """The given rows of a column of lists (B, longest), ``value`` behind their ends, and their
+    lengths."""
+    assert isinstance(column, Ragged)
+    numbers, lengths = column.pad(rows, value)
+    return torch.from_numpy(numbers).long(), torch.from_numpy(lengths)
 
 
 def size_of(encoder: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,9 +19,11 @@ from harness.problems.base import (
     Head,
     Inputs,
     Problem,
+    Properties,
     Target,
     majority_and_random,
     numbers,
+    numbers_of,
     size_of,
 )
 from harness.ragged import Columns
@@ -48,7 +50,7 @@ class ClassTarget(Target):
         return {"label": np.array([known.get(row["label"], IGNORED) for row in rows], dtype=np.int64)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(columns["label"][rows])
+        return numbers_of(columns["label"], rows)
 
 
 def text_vector(encoder: Encoder, text: Any) -> Tensor:
@@ -74,6 +76,8 @@ class Classify(Head):
 
     target: ClassTarget
     smooths = True
+    output: Any
+    """The layer on the encoder's vector; None above an encoder that scores the classes itself."""
 
     def __init__(self, encoder: Any, target: ClassTarget):
         super().__init__()
@@ -84,11 +88,11 @@ class Classify(Head):
         """The layer from the encoder's vector to the scores."""
         return nn.Linear(size_of(encoder), classes, bias=encoder.head_bias)
 
-    def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
         vector = text_vector(encoder, inputs["text"])
         return vector if self.output is None else self.output(vector)
 
-    def loss(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+    def loss(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
         if self.knows_none(target):
             return outputs.new_zeros(())
         if not self.training:  # training knows all of its labels, and an own objective need not know IGNORED
@@ -97,12 +101,12 @@ class Classify(Head):
             return encoder.objective(outputs, target)
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing)
 
-    def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+    def row_losses(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
         if self.output is None:
             return torch.stack([encoder.objective(*row) for row in zip(outputs[:, None], target[:, None], strict=True)])
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing, reduction="none")
 
-    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
         return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
 
     def constrain(self, encoder: Any) -> None:
@@ -209,7 +213,7 @@ class ClassifyProblem(Problem):
         strange = super().with_unknown_words(row)
         return strange | {"tree": f"(2 (2 {UNKNOWN_WORD}) (2 {UNKNOWN_WORD}))"} if "tree" in row else strange
 
-    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
+    def properties(self, rows: Sequence[Row]) -> Properties:
         return {"class": (lambda row: row["label"], sorted({row["label"] for row in rows}))}
 
     def confusion(self, predictions: Sequence[str], rows: Sequence[Row]) -> tuple[list[str], list[list[int]]]:

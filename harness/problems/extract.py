@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,20 @@ from torch import Tensor, nn
 
 from harness.kinds import SpanScores
 from harness.layers.attention import AdditiveAttention
-from harness.problems.base import IGNORED, UNKNOWN_WORD, Batch, Fields, Head, Inputs, Problem, Target, size_of
-from harness.problems.rank import QUESTION_WORDS, question_word
+from harness.problems.base import (
+    IGNORED,
+    UNKNOWN_WORD,
+    Batch,
+    Fields,
+    Head,
+    Inputs,
+    Problem,
+    Properties,
+    Target,
+    numbers_of,
+    size_of,
+)
+from harness.problems.rank import by_question_word
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -50,7 +62,7 @@ class SpanTarget(Target):
         return (first, last) if first <= last < len(ends) and ends[-1] >= finish else (IGNORED, IGNORED)
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(columns["span"][rows])
+        return numbers_of(columns["span"], rows)
 
 
 class Extract(Head):
@@ -86,6 +98,7 @@ class Extract(Head):
         if not self.target.unanswerable:
             return SpanScores(scores.start, scores.end)
         if scores.no_answer is None:
+            assert self.no_answer is not None  # learnt where the encoder gives none
             return scores._replace(no_answer=self.no_answer.repeat(len(scores.start)))
         return scores
 
@@ -214,5 +227,5 @@ class ExtractProblem(Problem):
     def with_unknown_words(self, row: Row) -> Row:
         return super().with_unknown_words(row) | {"answers": {"text": [UNKNOWN_WORD], "start": [0]}}
 
-    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
-        return {"question word": (lambda row: question_word(self.words(row) or ()), (*QUESTION_WORDS, "other"))}
+    def properties(self, rows: Sequence[Row]) -> Properties:
+        return by_question_word(self)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.errors import DataError
 from harness.kinds import PairEncoder
-from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target, size_of
+from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Properties, Target, numbers_of, size_of
 from harness.problems.classify import text_vector
 from harness.problems.match import above_twins, both_texts, twin
 from harness.ragged import Columns
@@ -35,7 +34,7 @@ class RankTarget(Target):
         }
 
     def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(columns["label"][rows]), torch.from_numpy(columns["group"][rows])
+        return numbers_of(columns["label"], rows), numbers_of(columns["group"], rows)
 
 
 def truth(row: Row) -> int:
@@ -48,6 +47,9 @@ def truth(row: Row) -> int:
 class Rank(Head):
     """A score per pair from twin encoders; the loss is the encoder's own (pointwise unless it says
     otherwise)."""
+
+    output: Any
+    """The layer that gives the score; None above an encoder that gives it itself."""
 
     def __init__(self, encoder: Any, target: RankTarget):
         super().__init__()
@@ -107,6 +109,11 @@ def question_word(words: Sequence[str]) -> str:
     return next((word for word in words if word in QUESTION_WORDS), "other")
 
 
+def by_question_word(problem: Problem) -> Properties:
+    """The property of a unit that its texts ask with."""
+    return {"question word": (lambda row: question_word(problem.words(row) or ()), (*QUESTION_WORDS, "other"))}
+
+
 @register_problem(
     "rank",
     name="Ranking",
@@ -148,5 +155,5 @@ class RankProblem(Problem):
         drawn = np.random.default_rng(0).random(len(rows)).tolist()
         return {"equal": [0.0] * len(rows), "random": drawn, "shared words": [shared(row) for row in rows]}
 
-    def properties(self, rows: Sequence[Row]) -> dict[str, tuple[Callable[[Row], str], Sequence[str]]]:
-        return {"question word": (lambda row: question_word(self.words(row) or ()), (*QUESTION_WORDS, "other"))}
+    def properties(self, rows: Sequence[Row]) -> Properties:
+        return by_question_word(self)

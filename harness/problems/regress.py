@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.errors import DataError
-from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target, size_of
+from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target, numbers_of, size_of
 from harness.problems.classify import text_vector
 from harness.problems.match import above_twins, both_texts, twin
 from harness.ragged import Columns
@@ -48,7 +48,7 @@ class ScoreTarget(Target):
         return {"score": ((scores - self.mean) / self.deviation).astype(np.float32)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(columns["score"][rows])
+        return numbers_of(columns["score"], rows)
 
 
 class Regress(Head):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.layers.beam import beam_search
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Target
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Target, padded
 from harness.ragged import Columns, Ragged
 from harness.task import Row
 from harness.views.base import View, words_of
@@ -62,8 +62,7 @@ class SymbolTarget(Target):
         return {"symbols": Ragged.of([s for s in row if s is not None] for row in coded)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        padded, lengths = columns["symbols"].pad(rows, 0)
-        return torch.from_numpy(padded).long(), torch.from_numpy(lengths)
+        return padded(columns["symbols"], rows, 0)
 
 
 class Generate(Head):

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.metrics.tagging import spans
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, size_of
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, padded, size_of
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
@@ -37,11 +36,14 @@ class TagTarget(Target):
         return {"tags": Ragged.of([known.get(tag, IGNORED) for tag in row["tags"][:cut]] for row in rows)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(columns["tags"].pad(rows, IGNORED)[0]).long()
+        return padded(columns["tags"], rows, IGNORED)[0]
 
 
 class Tag(Head):
     """A label per word by softmax, or by a CRF over the sentence where a tagger asks for one."""
+
+    output: Any
+    """The layer on each word's state; None above a tagger, which scores the labels itself."""
 
     def __init__(self, encoder: Any, target: TagTarget):
         super().__init__()

@@ -4,7 +4,7 @@ test."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,8 @@ from harness.records.outcomes import Outcomes, Slice, ratio
 from harness.task import Row
 
 if TYPE_CHECKING:
-    from harness.problems.base import Problem
+    from harness.problems.base import Problem, Properties
 
-Properties = dict[str, tuple[Callable[[Row], str], Sequence[str]]]
 LENGTHS = (5, 10, 20, 40)
 """The longest text of each part but the last, in words."""
 UNKNOWN_SHARES = (0.0, 0.1, 0.25)
@@ -52,22 +51,22 @@ def outcomes(
 
 
 def _properties(problem: Problem, rows: Sequence[Row], known: Container[str] | None) -> Properties:
-    """Readers of each property of a unit, and its values in the order to be shown."""
-
-    def length(row: Row) -> str:
-        return _length_names()[sum(len(problem.words(row)) > most for most in LENGTHS)]
-
-    def unknown(row: Row) -> str:
-        words = problem.words(row)
-        share = sum(word not in known for word in words) / max(1, len(words))
-        return _share_names()[sum(share > most for most in UNKNOWN_SHARES)]
-
-    properties: Properties = {}
-    if problem.words(rows[0]) is not None:
-        properties["length in words"] = (length, _length_names())
-        if known is not None:
-            properties["unknown words"] = (unknown, _share_names())
+    """Properties of a unit: those of all texts, then the problem's own."""
+    if problem.words(rows[0]) is None:
+        return problem.properties(rows)
+    properties: Properties = {"length in words": (lambda row: _length(problem.words(row) or []), _length_names())}
+    if known is not None:
+        properties["unknown words"] = (lambda row: _unknown_share(problem.words(row) or [], known), _share_names())
     return properties | problem.properties(rows)
+
+
+def _length(words: list[str]) -> str:
+    return _length_names()[sum(len(words) > most for most in LENGTHS)]
+
+
+def _unknown_share(words: list[str], known: Container[str]) -> str:
+    share = sum(word not in known for word in words) / max(1, len(words))
+    return _share_names()[sum(share > most for most in UNKNOWN_SHARES)]
 
 
 def _length_names() -> list[str]:

@@ -50,7 +50,7 @@ def rescore(
     return changed
 
 
-def _data(record: Record) -> tuple[str, str]:
+def _data(record: Record) -> tuple[str, Tier]:
     return record.task, record.tier
 
 
@@ -87,7 +87,7 @@ class _TestData:
             store.write(record)
         known = self._training_words(Limits.of(record.hyperparameters).max_train, record.data.get("train", ""))
         analysed = outcomes(problem(self.entry.type), self.entry.main_metric, predictions, self._rows, known)
-        if analysed is not None:
+        if analysed is not None and record.predictions is not None:
             store.save_outcomes(record, record.predictions, ids, analysed)
         return changes
 
