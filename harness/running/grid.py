@@ -26,6 +26,7 @@ from harness.records import Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
 from harness.registry import Entry
 from harness.settings import Limits, TrainingSettings
+from harness.task import Task
 
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
@@ -112,6 +113,12 @@ def parse_override(text: str) -> Override:
 def reason_to_skip(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
     """The reason why an architecture cannot run on a task with these hyperparameters, or None."""
     return _load(architecture).reason_to_skip(task, hyperparameters)
+
+
+def no_data(task: Entry, tier: str) -> str | None:
+    """The reason why a task has no rows in a tier, or None."""
+    cls: type[Task] = registry.load(task)
+    return cls.reason_to_skip(task.id, tier)
 
 
 def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
@@ -281,8 +288,9 @@ def plan(
             precision=precision,
             devices=devices,
         )
-        return Planned(cell, reason_to_skip(architecture, task, values))
+        return Planned(cell, without_data[task.id] or reason_to_skip(architecture, task, values))
 
+    without_data = {task.id: no_data(task, tier) for task in tasks}
     planned = [planned_cell(a, t, seed) for seed in seeds for t in tasks for a in architectures]
     for override in wanted:
         if override not in used:
