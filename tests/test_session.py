@@ -91,6 +91,36 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_computed(re
     assert not list(request.results.rglob("*.json"))
 
 
+WRAPPED = """
+
+class Alone:
+    strategies = ("ddp",)
+
+
+@register("toy_own", name="Own", kind="text", paper="Nobody 2020", source="test", year=2020)
+class Own(Base):
+    types, trained_by = ("classify",), Alone
+
+
+@register("toy_regime", name="Regime", kind="regime", paper="Nobody 2020", source="test", year=2020)
+class Regime(Base):
+    types = ("classify",)
+
+    def __init__(self, wraps="toy_own"):
+        pass
+"""
+
+
+def test_the_objective_of_a_wrapped_architecture_must_know_the_strategy_too(request_of, tmp_path):
+    """Only the regime's own was looked at, and the other one's gradients would have been wrong."""
+    (tmp_path / "toys.py").write_text(PLUGIN + WRAPPED)
+    options = dict(architectures="toy_regime", devices=2, strategy="fsdp")
+    with pytest.raises(UsageError, match="toy_regime wraps toy_own, which is trained by Alone, which knows ddp"):
+        Session(request_of(**options))
+    assert Session(request_of(**options | {"strategy": "ddp"})).pending.run
+    assert Session(request_of(**options, overrides=["toy_regime.wraps=toy_text"])).pending.run
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from harness import registry
 from harness.errors import DataError, UsageError, check_choice
 from harness.records import Cell, Record, Store
-from harness.registry import Entry
 from harness.running import grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
@@ -139,8 +138,7 @@ class Session:
         self.broken = [*errors, *more, *unlisted.values()]
         for error in self.broken:
             self.tell(f"left out: {error}")
-        _refuse_strategy(architectures, request)
-        return grid.plan(
+        planned = grid.plan(
             architectures,
             tasks,
             tier=request.tier,
@@ -153,6 +151,8 @@ class Session:
             precision=request.precision,
             devices=request.devices,
         )
+        _refuse_strategy(planned, request)
+        return planned
 
     def _drop_other_data(self, folder: Path) -> None:
         """Move cells whose records were made with other data files back to the pending ones; the
@@ -263,19 +263,28 @@ class Session:
         return not (self.broken or self.pending.damaged or stopped or failed)
 
 
-def _refuse_strategy(architectures: Sequence[Entry], request: Request) -> None:
-    """Raise :class:`~harness.errors.UsageError` for an architecture whose objective would be wrong
-    under the strategy of several devices."""
+def _names(cell: Cell) -> tuple[str, str]:
+    """Names of a cell's architecture and of the one that it wraps, if it is a regime."""
+    return cell.architecture, str(cell.hyperparameters.get("wraps"))
+
+
+def _refuse_strategy(planned: Sequence[grid.Planned], request: Request) -> None:
+    """Raise :class:`~harness.errors.UsageError` for an architecture whose objective, or that of the
+    one that it wraps, would be wrong under the strategy of several devices."""
     if request.devices == 1:
         return
     strategy = "ddp" if request.strategy == "auto" else request.strategy
-    for entry in architectures:
-        objective = getattr(registry.load(entry), "trained_by", None)
-        if objective is not None and strategy not in objective.strategies:
-            raise UsageError(
-                f"--strategy {strategy}: {entry.id} is trained by {objective.__name__}, which knows"
-                f" {', '.join(objective.strategies) or 'one device only'}"
-            )
+    entries = registry.entries("architectures")
+    for id, wraps in sorted({_names(cell) for cell, reason in planned if reason is None}):
+        wrapped = [entries[wraps]] if entries[id].kind == "regime" else []
+        for entry in (entries[id], *wrapped):
+            objective = getattr(registry.load(entry), "trained_by", None)
+            if objective is not None and strategy not in objective.strategies:
+                name = id if entry.id == id else f"{id} wraps {entry.id}, which"
+                raise UsageError(
+                    f"--strategy {strategy}: {name} is trained by {objective.__name__}, which knows"
+                    f" {', '.join(objective.strategies) or 'one device only'}"
+                )
 
 
 class _Mirror:
