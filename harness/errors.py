@@ -35,6 +35,10 @@ class MissingWeights(ArchbenchError, ValueError):
     """Pre-trained weights or their tokenizer that are neither on this machine nor to be fetched."""
 
 
+class MissingFile(DataError):
+    """A data file that is not where it should be: the others of its corpus lie there too."""
+
+
 class RecordError(ArchbenchError):
     """A record that cannot be read, written or trusted; the message names the file and what is
     wrong with it."""

@@ -1,5 +1,5 @@
-"""A task type with a metric of its own, its task and a system for it in one plugin file outside the repository: through
-check, run, rescore and leaderboard."""
+"""A task type with a metric of its own, its task and a system for it in one plugin file outside the
+repository: through check, run, rescore and leaderboard."""
 
 from __future__ import annotations
 

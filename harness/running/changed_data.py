@@ -11,18 +11,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness import registry
+from harness.errors import DataError
 from harness.files import taking_the_place_of
 from harness.records import Record
+from harness.registry import Entry
 from harness.settings import Limits
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class DataFolder:
     """The fingerprints of a data folder's splits, cached in the file ``cache`` until a file in the
-    folder changes."""
+    folder or the code that reads it changes."""
 
     def __init__(self, folder: Path, cache: Path):
         self.folder, self.cache = folder, cache
-        self._signature = _signature(folder)
+        try:
+            self.signature = _signature(folder)
+        except OSError as error:
+            raise DataError(f"--data-dir {folder}: {error}") from error
+        """Digest of names, sizes and times of its files."""
 
     def differing(self, record: Record) -> list[str]:
         """Splits whose data are not those of the record.
@@ -35,7 +43,7 @@ class DataFolder:
     @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
     def _fingerprints(self, task: str, max_train: int | None) -> dict[str, str]:
         cached = self._read()
-        name = f"{task} {max_train or 'all'}"
+        name = f"{task} {max_train or 'all'} {code_digest(registry.entry('tasks', task))[:16]}"
         if name not in cached:
             cached[name] = self._computed(task, max_train)
             self._write(cached)
@@ -55,13 +63,23 @@ class DataFolder:
         """Fingerprints by task and cap, as computed from the files as they are now."""
         try:
             content = json.loads(self.cache.read_text())
-            return content["fingerprints"] if content["signature"] == self._signature else {}
+            return content["fingerprints"] if content["signature"] == self.signature else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     def _write(self, fingerprints: dict[str, dict[str, str]]) -> None:
         with taking_the_place_of(self.cache) as path:
-            path.write_text(json.dumps({"signature": self._signature, "fingerprints": fingerprints}))
+            path.write_text(json.dumps({"signature": self.signature, "fingerprints": fingerprints}))
+
+
+def code_digest(task: Entry) -> str:
+    """Digest of the code that reads a task's data: its file, ours below ``tasks/``, and the
+    checks."""
+    files = {task.file, *(ROOT / "tasks").rglob("*.py"), ROOT / "harness/task.py", ROOT / "harness/rows.py"}
+    digest = hashlib.sha256(repr(registry.entry("problems", task.type).forms).encode())
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _signature(folder: Path) -> str:

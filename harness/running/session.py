@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from harness.records import Cell, Record, Store
 from harness.running import grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
+from harness.running.preflight import Preflight, check_metrics, other_sizes, raise_faults
 from harness.task import Tier
 from harness.training.protocols import PROTOCOLS
 
@@ -98,7 +100,8 @@ class Request:
 
 
 class Session:
-    """A planned run. Building one reads the registry and the existing records and computes nothing.
+    """A planned run. Building one reads the registry, the existing records and, once, the data of
+    the tasks that are to run; it computes nothing.
 
     ``tell`` is called with every message for the user that is no error. Raises
     :class:`~harness.errors.UsageError` for options that cannot be carried out.
@@ -119,8 +122,14 @@ class Session:
         if shard:
             planned = [item for item in planned if in_shard(item.cell, shard)]
         self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+        self._read_tasks: set[str] = set()
         if request.tier == "local" and self.data_dir is not None:
-            self._drop_other_data(self.data_dir)
+            data = DataFolder(self.data_dir, self.store.folder / "work" / "fingerprints.json")
+            self._read_data(data.signature)
+            self._drop_other_data(data)
+            self._read_data(data.signature)
+        else:
+            self._read_data()
         self._tell_of_other_code()
         for error in self.pending.damaged:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
@@ -138,6 +147,11 @@ class Session:
         self.broken = [*errors, *more, *unlisted.values()]
         for error in self.broken:
             self.tell(f"left out: {error}")
+        check_metrics(tasks)
+        for task in tasks:
+            reason = grid.no_data(task, request.tier)
+            if reason is not None and not request.dry_run:  # which shows the reason of each cell
+                self.tell(f"skipped: {reason}")
         planned = grid.plan(
             architectures,
             tasks,
@@ -154,10 +168,29 @@ class Session:
         _refuse_strategy(planned, request)
         return planned
 
-    def _drop_other_data(self, folder: Path) -> None:
+    def _read_data(self, signature: str = "") -> None:
+        """Read the data of each task that has a cell to run, once for all cells, and tell of splits
+        that have not the declared size.
+
+        Raises :class:`~harness.errors.DataError` with a line for each fault. A dry run only looks
+        at what an earlier run found. ``signature`` is that of the data folder.
+        """
+        request = self.request
+        if request.engine != "local" and not _is_here(request.tier, self.data_dir):
+            return  # the nodes have the data
+        ids = {cell.task for cell in self.pending.run} - self._read_tasks
+        tasks = [entry for id, entry in registry.entries("tasks").items() if id in ids]
+        preflight = Preflight(request.tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
+        readings = preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
+        raise_faults(readings.values())
+        self._read_tasks |= ids
+        for task in tasks if request.tier != "mini" else ():
+            if task.id in readings and (message := other_sizes(task, readings[task.id].counts)):
+                self.tell(message)
+
+    def _drop_other_data(self, data: DataFolder) -> None:
         """Move cells whose records were made with other data files back to the pending ones; the
         old records are kept under another name."""
-        data = DataFolder(folder, self.store.folder / "work" / "fingerprints.json")
         for record in [record for record in self.pending.finished if record.status == "ok"]:
             name = f"{record.architecture} on {record.task}, seed {record.seed}"
             try:
@@ -261,6 +294,14 @@ class Session:
         stopped = len(records) < len(self.pending.run)
         failed = any(record.status not in ("ok", "skipped") for record in [*self.pending.finished, *records])
         return not (self.broken or self.pending.damaged or stopped or failed)
+
+
+def _is_here(tier: str, data_dir: Path | None) -> bool:
+    """True if this machine can read the data of a tier, and need not leave it to the nodes of a
+    cluster."""
+    if tier != "local" or data_dir is None:
+        return tier == "mini"
+    return os.access(data_dir, os.R_OK | os.X_OK) and any(data_dir.iterdir())
 
 
 def _names(cell: Cell) -> tuple[str, str]:

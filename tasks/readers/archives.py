@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Self
 
-from harness.errors import DataError
+from harness.errors import DataError, MissingFile
 from tasks.readers.lines import check_encoding, undecodable, without_mark
 
 LARGEST_MEMBER = 1 << 26
@@ -36,7 +36,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except FileNotFoundError as error:
-            raise DataError(
+            raise MissingFile(
                 f"{path}: no such file; --data-dir must be the folder that holds {path.parent.name}/"
             ) from error
         except _DAMAGED as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError
+from harness.errors import DataError, MissingFile
 
 LONGEST_LINE = 1 << 26
 """Bytes that a line may have; SQuAD's training set is one line of 42 million."""
@@ -33,7 +33,7 @@ def find(folder: Path, name: str) -> Path:
     file."""
     path = present(folder, name)
     if path is None:
-        raise DataError(
+        raise MissingFile(
             f"{folder / name}: no such file (nor {name}.gz); --data-dir must be the folder that holds {folder.name}/"
         )
     return path

@@ -86,6 +86,16 @@ def test_files_are_read_once_until_one_changes(folder, monkeypatch):
         differing(folder)
 
 
+def test_files_are_read_again_when_the_code_that_reads_them_changed(folder, monkeypatch):
+    """The same files then hold other rows."""
+    differing(folder)
+    monkeypatch.setattr(DataFolder, "_computed", lambda *_: pytest.fail("computed again"))
+    with (folder.parent / "colours.py").open("a") as file:
+        file.write("# mended\n")
+    with pytest.raises(pytest.fail.Exception):
+        differing(folder)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"signature": 1}'])
 def test_a_damaged_cache_costs_time_only(folder, content):
     (folder.parent / "cache.json").write_text(content)

@@ -1,0 +1,146 @@
+"""The check before the first cell: each chosen task is read once, so that a wrong file or a wrong
+metric is a message and not the failure of a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from harness import registry
+from harness.errors import DataError, RegistryError, UnknownName
+from harness.files import taking_the_place_of
+from harness.metrics import info
+from harness.registry import Entry
+from harness.running.changed_data import ROOT, code_digest
+
+READER = "harness.running.reading"
+
+
+@dataclass
+class Reading:
+    """What reading a task found: the number of rows by split, and a message for each fault."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+def check_metrics(tasks: Iterable[Entry]) -> None:
+    """Raise :class:`~harness.errors.RegistryError` with a line for each metric of a task that
+    nobody knows."""
+    faults = []
+    for task in tasks:
+        for metric in task.metrics:
+            try:
+                info(metric)
+            except UnknownName as error:
+                faults.append(f"{task.file}: task {task.id}: {error}")
+    if faults:
+        raise RegistryError("\n".join(faults))
+
+
+def other_sizes(task: Entry, counts: dict[str, int]) -> str | None:
+    """A message on the splits on which models are chosen and scored, if one has another size than
+    the task declares; None otherwise."""
+    differing = [
+        f"{split} has {counts[split]:,} examples, declared are {task.sizes[split]:,}"
+        for split in ("dev", "test")
+        if split in counts and counts[split] != task.sizes.get(split, counts[split])
+    ]
+    if not differing:
+        return None
+    note = "; its scores are of another test set" if counts.get("test") != task.sizes.get("test") else ""
+    return f"{task.id}: {'; '.join(differing)}{note}"
+
+
+class Preflight:
+    """Readings of the tasks of one tier, kept in the file ``cache`` until the code of the task or
+    a file in the data folder (``signature``) changes."""
+
+    def __init__(self, tier: str, folder: Path | None, signature: str, cache: Path):
+        self.tier, self.folder, self.signature, self.cache = tier, folder, signature, cache
+
+    def known(self, tasks: Iterable[Entry]) -> dict[str, Reading]:
+        """The readings that an earlier run kept."""
+        try:
+            kept = json.loads(self.cache.read_text())
+            digests = {task.id: self._digest(task) for task in tasks}
+            found = {id: kept[name] for id in digests if (name := self._name(id)) in kept}
+            return {id: Reading(**entry["reading"]) for id, entry in found.items() if entry["of"] == digests[id]}
+        except (OSError, ValueError, TypeError, KeyError):  # none yet, or damaged: it costs time only
+            return {}
+
+    def read(self, tasks: Sequence[Entry], timeout: float | None = None) -> dict[str, Reading]:
+        """The reading of each task, from the cache where that found no fault. ``timeout`` is in
+        seconds for each task."""
+        chosen = [task for task in tasks if self.tier != "mini" or not _is_ours(task)]
+        found = {id: reading for id, reading in self.known(chosen).items() if not reading.faults}
+        left = [task for task in chosen if task.id not in found]
+        if not left:
+            return found
+        while unread := [task for task in left if task.id not in found]:
+            answered, end = self._ask(unread, timeout)
+            found |= answered
+            if culprit := next((task for task in unread if task.id not in answered), None):
+                found[culprit.id] = Reading(faults=[f"{culprit.id}: reading its data {end}"])
+        self._keep(left, found)
+        return found
+
+    def _ask(self, tasks: Sequence[Entry], timeout: float | None) -> tuple[dict[str, Reading], str]:
+        """Readings by a process of its own, and how that ended: at a task for which there is
+        none."""
+        asked = {
+            "plugins": [str(file) for file in registry.plugin_files()],
+            "tasks": [task.id for task in tasks],
+            "tier": self.tier,
+            "folder": self.folder and str(self.folder),
+        }
+        path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+        seconds = timeout and timeout * len(tasks)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", READER],
+                input=json.dumps(asked).encode(),
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": path},
+                timeout=seconds,
+                check=False,
+            )
+            output, end = done.stdout, f"ended its process with code {done.returncode}"
+        except subprocess.TimeoutExpired as error:
+            output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
+        answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
+        return {answer["task"]: Reading(answer["counts"], answer["faults"]) for answer in answers}, end
+
+    def _keep(self, tasks: Sequence[Entry], found: dict[str, Reading]) -> None:
+        if self.tier == "hub":
+            tasks = [task for task in tasks if not found[task.id].faults]  # the network may be back by then
+        kept = {}
+        with suppress(OSError, ValueError, TypeError):
+            kept = dict(json.loads(self.cache.read_text()))
+        kept |= {self._name(task.id): {"of": self._digest(task), "reading": asdict(found[task.id])} for task in tasks}
+        with suppress(OSError), taking_the_place_of(self.cache) as path:  # without it the next run reads them again
+            path.write_text(json.dumps(kept))
+
+    def _name(self, id: str) -> str:
+        return f"{id} {self.tier}"
+
+    def _digest(self, task: Entry) -> str:
+        return hashlib.sha256(f"{code_digest(task)} {self.signature}".encode()).hexdigest()
+
+
+def raise_faults(readings: Iterable[Reading]) -> None:
+    """Raise :class:`~harness.errors.DataError` with a line for each fault, if there is any."""
+    if faults := [fault for reading in readings for fault in reading.faults]:
+        raise DataError("\n".join(faults))
+
+
+def _is_ours(task: Entry) -> bool:
+    """True for a task of this package, whose generated corpus its tests check."""
+    return task.file.is_relative_to(ROOT / "tasks")

@@ -1,0 +1,73 @@
+"""A process that reads the data of tasks and prints what is wrong with them, and no row
+(``python -m harness.running.reading``).
+
+It reads test splits too, which the process that plans a run therefore never sees. It takes one JSON
+object from standard input, ``{"plugins", "tasks", "tier", "folder"}``, and prints a line of JSON
+for each task as soon as it is read: ``{"task", "counts", "faults"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow
+
+from harness import registry
+from harness.errors import ArchbenchError, MissingFile
+from harness.task import Split, Task, Tier
+
+
+def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
+    """The number of rows in each split of a task that can be used, and a message for each fault."""
+    counts: dict[str, int] = {}
+    faults: list[str] = []
+    for split in get_args(Split):
+        try:
+            entry = registry.entry("tasks", id)
+            counts[split] = _count(registry.load(entry)(entry), split, tier, folder)
+        except (MissingFile, OSError) as error:
+            faults.append(f"{id}: split {split}: {error}")
+            break  # the other splits lie in the same place
+        except ArchbenchError as error:
+            faults += [line if line.startswith(f"{id}: ") else f"{id}: {line}" for line in str(error).splitlines()]
+        except (Exception, SystemExit) as error:  # a task's code may raise anything
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            message = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+            faults.append(f"{id}: split {split}: {message}")
+    return {"counts": counts, "faults": faults}
+
+
+def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> int:
+    """Number of rows of a split, which are checked as a cell does when it loads them; but the table
+    is made by Arrow alone, because importing ``datasets`` takes longer than most corpora."""
+    if type(task).load is not Task.load:
+        return len(task.load(split, tier, folder))
+    rows = task.read(split, tier, folder)
+    try:
+        pyarrow.Table.from_pylist(rows)
+    except (TypeError, ValueError, OverflowError):
+        task.load(split, tier, folder)  # names the fault, if a data set cannot hold them either
+    return len(rows)
+
+
+def main() -> None:
+    """Read what standard input asks for."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is told by the process that waits for this one
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a task's code prints is no answer
+    asked = json.load(sys.stdin)
+    for plugin in asked["plugins"]:
+        registry.add_plugin(plugin)
+    folder = asked["folder"] and Path(asked["folder"])
+    for id in asked["tasks"]:
+        print(json.dumps({"task": id} | read(id, asked["tier"], folder)), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
