@@ -6,10 +6,15 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from harness import cli, registry
@@ -20,6 +25,7 @@ from harness.running.engines import local
 from harness.running.preflight import Preflight, Reading
 from harness.running.session import Request, Session
 
+ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -150,6 +156,34 @@ def test_a_reader_that_hangs_ends_with_the_timeout_of_a_cell(folder):
     write(folder / "set_a" / "dev.json", "CODE time.sleep(60)")
     [message] = refusal(folder, tasks="set_a", timeout=2)
     assert message == "set_a: reading its data was still going on after 2 s (--timeout)"
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from harness.running.session import Request, Session
+Session(Request(Path(sys.argv[1]), "stub", "set_a", "local", Path(sys.argv[2]), plugins=[Path(sys.argv[3])]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_reader_that_hangs_ends_with_a_run_that_is_killed(folder, number):
+    write(folder / "set_a" / "train.json", "CODE time.sleep(60)")
+    places = [str(folder.parent / name) for name in ("results", "data", "sets.py")]
+    run = subprocess.Popen([sys.executable, "-c", SCRIPT, *places], cwd=ROOT)
+    log = folder.parent / "readers.log"
+    wait_for(log.exists)
+    reader = psutil.Process(int(log.read_text().split()[1]))
+    run.send_signal(number)
+    run.wait(timeout=10)
+    wait_for(lambda: not reader.is_running())
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
 
 
 def test_rows_that_fit_no_table_are_refused_as_in_a_cell(folder):
