@@ -85,15 +85,18 @@ def rescore(
 @app.command(rich_help_panel=READING)
 def sync(results: Results = Path("results"), mlflow: Mlflow = None, plugin: Plugins = None) -> None:
     """Make the runs in MLflow agree with the record files."""
-    from harness.records import Store, without_passwords
-    from harness.tracking import TrackingError, default_uri
-    from harness.tracking import sync as mirror
+    from harness.records import Store
+    from harness.tracking import Tracker, TrackingError, default_uri, shown_uri
 
     add_plugins(plugin)
     uri = mlflow or default_uri(results)
     try:
-        added, kept, replaced = mirror(Store(results.resolve()), uri)
+        tracker = Tracker(uri)
+        added, kept, replaced = tracker.sync(Store(results.resolve()))
     except TrackingError as error:
         report(str(error))
         raise typer.Exit(1) from None
-    print(f"{without_passwords(uri)}: {added} runs added, {replaced} replaced, {kept} up to date")
+    refused = f", {tracker.refused} not mirrored" if tracker.refused else ""
+    print(f"{shown_uri(uri)}: {added} runs added, {replaced} replaced, {kept} up to date{refused}")
+    if tracker.refused:
+        raise typer.Exit(1)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from harness import registry
 from harness.errors import DataError, UsageError, check_choice
@@ -25,10 +25,8 @@ from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
 from harness.running.preflight import Preflight, check_metrics, other_sizes, raise_faults
 from harness.task import Tier
+from harness.tracking import Mirror
 from harness.training.protocols import PROTOCOLS
-
-if TYPE_CHECKING:
-    from harness.tracking import Tracker
 
 ENGINES = ("local", "ray")
 """Names of the engines, which are modules of :mod:`harness.running.engines`."""
@@ -278,15 +276,14 @@ class Session:
                 self.store.write(grid.skipped(item, settings.command))
             if not self.pending.run:
                 return []
-            records: list[Record] = self._engine.run(
-                self.pending.run,
-                settings,
-                workers=self.slots,
-                started=started,
-                ended=ended,
-                afterwards=_Mirror(request.mlflow, self.store, self.tell),
-            )
+            with Mirror(request.mlflow, self.store, self._log, self.tell) as mirror:
+                records: list[Record] = self._engine.run(
+                    self.pending.run, settings, workers=self.slots, started=started, ended=ended, afterwards=mirror
+                )
             return records
+
+    def _log(self, record: Record) -> Path:
+        return grid.log_file(self.store.folder / "work", record)
 
     def complete(self, records: Sequence[Record]) -> bool:
         """True when every cell of the grid ended ok or skipped; ``records`` are those that
@@ -326,26 +323,3 @@ def _refuse_strategy(planned: Sequence[grid.Planned], request: Request) -> None:
                     f"--strategy {strategy}: {name} is trained by {objective.__name__}, which knows"
                     f" {', '.join(objective.strategies) or 'one device only'}"
                 )
-
-
-class _Mirror:
-    """Sends records to MLflow until that fails once: the records are safe, and ``archbench sync``
-    repairs the mirror."""
-
-    def __init__(self, uri: str | None, store: Store, tell: Callable[[str], object]):
-        self.uri, self.store, self.tell = uri, store, tell
-        self.tracker: Tracker | None = None
-
-    def __call__(self, record: Record) -> None:
-        if self.uri == "none":
-            return
-        from harness.tracking import Tracker, TrackingError, default_uri
-
-        try:
-            self.tracker = self.tracker or Tracker(self.uri or default_uri(self.store.folder))
-            predictions = self.store.folder / record.predictions["path"] if record.predictions else None
-            log = grid.log_file(self.store.folder / "work", record)
-            self.tracker.log(record, predictions, log if log.is_file() else None)
-        except TrackingError as error:
-            self.uri = "none"
-            self.tell(str(error))

@@ -1,6 +1,7 @@
 """Records and curves as MLflow runs."""
 
-from harness.tracking.database import TrackingError, default_uri
+from harness.tracking.database import NotMirrored, TrackingError, default_uri, shown_uri
+from harness.tracking.mirror import Mirror
 from harness.tracking.mlflow_runs import Tracker, sync
 
-__all__ = ["Tracker", "TrackingError", "default_uri", "sync"]
+__all__ = ["Mirror", "NotMirrored", "Tracker", "TrackingError", "default_uri", "shown_uri", "sync"]

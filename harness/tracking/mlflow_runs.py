@@ -26,8 +26,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
 from harness.errors import RegistryError
-from harness.records import Record, Store, without_passwords
-from harness.tracking.database import SQLITE, TrackingError, default_uri, one_at_a_time, with_driver
+from harness.records import Record, Store
+from harness.tracking.database import (
+    SQLITE,
+    NotMirrored,
+    TrackingError,
+    default_uri,
+    one_at_a_time,
+    shown_uri,
+    with_driver,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -38,7 +47,7 @@ _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}
 # Limits of MLflow servers: characters of a parameter and a tag, entries of a batch.
 _MAX_PARAM, _MAX_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800
 _MAX_TIME = 2**53  # databases refuse larger times and steps, which a foreign record may hold
-_LAYOUT = "3"  # raise it when runs show records differently: the next sync then replaces them all
+_LAYOUT = "4"  # raise it when runs show records differently: the next sync then replaces them all
 _NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags of a description and a parent run
 _OURS = {"archbench": "task"}  # tag of the experiments that archbench made
 # A server that is down must not delay a grid (MLflow's defaults wait for minutes), and one that is
@@ -61,6 +70,7 @@ class Tracker:
 
     def __init__(self, uri: str):
         self.uri = uri
+        self.refused = 0  # records that the last sync() could not mirror
         self._experiments: dict[str, str] = {}
         with self._repairable():
             self._client = self._connect()
@@ -68,7 +78,8 @@ class Tracker:
     def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> MirrorResult:
         """Mirror one record, with the two files as artifacts.
 
-        A run that shows the same record is kept, one of an older version is replaced.
+        A run that shows the same record is kept, one of an older version is replaced. Raises
+        :class:`NotMirrored` where MLflow takes other records but not this one.
         """
         with self._repairable():
             experiment = self._experiment(record.task)
@@ -76,7 +87,9 @@ class Tracker:
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
             )
             parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
+        with self._one_record(record):
             result = self._mirror(record, experiment, shown, [predictions_path, log_path])
+        with self._repairable():
             former = map(self._client.get_run, filter(None, parents - set(shown.grids)))
             for parent in [*shown.grids.values(), *former]:
                 self._settle(parent, self._runs(experiment, **{_PARENT: parent.info.run_id}))
@@ -85,9 +98,12 @@ class Tracker:
     def sync(self, store: Store) -> tuple[int, int, int]:
         """Mirror every record of ``store``; returns the numbers of runs added, kept and replaced.
 
-        Runs whose records are gone from ``store`` are removed, and a warning gives their number.
-        Runs of other results folders, and experiments that archbench did not make, are left alone.
+        A record that MLflow refuses is named by a warning and counted in :attr:`refused`; the
+        others go on. Runs whose records are gone from ``store`` are removed, and a warning gives
+        their number. Runs of other results folders, and experiments that archbench did not make,
+        are left alone.
         """
+        self.refused = 0
         counts = {"added": 0, "kept": 0, "replaced": 0}
         records: dict[str, list[Record]] = {}
         for record in store.all():
@@ -103,7 +119,13 @@ class Tracker:
                 shown = _Shown.of(self._runs(experiment))
                 # A grid starts with its first cell.
                 for record in sorted(records.get(task, []), key=lambda record: record.started):
-                    counts[self._mirror(record, experiment, shown, _artifacts(store, record), _folder(store))] += 1
+                    try:
+                        with self._one_record(record):
+                            artifacts = _artifacts(store, record)
+                            counts[self._mirror(record, experiment, shown, artifacts, _folder(store))] += 1
+                    except NotMirrored as error:
+                        self.refused += 1
+                        warnings.warn(str(error), stacklevel=2)
                 for run in [run for key, runs in shown.cells.items() if key not in keys for run in runs]:
                     if task in ours and (
                         self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)
@@ -121,13 +143,29 @@ class Tracker:
         :class:`TrackingError`."""
         try:
             yield
+        except TrackingError:
+            raise
         except Exception as error:
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            message = (
-                f"MLflow at {self.uri} could not be used: {reason} "
+            raise TrackingError(
+                f"MLflow at {shown_uri(self.uri)} could not be used: {self._reason(error)} "
                 "(records are safe; run `archbench sync` to repair the mirror)"
-            )
-            raise TrackingError(without_passwords(message)) from error
+            ) from None  # the error of the library may hold a password
+
+    @contextmanager
+    def _one_record(self, record: Record) -> Iterator[None]:
+        """Turns an error into :class:`NotMirrored` where MLflow still answers: then it is the
+        record that it does not take, such as a metric with a name of its own."""
+        try:
+            yield
+        except Exception as error:  # of MLflow, its database driver or the network
+            with self._repairable():
+                self._client.search_experiments(max_results=1)
+            path = Store("").path(record).as_posix()
+            raise NotMirrored(f"{path} was not mirrored to MLflow: {self._reason(error)}") from None
+
+    def _reason(self, error: Exception) -> str:
+        """First line of an error."""
+        return without_secrets(str(error).strip().partition("\n")[0] or type(error).__name__, self.uri)
 
     def _connect(self) -> Any:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -324,9 +362,9 @@ def _grid(record: Record) -> str:
 
 
 def _folder(store: Store) -> str:
-    """Machine and folder of a store, which tell its runs apart on a server that several machines
-    write to."""
-    return f"{platform.node()}:{store.folder.resolve()}"
+    """Digest of machine and folder of a store, which tells its runs apart on a server that several
+    machines write to."""
+    return hashlib.sha256(f"{platform.node()}:{store.folder.resolve()}".encode()).hexdigest()[:16]
 
 
 def _milliseconds(moment: str) -> int | None:

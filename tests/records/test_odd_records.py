@@ -13,6 +13,7 @@ import leaderboard
 from harness.records import Cell, Record, Store
 from harness.running import grid
 from harness.running.order import Estimate
+from harness.tracking import Tracker, default_uri
 from tests.support.odd_records import CELL_FIELDS, ODD, READ, REFUSED, sound, text_of, write_odd
 
 
@@ -73,3 +74,29 @@ def test_the_pages_go_on(store: Store, names: list[str], tmp_path: Path):
     assert any(0 in result["seeds"] for result in exported["results"])
     for file in (tmp_path / "pages").glob("*.html"):
         assert "<script>alert" not in (text := file.read_text(encoding="utf-8")) and "<b>" not in text
+
+
+MIRRORED = [name for name in READ if name.split()[0] in ("metric", "loss", "hyperparameter", "time", "seconds", "log")]
+"""Sorts with something in them that MLflow might refuse."""
+
+
+def test_mlflow_goes_on(tmp_path: Path):
+    """All at once: every record that MLflow takes is there afterwards, the others are named."""
+    store = Store(tmp_path / "results")
+    for seed in (0, 7):
+        store.write(record_of(seed=seed))
+    for name in [*REFUSED, *MIRRORED]:
+        write_odd(store.folder, name)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        tracker = Tracker(default_uri(tmp_path))
+        added, kept, replaced = tracker.sync(store)
+        readable = len(list(store.all()))
+    failed = [str(warning.message) for warning in said if "not mirrored" in str(warning.message)]
+    assert (kept, replaced) == (0, 0)
+    assert added + tracker.refused == readable == len(MIRRORED) + 2
+    assert 0 < tracker.refused == len(failed) < 10
+    assert all(".json was not mirrored" in message for message in failed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert tracker.sync(store) == (0, added, 0)
