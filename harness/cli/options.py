@@ -70,7 +70,9 @@ Mlflow = Annotated[
     typer.Option(
         "--mlflow",
         metavar="URI",
-        help="MLflow tracking URI, or none. Default: mlflow.db in the results folder.",
+        envvar="ARCHBENCH_MLFLOW",
+        help="MLflow tracking URI, or none. Default: mlflow.db in the results folder. One with a password belongs"
+        " into the variable, since every user of the machine sees the options of a running program.",
         rich_help_panel=OUTPUT,
     ),
 ]

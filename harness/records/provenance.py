@@ -28,14 +28,17 @@ _PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "nu
 
 
 # A password reaches to the last @ before the path, as it may hold that sign. SQLAlchemy also reads
-# one with an unescaped slash (the second form) or a blank (the third; after a port there is none).
-_PASSWORD = re.compile(
-    r"(://[^:/?#@\s]*:)(?:[^/?#\s'\"]*@|[^@\s]*@|(?!\d+(?:[\s/.,;)'\"]|$))[^@\n'\"]*@(?=[\w.\[-]+[:/]))"
-)
+# one with an unescaped slash (the second form) or a blank (the third).
+_PASSWORD = re.compile(r"(://[^:/?#@\s]*:)(?:[^/?#\s'\"]*@|[^@\s]*@|[^@\n'\"]*@(?=[\w.\[-]+[:/]))")
+_TOKEN = re.compile(r"(\bhttps?://)[^/?#\s'\"@:]+@")  # a user without a password
+_ENCODED = re.compile(r"(%3A%2F%2F)[^\s'\"]*%40", re.IGNORECASE)
+# The value of a parameter may hold blanks, so that all of the line goes. A name with an encoded
+# letter wants to hide.
 _SECRET_PARAMETER = re.compile(
-    r"([?&;][\w.-]{0,40}(?:pass|pwd|token|secret|key|auth|sig|cred)[\w.-]{0,40}=)[^&;#\s'\"]*", re.IGNORECASE
+    r"([?&;](?:[\w.-]{0,40}(?:pass|pwd|token|secret|key|auth|sig|cred)[\w.-]{0,40}|[\w.-]{0,40}%[\w.%-]{2,80})=)[^&'\"\n]*",
+    re.IGNORECASE,
 )
-_SECRET_WORD = re.compile(r"(\b(?:password|passwd)\s*=\s*)[^\s&;'\"]+", re.IGNORECASE)
+_SECRET_WORD = re.compile(r"(\b(?:password|passwd)\s*=\s*)(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&;'\"]+)", re.IGNORECASE)
 _USER_INFO = re.compile(r"(://)[^/?#\s'\"]*@")
 
 # An absolute path of two components or more, where one can begin: not inside a relative path or an
@@ -48,8 +51,9 @@ _PATH = re.compile(_PATH_START + r"/(?!/)[^\s'\"`<>|:;,()\[\]{}]*/[^\s'\"`<>|:;,
 def without_passwords(text: str) -> str:
     """A text with stars for the passwords of addresses: ``scheme://user:password@host``, and
     parameters such as ``?password=`` and ``&token=``."""
-    text = _PASSWORD.sub(r"\1***@", text)
-    return _SECRET_WORD.sub(r"\1***", _SECRET_PARAMETER.sub(r"\1***", text))
+    text = _SECRET_WORD.sub(r"\1***", _SECRET_PARAMETER.sub(r"\1***", text))
+    text = _TOKEN.sub(r"\1***@", _PASSWORD.sub(r"\1***@", text))
+    return _ENCODED.sub(r"\1***%40", text)
 
 
 def portable_command(arguments: Sequence[str], data_dir: Path | None = None, cwd: Path | None = None) -> str:
