@@ -41,7 +41,7 @@ from harness.leaderboard.tables.latex import latex
 from harness.leaderboard.tables.reported import reported_table
 from harness.leaderboard.tables.survey import survey_tables
 from harness.leaderboard.tables.table import Table, markdown
-from harness.records import UNSTABLE_ABOVE, Record
+from harness.records import UNSTABLE_ABOVE, Record, portable_text
 
 FOLDER = Path(harness.leaderboard.__file__).parent
 LEGEND = (
@@ -68,7 +68,8 @@ LEGEND = (
         "Italics are classical methods. A dash means that the survey prints no value, that nothing was measured, or"
         " that there is no such task here. Other cells name the status: not run, skipped, failed, oom, timeout,"
         " diverged or interrupted, with the reason as a note. Partial: trained on a part of the training data or in"
-        " fewer passes. Numbers in superscript are notes below the table."
+        " fewer passes. ‡: scored on another number of test examples than the task declares. Numbers in superscript are"
+        " notes below the table."
     ),
     (
         "Speed and memory are never averaged over two kinds of machine: such cells have one line for each device of"
@@ -148,7 +149,8 @@ def reported_document(tables: Sequence[Table]) -> str:
 def front_page(board: Board) -> Page:
     """Cells that were run or are missing, the best result per task, and the differences to
     published values."""
-    parts = {"notices": board.notices, "facts": facts(board), "legend": LEGEND}
+    notices = [portable_text(notice, board.store.folder.absolute()) for notice in board.notices]  # pages are published
+    parts = {"notices": notices, "facts": facts(board), "legend": LEGEND}
     if board.records:
         tables = [best_table(board), run_table(board), agreement_table(board), missing_table(board)]
         parts["tables"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
@@ -183,14 +185,12 @@ def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:
 
 
 def about(board: Board, task: str) -> list[str]:
-    """Type, protocol and sizes of a task; empty if it is not registered here."""
+    """Type, protocol and sizes of a task, as far as the registry or its records tell of it."""
     entry = board.tasks.get(task)
     if entry is None:
         return []
-    return [
-        f"{entry.type}. {entry.protocol}",
-        "Official sizes: " + ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items()),
-    ]
+    sizes = ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items())
+    return [f"{entry.type}. {entry.protocol}", *([f"Official sizes: {sizes}"] if sizes else [])]
 
 
 def serve(out: Path) -> None:

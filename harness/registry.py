@@ -51,6 +51,9 @@ class Entry:
         """Folder of the file: the architecture's family."""
         return self.file.parent.name
 
+    def check(self) -> None:
+        """Raise :class:`RegistryError` for options that do not fit each other."""
+
     @property
     def options(self) -> dict[str, Any]:
         """The decorator's keyword arguments by name, defaults included."""
@@ -79,7 +82,7 @@ class ArchitectureEntry(Entry):
     version: int = 1
     """Raised when results would change."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.kind not in KINDS:
             raise RegistryError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
 
@@ -101,7 +104,7 @@ class TaskEntry(Entry):
     """Choices of the adapter, in words."""
     version: int = 1
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.main_metric not in self.metrics:
             raise RegistryError(f"{self.id}: main metric {self.main_metric!r} is not among its metrics {self.metrics}")
 
@@ -135,7 +138,7 @@ class ProblemEntry(Entry):
     """Forms of columns (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have
     one without."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if missing := set(self.texts) - set(self.inputs):
             raise RegistryError(f"{self.id}: texts that are no inputs: {', '.join(sorted(missing))}")
 
@@ -157,7 +160,7 @@ class MetricEntry(Entry):
     """True where the function takes one prediction and its row, and the metric is the mean: only
     such a metric has intervals, paired tests and an error analysis."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.better not in ("higher", "lower"):
             raise RegistryError(f'{self.id}: better={self.better!r} is neither "higher" nor "lower"')
 
@@ -239,6 +242,7 @@ def _made(sort: Sort, id: str, options: dict[str, Any], file: Path = Path(), cla
         if isinstance(value, str) and str(known[name].type).startswith("tuple"):
             raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
     entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **own)
+    entry.check()
     if isinstance(entry, TaskEntry):
         types = entries("problems")
         if entry.type not in types and ("problems", entry.type) not in _registered:

@@ -15,6 +15,7 @@ from harness import registry
 from harness.errors import LeaderboardError
 from harness.leaderboard.published import DATASET_NAMES, Published, read_published, with_notes
 from harness.leaderboard.significance import Summary, summarise
+from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
 from harness.metrics import display_info
 from harness.metrics.information import PER_TOKEN
 from harness.records import Record, Store
@@ -122,7 +123,9 @@ def task_file(task: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """All data behind the pages; ``sections`` holds the results of each section.
+    """All data behind the pages; ``sections`` holds the results of each section. ``architectures``
+    and ``tasks`` hold what is registered, and what only records tell of
+    (:mod:`harness.leaderboard.unregistered`).
 
     Boards are compared by identity, so that functions of a board can be cached.
     """
@@ -227,7 +230,8 @@ class Board:
     def order(self, architecture: str) -> tuple[Any, ...]:
         """Sorting key of the survey's tables: classical methods first, then by year."""
         entry = self.architectures.get(architecture)
-        return not self.is_classical(architecture), entry.year if entry else 9999, self.name(architecture), architecture
+        year = entry.year if entry else None
+        return not self.is_classical(architecture), year or 9999, self.name(architecture), architecture
 
 
 def main_metric_of(task: str, tasks: Mapping[str, registry.TaskEntry], records: Iterable[Record]) -> str:
@@ -257,8 +261,9 @@ def read(results: Path) -> Board:
         except registry.RegistryError as error:
             notices.append(f"names and papers of the {sort} are missing: {error}")
     published = _read_published(results, notices)
-    sections = sections_of(records, entries["tasks"])
-    return Board(store, records, published, entries["architectures"], entries["tasks"], notices, sections)
+    architectures = recorded_architectures(records) | entries["architectures"]
+    tasks = recorded_tasks(records) | entries["tasks"]
+    return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks))
 
 
 def _read_published(results: Path, notices: list[str]) -> list[Published]:

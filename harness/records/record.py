@@ -45,6 +45,7 @@ from harness.records.blocks import (
 )
 from harness.records.cell import Cell, check_name
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
+from harness.records.registered import registered
 from harness.task import Split, Tier
 
 SCHEMA: Final = 2
@@ -158,6 +159,7 @@ class Record(BaseModel):
         Command and error message are stored without paths of the machine, its user and passwords.
         """
         origin: dict[str, Any] = {"started": now(), "environment": environment(), "archbench": own_version()}
+        origin["registered"] = registered(cell)
         origin["commit"], origin["dirty"] = commit()
         origin["command"] = portable_command(sys.argv) if command is None else portable_text(command)
         if (error := fields.get("error")) and "message" in error:

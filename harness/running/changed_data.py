@@ -14,7 +14,7 @@ from harness import registry
 from harness.errors import DataError
 from harness.files import taking_the_place_of
 from harness.records import Record
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.settings import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ class DataFolder:
             path.write_text(json.dumps({"signature": self.signature, "fingerprints": fingerprints}))
 
 
-def code_digest(task: Entry) -> str:
+def code_digest(task: TaskEntry) -> str:
     """Digest of the code that reads a task's data: its file, ours below ``tasks/``, and the
     checks."""
     files = {task.file, *(ROOT / "tasks").rglob("*.py"), ROOT / "harness/task.py", ROOT / "harness/rows.py"}

@@ -17,16 +17,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness import registry
 from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
 from harness.files import LONGEST_LINE
 from harness.records import Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
-from harness.registry import Entry
+from harness.registry import ArchitectureEntry, Entry, TaskEntry
 from harness.settings import Limits, TrainingSettings
 from harness.task import Task
+
+E = TypeVar("E", bound=Entry)
 
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
@@ -110,21 +112,21 @@ def parse_override(text: str) -> Override:
     return Override(text, id, section, names[0], value.strip())
 
 
-def reason_to_skip(architecture: Entry, task: Entry, hyperparameters: dict[str, Any]) -> str | None:
+def reason_to_skip(architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
     """The reason why an architecture cannot run on a task with these hyperparameters, or None."""
     return _load(architecture).reason_to_skip(task, hyperparameters)
 
 
-def no_data(task: Entry, tier: str) -> str | None:
+def no_data(task: TaskEntry, tier: str) -> str | None:
     """The reason why a task has no rows in a tier, or None."""
     cls: type[Task] = registry.load(task)
     return cls.reason_to_skip(task.id, tier)
 
 
-def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
+def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
     """The architectures or tasks whose file can be imported, and one message for each that cannot:
     the others run without it."""
-    good: list[Entry] = []
+    good: list[E] = []
     errors: list[str] = []
     for entry in chosen:
         try:
@@ -136,7 +138,7 @@ def loadable(chosen: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
     return good, errors
 
 
-def _load(architecture: Entry) -> type:
+def _load(architecture: ArchitectureEntry) -> type:
     cls = registry.load(architecture)
     if not hasattr(cls, "reason_to_skip"):
         raise RegistryError(
@@ -146,7 +148,7 @@ def _load(architecture: Entry) -> type:
     return cls
 
 
-def hyperparameters(architecture: Entry) -> dict[str, Any]:
+def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
     """Constructor arguments of an architecture by default: the keyword defaults of its class, then
     those its decorator fixes."""
     parameters = inspect.signature(_load(architecture)).parameters
@@ -170,7 +172,7 @@ def hyperparameters(architecture: Entry) -> dict[str, Any]:
     return _plain(defaults | fixed, architecture)
 
 
-def _plain(values: dict[str, Any], architecture: Entry) -> dict[str, Any]:
+def _plain(values: dict[str, Any], architecture: ArchitectureEntry) -> dict[str, Any]:
     """The values as JSON holds them, so that a cell read back from its record equals the cell that
     ran."""
     try:
@@ -230,8 +232,8 @@ def _described(file: Path) -> dict[str, Any]:
 
 
 def plan(
-    architectures: Sequence[Entry],
-    tasks: Sequence[Entry],
+    architectures: Sequence[ArchitectureEntry],
+    tasks: Sequence[TaskEntry],
     *,
     tier: str,
     protocol: str,
@@ -257,7 +259,7 @@ def plan(
     names: dict[Override, set[str]] = {override: set() for override in wanted}
     used: set[Override] = set()
 
-    def planned_cell(architecture: Entry, task: Entry, seed: int) -> Planned:
+    def planned_cell(architecture: ArchitectureEntry, task: TaskEntry, seed: int) -> Planned:
         def overridden(section: str, values: dict[str, Any]) -> dict[str, Any]:
             for override in wanted:
                 if override.section == section and fnmatchcase(architecture.id, override.id):
@@ -299,8 +301,8 @@ def plan(
 
 
 def _changed_view(
-    architecture: Entry,
-    task: Entry,
+    architecture: ArchitectureEntry,
+    task: TaskEntry,
     hyperparameters: dict[str, Any],
     overridden: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from harness import registry
 from harness.errors import DataError, RegistryError, UnknownName
 from harness.files import taking_the_place_of
 from harness.metrics import info
-from harness.registry import Entry
+from harness.registry import TaskEntry
 from harness.running.changed_data import ROOT, code_digest
 
 READER = "harness.running.reading"
@@ -31,7 +31,7 @@ class Reading:
     faults: list[str] = field(default_factory=list)
 
 
-def check_metrics(tasks: Iterable[Entry]) -> None:
+def check_metrics(tasks: Iterable[TaskEntry]) -> None:
     """Raise :class:`~harness.errors.RegistryError` with a line for each metric of a task that
     nobody knows."""
     faults = []
@@ -45,7 +45,7 @@ def check_metrics(tasks: Iterable[Entry]) -> None:
         raise RegistryError("\n".join(faults))
 
 
-def other_sizes(task: Entry, counts: dict[str, int]) -> str | None:
+def other_sizes(task: TaskEntry, counts: dict[str, int]) -> str | None:
     """A message on the splits on which models are chosen and scored, if one has another size than
     the task declares; None otherwise."""
     differing = [
@@ -66,7 +66,7 @@ class Preflight:
     def __init__(self, tier: str, folder: Path | None, signature: str, cache: Path):
         self.tier, self.folder, self.signature, self.cache = tier, folder, signature, cache
 
-    def known(self, tasks: Iterable[Entry]) -> dict[str, Reading]:
+    def known(self, tasks: Iterable[TaskEntry]) -> dict[str, Reading]:
         """The readings that an earlier run kept."""
         try:
             kept = json.loads(self.cache.read_text())
@@ -76,7 +76,7 @@ class Preflight:
         except (OSError, ValueError, TypeError, KeyError):  # none yet, or damaged: it costs time only
             return {}
 
-    def read(self, tasks: Sequence[Entry], timeout: float | None = None) -> dict[str, Reading]:
+    def read(self, tasks: Sequence[TaskEntry], timeout: float | None = None) -> dict[str, Reading]:
         """The reading of each task, from the cache where that found no fault. ``timeout`` is in
         seconds for each task."""
         chosen = [task for task in tasks if self.tier != "mini" or not _is_ours(task)]
@@ -92,7 +92,7 @@ class Preflight:
         self._keep(left, found)
         return found
 
-    def _ask(self, tasks: Sequence[Entry], timeout: float | None) -> tuple[dict[str, Reading], str]:
+    def _ask(self, tasks: Sequence[TaskEntry], timeout: float | None) -> tuple[dict[str, Reading], str]:
         """Readings by a process of its own, and how that ended: at a task for which there is
         none."""
         asked = {
@@ -118,7 +118,7 @@ class Preflight:
         answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
         return {answer["task"]: Reading(answer["counts"], answer["faults"]) for answer in answers}, end
 
-    def _keep(self, tasks: Sequence[Entry], found: dict[str, Reading]) -> None:
+    def _keep(self, tasks: Sequence[TaskEntry], found: dict[str, Reading]) -> None:
         if self.tier == "hub":
             tasks = [task for task in tasks if not found[task.id].faults]  # the network may be back by then
         kept = {}
@@ -131,7 +131,7 @@ class Preflight:
     def _name(self, id: str) -> str:
         return f"{id} {self.tier}"
 
-    def _digest(self, task: Entry) -> str:
+    def _digest(self, task: TaskEntry) -> str:
         return hashlib.sha256(f"{code_digest(task)} {self.signature}".encode()).hexdigest()
 
 
@@ -141,6 +141,6 @@ def raise_faults(readings: Iterable[Reading]) -> None:
         raise DataError("\n".join(faults))
 
 
-def _is_ours(task: Entry) -> bool:
+def _is_ours(task: TaskEntry) -> bool:
     """True for a task of this package, whose generated corpus its tests check."""
     return task.file.is_relative_to(ROOT / "tasks")

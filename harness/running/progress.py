@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from harness.records import Cell, Record, Store
+from harness.records.registered import OTHER_TEST_SIZE, declared_sizes, other_test_size
 from harness.running.grid import Pending
 from harness.running.order import Estimate
 
@@ -154,7 +155,9 @@ def result(record: Record) -> str:
         lines = record.error.get("message", "").strip().splitlines() or [""]
         return f"{record.error.get('type', '')}: {lines[-1]}"
     score = record.scores.get("test", {}).get(record.main_metric)
-    return "" if score is None else f"{record.main_metric} {score:.3f}"
+    note = other_test_size(record, declared_sizes(record).get("test"))
+    mark = f" {OTHER_TEST_SIZE} {note}" if note else ""
+    return "" if score is None else f"{record.main_metric} {score:.3f}{mark}"
 
 
 def show(pending: Pending, estimate: Estimate, workers: int) -> None:

@@ -303,8 +303,9 @@ class Tracker:
         from mlflow.entities import Param, RunTag
 
         entry = self._architectures.get(record.architecture)
-        if entry:
-            tags |= {"family": entry.family, "kind": entry.kind}
+        told = (record.registered or {}).get("architecture", {})
+        about = {"family": entry.family, "kind": entry.kind} if entry else {n: told.get(n) for n in ("family", "kind")}
+        tags |= {name: str(value)[:_MAX_TAG] for name, value in about.items() if value}
         name = f"{record.architecture} · {record.protocol} · {record.seed}"
         started = _milliseconds(record.started)
         run = self._client.create_run(experiment, start_time=started, tags=_tags(record) | tags, run_name=name)

@@ -293,6 +293,7 @@ def test_the_coverage_matrix_tells_every_way_to_end(store):
         record("bilstm", score=0.8, partial=True),
         record("bert", status="timeout"),
         record("nse", status="skipped"),
+        record("bilstm", "fsdd", {"wer": 0.5}),
     )
     table = coverage_table(made, SECTION)
     assert [cell(table, name, "SST-2") for name in ("DAN", "BILSTM", "BERT", EVIL)] == [
@@ -302,6 +303,14 @@ def test_the_coverage_matrix_tells_every_way_to_end(store):
         ["skipped"],
     ]
     assert cell(table, "DAN", "FSDD") == ["not run"]
+
+
+def test_what_has_no_record_takes_no_room_in_the_coverage_matrix(store):
+    """On the front page of two tasks of one's own, 98 rows of "not run" hid them."""
+    table = coverage_table(board(store, record("dan", score=0.8)), SECTION)
+    assert table.columns == ["Architecture", "family", "paper", "SST-2"]
+    assert [row.name for row in table.blocks[0].rows] == ["DAN"]
+    assert table.lead == ["Left out: 3 architectures and 1 tasks without any record here."]
 
 
 def test_published_and_ours_are_summed_up_over_pairs_of_the_real_data(store):

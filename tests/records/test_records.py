@@ -74,7 +74,7 @@ def test_field_names_are_the_published_ones(store: Store):
     hyperparameters, devices, precision, scores, main_metric, counts, partial, speed, memory, parameters,
     flops_per_example, seconds, environment, data, commit, dirty, command, started, error, predictions"""
     written = json.loads(store.write(full_record()).read_text())
-    assert set(written) == {*re.split(r",\s+", design), "training", "archbench"}
+    assert set(written) == {*re.split(r",\s+", design), "training", "archbench", "registered"}
     assert STATUSES == ("ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted")
 
 
@@ -197,7 +197,7 @@ SCHEMA_2 = {
 def schema_1() -> str:
     """The text of a record as archbench wrote it before schema 2."""
     fields = json.loads(full_record().to_json())
-    del fields["archbench"]
+    del fields["archbench"], fields["registered"]
     return json.dumps(fields | {"schema": 1}, indent=1, sort_keys=True) + "\n"
 
 

@@ -26,6 +26,7 @@ from harness.leaderboard.tables.formatting import (
     training_size,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
+from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
@@ -118,7 +119,7 @@ def _page(board: Board, architecture: str, results: list[TaskResults], described
     parts = {
         "facts": _facts(architecture, entry),
         "mechanism": described.mechanism if described else "",
-        "docstring": paragraphs(docstring(entry)) if entry else [],
+        "docstring": paragraphs(docstring(entry)) if entry and is_installed(entry) else [],
         "deviations": list(entry.deviations) if entry else [],
         "tables": [*_results(board, results), *_published(board, architecture, results)],
         "reruns": [_rerun(board, task, section, result) for section, task, each in results for result in each],
@@ -137,16 +138,15 @@ def _facts(architecture: str, entry: ArchitectureEntry | None) -> list[tuple[str
     facts = [
         ("id", architecture),
         ("paper", entry.paper),
-        ("year", str(entry.year)),
+        ("year", str(entry.year or "")),
         ("source", entry.source),
         ("family", entry.family),
-    ]
-    facts += [
         ("kind", entry.kind),
-        ("file", _path(entry.file)),
-        ("class", entry.class_name),
-        ("version", str(entry.version)),
     ]
+    if not is_installed(entry):
+        facts.append(("registered", "not here: these are the words of its records"))
+        return [(name, text) for name, text in facts if text]
+    facts += [("file", _path(entry.file)), ("class", entry.class_name), ("version", str(entry.version))]
     if settings := entry.hyperparameters:
         facts.append(("settings of this id", _assignments(settings)))
     recipe = {name: value for name, value in dataclasses.asdict(entry.recipe).items() if value is not None}

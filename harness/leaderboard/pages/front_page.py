@@ -19,6 +19,7 @@ from harness.leaderboard.tables.formatting import (
     interval_part,
     our_row,
     section_title,
+    text_cell,
 )
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import STATUSES
@@ -154,8 +155,11 @@ def agreement_table(board: Board) -> Table:
 
 
 def coverage_table(board: Board, section: Section) -> Table:
-    """Architecture x task: the way each pair ended, or "not run"."""
+    """Architecture x task: the way each pair ended, or "not run". Architectures and tasks without
+    any record in the section are only counted."""
     results = board.sections[section]
+    tasks = [task for task in board.known_tasks if any(task == other for _, other in results)]
+    architectures = [name for name in board.known_architectures if any(name == other for other, _ in results)]
 
     def cell(architecture: str, task: str) -> list[Part]:
         lines = []
@@ -167,14 +171,16 @@ def coverage_table(board: Board, section: Section) -> Table:
         return lines or [Part("not run", "quiet")]
 
     rows = []
-    for name in board.known_architectures:
+    for name in architectures:
         entry = board.architectures.get(name)
-        about = [[Part(entry.family if entry else "?")], [Part(entry.paper if entry else "?")]]
-        row = our_row(board, name, about + [cell(name, task) for task in board.known_tasks])
+        about = [text_cell(entry and entry.family), text_cell(entry and entry.paper)]
+        row = our_row(board, name, about + [cell(name, task) for task in tasks])
         rows.append(TableRow(row.name, row.cells, row.classical, (), row.title, row.link))
-    columns = ["Architecture", "family", "paper", *map(board.task_name, board.known_tasks)]
+    columns = ["Architecture", "family", "paper", *map(board.task_name, tasks)]
     title = f"Coverage: {section_title(section)}"
-    return Table(f"coverage-{section.id}", title, columns, [Block("", rows)], text_columns=(1, 2))
+    left = len(board.known_architectures) - len(architectures), len(board.known_tasks) - len(tasks)
+    lead = [f"Left out: {left[0]} architectures and {left[1]} tasks without any record here."]
+    return Table(f"coverage-{section.id}", title, columns, [Block("", rows)], lead, text_columns=(1, 2))
 
 
 def facts(board: Board) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from harness.leaderboard.tables.formatting import (
     our_row,
     score_parts,
     section_title,
+    text_cell,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table
 from harness.metrics import display_info
@@ -53,8 +54,8 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         entry = board.architectures.get(architecture)
         rank = places.get(result)
         cells = [
-            [Part(entry.family if entry else "?")],
-            [Part(entry.kind if entry else "?")],
+            text_cell(entry and entry.family),
+            text_cell(entry and entry.kind),
             score_parts(board, result, main, result in best[main]),
             [interval_part(comparison, result)],
             BLANK if rank is None else [Part(format_rank(rank, comparison, result), order=rank)],

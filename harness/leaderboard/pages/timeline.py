@@ -147,8 +147,8 @@ def _published(
 
 
 def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[YearPoint], int]:
-    """Points of our results, and the number of results without a year (of architectures that are
-    not registered here)."""
+    """Points of our results, and the number of results without a year (of architectures that
+    neither the registry nor their records tell of)."""
     scores = [
         (architecture, result, summary)
         for architecture, result in board.results(section, task)
@@ -158,7 +158,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     points = []
     for architecture, result, summary in scores:
         entry = board.architectures.get(architecture)
-        if entry:
+        if entry and entry.year is not None:
             name, origin = board.result_name(architecture, result), "ours, partial" if result.partial else "ours"
             score = round(display_info(metric).scale(summary.mean), 2)
             points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in rivals))

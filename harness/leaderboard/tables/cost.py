@@ -34,7 +34,7 @@ MEASURES: dict[str, Measure] = {
     "training s": lambda r: r.seconds.get("train"),
 }
 COUNTS: dict[str, tuple[Measure, Callable[[float], str]]] = {
-    "parameters": (lambda r: r.parameters.get("total"), lambda value: f"{value:,.0f}"),
+    "parameters": (lambda r: r.parameters.get("total") or None, lambda value: f"{value:,.0f}"),
     "FLOPs/example": (lambda r: r.flops_per_example, format_magnitude),
 }
 
@@ -73,7 +73,8 @@ def cost_cells(result: Result) -> list[list[Part]]:
     machines = by_device(result)
     if not machines:
         return [BLANK] * len(COLUMNS)
-    seeds = Part(", ".join(str(record.seed) for record in result.ok), order=len(result.ok))
+    numbers = ", ".join(str(record.seed) for record in result.ok)
+    seeds = Part(f"{len(result.ok)} (seed{'s' * (len(result.ok) > 1)} {numbers})", order=len(result.ok))
     cells = [[seeds], training_size(result)]
     cells += [[_measurement(name, records) for records in machines.values()] for name in MEASURES]
     cells.append([_other_cells(records) for records in machines.values()])

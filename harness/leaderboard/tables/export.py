@@ -7,8 +7,9 @@ A result is one configuration of an architecture on a task in one section, all s
 fields:
 
 - ``tier``, ``protocol``, ``tokens`` (the token unit, null except for metrics per token), ``task``,
-  ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if not registered),
-  ``settings`` (differences to the other configurations), ``main_metric``;
+  ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if neither the
+  registry nor the records tell of them), ``settings`` (differences to the other configurations),
+  ``main_metric``;
 - ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
   ``training_examples``, ``rank`` and ``shares_first_place`` (null if unknown), ``notes``;
 - ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test
@@ -25,7 +26,8 @@ to compare with, or null) and ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of
 :data:`COLUMNS`. Fractions are in percent and differences in points, both unrounded. ``beside`` is
-filled for speeds. A result without any score has one line with an empty metric and its status.
+filled for speeds. A result without any score has one line with an empty metric and its status. A
+text that a spreadsheet would take for a formula has an apostrophe in front.
 """
 
 from __future__ import annotations
@@ -106,7 +108,7 @@ def _identity(board: Board, section: Section, task: str, architecture: str, resu
         "architecture": architecture,
         "name": board.name(architecture),
         "family": entry.family if entry else None,
-        "kind": entry.kind if entry else None,
+        "kind": (entry.kind or None) if entry else None,
         "settings": result.settings,
     }
 
@@ -205,8 +207,16 @@ def to_csv(results: Sequence[dict[str, Any]]) -> str:
     writer.writeheader()
     for result in results:
         for line in _lines(result):
-            writer.writerow({name: "" if value is None else value for name, value in (result | line).items()})
+            writer.writerow({name: _csv_field(value) for name, value in (result | line).items()})
     return text.getvalue()
+
+
+def _csv_field(value: Any) -> Any:
+    """A value as it stands in the file: names and messages come from others, and a spreadsheet runs
+    a formula in them."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:

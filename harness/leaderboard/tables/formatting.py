@@ -9,8 +9,10 @@ from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.published import Published
 from harness.leaderboard.significance import Summary, leaders
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
+from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
 from harness.records import Record
+from harness.records.registered import OTHER_TEST_SIZE, other_test_size
 from harness.registry import ArchitectureEntry, TaskEntry
 
 
@@ -67,9 +69,11 @@ def format_magnitude(value: float) -> str:
 
 
 def failure_reason(record: Record) -> str:
-    """Error of a cell that did not end ok, in one line of at most 300 characters."""
+    """Error of a cell that did not end ok, in one line of at most 300 characters; a type that only
+    repeats the status is left out."""
     error = record.error or {}
-    message = ": ".join(filter(None, (error.get("type"), error.get("message"))))
+    kind = error.get("type")
+    message = ": ".join(filter(None, (None if kind == record.status else kind, error.get("message"))))
     return textwrap.shorten(message, 300, placeholder=" …") or "the record gives no reason"
 
 
@@ -107,6 +111,7 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     notes = [result.settings] if result.settings else []
     if result.partial:
         notes += _partial_notes(board, result)
+    notes += other_sizes(board, result)
     first = result.first
     architecture = board.architectures.get(first.architecture)
     named = architecture.vectors_of_paper if architecture else None
@@ -118,13 +123,21 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
         (board.tasks.get(first.task), first.task_version),
     )
     for entry, version in versions:
-        if entry and entry.version != version:
+        if entry and is_installed(entry) and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
     section = section_of(first, board.main_metric(first.task))
     if len(board.test_data.get((section, first.task), ())) > 1:
         digests = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
         notes.append(f"scored on test data {', '.join(digests)}: not the same for all rows of this section")
     return tuple(notes)
+
+
+def other_sizes(board: Board, result: Result) -> list[str]:
+    """The distinct notes of :func:`~harness.records.registered.other_test_size`."""
+    entry = board.tasks.get(result.first.task)
+    declared = entry.sizes.get("test") if entry else None
+    notes = (other_test_size(record, declared) for record in result.ok)
+    return [note for note in dict.fromkeys(notes) if note]
 
 
 def _partial_notes(board: Board, result: Result) -> list[str]:
@@ -146,7 +159,8 @@ def score_parts(
     lines = []
     summary = result.summary(metric)
     if summary:
-        text = format_score(metric, summary) + (" partial" if result.partial else "")
+        marks = (" partial" if result.partial else "") + (f" {OTHER_TEST_SIZE}" if other_sizes(board, result) else "")
+        text = format_score(metric, summary) + marks
         order = display_info(metric).scale(summary.mean)
         lines.append(Part(text, "best" if best else "", caveats(board, result), order=order))
         if published:
@@ -163,6 +177,11 @@ def interval_part(comparison: Comparison | None, result: Result) -> Part:
     if comparison is None or bounds is None:
         return BLANK[0]
     return Part(format_interval(comparison.metric, bounds), order=display_info(comparison.metric).scale(bounds[0]))
+
+
+def text_cell(text: object) -> list[Part]:
+    """A cell of words; a dash where nothing is known."""
+    return [Part(str(text))] if text else BLANK
 
 
 def training_size(result: Result) -> list[Part]:

@@ -1,0 +1,60 @@
+"""Architectures and tasks that are not registered here, as their records tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.records import Record
+from harness.registry import ArchitectureEntry, Entry, TaskEntry
+
+
+def is_installed(entry: Entry) -> bool:
+    """True for what the registry knows; an entry made from records has no class."""
+    return bool(entry.class_name)
+
+
+def recorded_architectures(records: Iterable[Record]) -> dict[str, ArchitectureEntry]:
+    """Architectures by id, each as the last of its records that tells of it."""
+    found = {}
+    for record in records:
+        if told := (record.registered or {}).get("architecture"):
+            year = told.get("year")
+            found[record.architecture] = ArchitectureEntry(
+                id=record.architecture,
+                file=Path(_text(told.get("family")) or "unknown", f"{record.architecture}.py"),
+                class_name="",
+                name=_text(told.get("name")) or record.architecture,
+                kind=_text(told.get("kind")),
+                paper=_text(told.get("paper")),
+                source="",
+                year=year if isinstance(year, int) else 0,
+                version=record.architecture_version,
+            )
+    return found
+
+
+def recorded_tasks(records: Iterable[Record]) -> dict[str, TaskEntry]:
+    """Tasks by id, each as the last of its records that tells of it."""
+    found = {}
+    for record in records:
+        if told := (record.registered or {}).get("task"):
+            metrics, sizes = told.get("metrics"), told.get("sizes")
+            found[record.task] = TaskEntry(
+                id=record.task,
+                file=Path(f"{record.task}.py"),
+                class_name="",
+                name=_text(told.get("name")) or record.task,
+                type=_text(told.get("type")),
+                metrics=tuple(metrics) if isinstance(metrics, list) else (),
+                main_metric=_text(told.get("main_metric")) or record.main_metric or "accuracy",
+                sizes={str(split): size for split, size in sizes.items()} if isinstance(sizes, dict) else {},
+                epochs=0,
+                protocol=_text(told.get("protocol")),
+                version=record.task_version,
+            )
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,62 @@
+"""The registry's words on the architecture and the task of a cell, as its record keeps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from harness import registry
+from harness.errors import RegistryError
+from harness.records.blocks import Registered
+from harness.records.cell import Cell
+from harness.task import Split
+
+if TYPE_CHECKING:
+    from harness.records.record import Record
+
+OTHER_TEST_SIZE = "‡"
+"""Mark of a score on another number of test examples than the task declares."""
+
+
+def registered(cell: Cell) -> Registered | None:
+    """Names, family, kind, paper, type, protocol and sizes of what a cell is of; None where neither
+    is registered."""
+    found: Registered = {}
+    try:
+        architecture = registry.entries("architectures").get(cell.architecture)
+        task = registry.entries("tasks").get(cell.task)
+    except RegistryError:  # one id in two files: whoever asked for the cell was told
+        return None
+    if architecture:
+        found["architecture"] = {
+            "name": architecture.name,
+            "family": architecture.family,
+            "kind": architecture.kind,
+            "paper": architecture.paper,
+            "year": architecture.year,
+        }
+    if task:
+        sizes = {split: task.sizes[split] for split in get_args(Split) if isinstance(task.sizes.get(split), int)}
+        found["task"] = {
+            "name": task.name,
+            "type": task.type,
+            "protocol": task.protocol,
+            "sizes": sizes,
+            "metrics": list(task.metrics),
+            "main_metric": task.main_metric,
+        }
+    return found or None
+
+
+def other_test_size(record: Record, declared: object) -> str:
+    """A note on a record that was scored on another number of test examples than its task declares;
+    empty for a generated corpus, whose sizes are its own."""
+    count = record.counts.get("test")
+    if record.tier == "mini" or count is None or not isinstance(declared, int) or count == declared:
+        return ""
+    return f"scored on {count:,} test examples; the task declares {declared:,}"
+
+
+def declared_sizes(record: Record) -> dict[str, int]:
+    """The official sizes by split that a record says its task declares."""
+    sizes = (record.registered or {}).get("task", {}).get("sizes")
+    return sizes if isinstance(sizes, dict) else {}  # type: ignore[return-value]
