@@ -13,6 +13,8 @@ from urllib.parse import unquote, unquote_plus
 from harness.records import without_passwords
 
 SQLITE = "sqlite:///"
+VIEW = "mlflow.sharedViewState.archbench"
+"""Tag of an experiment with the view that its address names by the last part of this."""
 LOCK_TIMEOUT_S = (
     60.0  # making a database takes seconds, on a busy machine many; a program that was stopped holds it for ever
 )

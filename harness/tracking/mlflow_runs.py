@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import html
+import json
 import logging
 import os
 import platform
@@ -26,9 +27,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
 from harness.errors import RegistryError
+from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.tracking.database import (
     SQLITE,
+    VIEW,
     NotMirrored,
     TrackingError,
     default_uri,
@@ -72,6 +75,7 @@ class Tracker:
         self.uri = uri
         self.refused = 0  # records that the last sync() could not mirror
         self._experiments: dict[str, str] = {}
+        self._with_view: set[str] = set()
         with self._repairable():
             self._client = self._connect()
 
@@ -83,6 +87,7 @@ class Tracker:
         """
         with self._repairable():
             experiment = self._experiment(record.task)
+            self._set_view(experiment, record.main_metric)
             shown = _Shown.of(
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
             )
@@ -117,6 +122,8 @@ class Tracker:
             with self._repairable():
                 experiment = self._experiment(task)
                 shown = _Shown.of(self._runs(experiment))
+                if metric := next((record.main_metric for record in records.get(task, []) if record.main_metric), ""):
+                    self._set_view(experiment, metric)
                 # A grid starts with its first cell.
                 for record in sorted(records.get(task, []), key=lambda record: record.started):
                     try:
@@ -203,6 +210,23 @@ class Tracker:
                 self._client.restore_experiment(experiment.experiment_id)
             self._experiments[task] = experiment.experiment_id
         return self._experiments[task]
+
+    def _set_view(self, experiment: str, metric: str) -> None:
+        """Keep a view of an experiment in the tag where MLflow's pages keep those that users share:
+        every cell in a row of its own, the best first, with its scores in columns."""
+        if not metric or experiment in self._with_view:
+            return
+        columns = [f"metrics.`{split}_{metric}`" for split in ("test", "dev")]
+        view = {
+            "searchFilter": "tags.record_key != ''",  # without a filter the cells are folded below their grid
+            "orderByKey": columns[0],
+            "orderByAsc": display_info(metric).lower_is_better,
+            "selectedColumns": [*columns, *(f"tags.`{name}`" for name in ("family", "kind", "status", "tier"))],
+        }
+        text = json.dumps(view)
+        if self._client.get_experiment(experiment).tags.get(VIEW) != text:
+            self._client.set_experiment_tag(experiment, VIEW, text)
+        self._with_view.add(experiment)
 
     @functools.cached_property
     def _architectures(self) -> dict[str, registry.ArchitectureEntry]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.tracking.database import default_uri
+from harness.tracking.database import VIEW, default_uri
 
 STARTUP_TIMEOUT_S = 60.0  # the server imports much before it answers
 HOST = "127.0.0.1"
@@ -53,7 +53,7 @@ def serve(results: Path, port: int) -> int:
     try:
         address = f"http://{HOST}:{port}"
         for experiment in _experiments(address, server):
-            print(f"{experiment['name']}: {address}/#/experiments/{experiment['experiment_id']}/runs", flush=True)
+            print(f"{experiment['name']}: {address}/#/{_runs(experiment)}", flush=True)
         print("Ctrl-C ends it", flush=True)
         return server.wait()
     except KeyboardInterrupt:
@@ -61,6 +61,13 @@ def serve(results: Path, port: int) -> int:
     finally:
         server.terminate()
         server.wait()
+
+
+def _runs(experiment: dict[str, Any]) -> str:
+    """Address of the runs of an experiment, in its view if it has one."""
+    has_view = any(tag["key"] == VIEW for tag in experiment.get("tags", []))
+    view = f"?viewStateShareKey={VIEW.rpartition('.')[2]}" if has_view else ""
+    return f"experiments/{experiment['experiment_id']}/runs{view}"
 
 
 def _experiments(address: str, server: subprocess.Popen[bytes]) -> list[dict[str, Any]]:

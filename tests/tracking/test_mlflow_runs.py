@@ -4,6 +4,7 @@ costs no record."""
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import subprocess
 import sys
@@ -150,6 +151,23 @@ def test_cell_that_failed_is_a_failed_run_with_its_error(
     assert run.info.status == run_status
     assert run.data.tags["error"].startswith("ValueError: no shape fits")
     assert run.data.tags["status"] == status
+
+
+@pytest.mark.parametrize(("metric", "ascending"), [("accuracy", False), ("wer", True)])
+def test_the_runs_of_a_task_open_flat_with_the_best_first(
+    tracker: Tracker, client: MlflowClient, metric: str, ascending: bool
+):
+    """MLflow's own view of them was one folded row without a score."""
+    record = ok_record(dataclasses.replace(CELL, task=f"view_{metric}"))
+    record.main_metric = metric
+    tracker.log(record)
+    tags = client.get_experiment_by_name(record.task).tags
+    view = json.loads(tags["mlflow.sharedViewState.archbench"])
+    assert (view["orderByKey"], view["orderByAsc"]) == (f"metrics.`test_{metric}`", ascending)
+    assert view["orderByKey"] in view["selectedColumns"]
+    experiment = client.get_experiment_by_name(record.task).experiment_id
+    found = client.search_runs([experiment], view["searchFilter"])
+    assert [run.data.tags["record_key"] for run in found] == [record.key]
 
 
 def test_family_and_kind_come_from_the_registry(

@@ -51,6 +51,7 @@ def fill(store: Store) -> list[Record]:
                 speed=speed,
                 memory={"peak_rss_mib": 321.5},
                 training={"curve": curve},
+                main_metric="accuracy",
             )
             made.append(Record.skeleton(cell, "ok", command=COMMANDS[0], seconds={"total": 5.0}, **fields))
             made[-1].predictions = store.save_predictions(cell, ["a"], ["x"])
@@ -195,7 +196,10 @@ def test_ui_prints_the_run_table_of_every_task_once_it_answers(said: list[str], 
     page."""
     by_name = {e.name: e.experiment_id for e in MlflowClient(ui).search_experiments()}
     assert said == [
-        *(f"{task}: {ui}/#/experiments/{by_name[task]}/runs" for task in ("sst2", "wikiqa")),
+        *(
+            f"{task}: {ui}/#/experiments/{by_name[task]}/runs?viewStateShareKey=archbench"
+            for task in ("sst2", "wikiqa")
+        ),
         "Ctrl-C ends it",
     ]
     assert ui.startswith("http://127.0.0.1:")
