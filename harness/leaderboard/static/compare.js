@@ -123,7 +123,9 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   const listed = (task, x, y, found, outcomesOfX, outcomesOfY) => {
-    const share = (value) => (task.unit ? `${(100 * value).toFixed(0)} %` : value.toFixed(2));
+    // With one seed a class is right or wrong; a mean over seeds, or a unit of several words, is a share.
+    const either = task.unit && !task.lower && task.levels.every((value) => value === 0 || value === 1);
+    const share = (value) => either ? (value ? "right" : "wrong") : (task.unit ? `${(100 * value).toFixed(0)} %` : value.toFixed(2));
     const said = x.said && y.said;
     const cells = (i) => [task.units[i], share(outcomesOfX[i]), share(outcomesOfY[i]), ...(said ? [x, y].map((result) => task.words[result.said[i]] ?? "–") : [])];
     const head = ["test unit", `outcome of ${x.name}`, `outcome of ${y.name}`];
