@@ -104,6 +104,8 @@ def _forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None
     for folder in (settings.work / "checkpoints").glob(f"{cell.key}*"):
         if folder != kept:
             shutil.rmtree(folder, ignore_errors=True)
+            if kept is not None:
+                print("the checkpoint there was is one of other code or data: training begins anew")
 
 
 def _task(cell: Cell) -> Task:

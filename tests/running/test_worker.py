@@ -593,7 +593,9 @@ def test_a_cut_cell_whose_plugin_was_mended_is_trained_anew(make_settings, plugi
 
 
 @pytest.mark.parametrize("what", ["harness", "version", "train", "dev"])
-def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(make_settings, monkeypatch, begun, what):
+def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(
+    make_settings, monkeypatch, begun, what, capsys
+):
     """The record would state the new data's fingerprint over epochs on the old."""
     settings, cell = make_settings(), plan("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
     cut_after(1, cell, settings)
@@ -613,7 +615,7 @@ def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(make_set
 
         monkeypatch.setattr(task, "load", swapped)
     assert run_cell(cell, settings).status == "ok"
-    assert begun == [0, 1]
+    assert begun == [0, 1] and "other code or data: training begins anew" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])
