@@ -66,6 +66,11 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(names)}?" if names else otherwise
 
 
+def unknown(what: str, name: str, known: Iterable[str], otherwise: str) -> UnknownName:
+    """The error for a name that is none of the ``known``."""
+    return UnknownName(f"no {what} is called {name!r}; {did_you_mean(name, known, otherwise)}")
+
+
 class Named(dict[str, T]):
     """Things by name, such as metrics or schedules; looking up another name raises
     :class:`UnknownName` with the names near it."""
@@ -75,8 +80,7 @@ class Named(dict[str, T]):
         self.what = what
 
     def __missing__(self, name: str) -> T:
-        others = did_you_mean(name, self, f"there are {', '.join(self)}")
-        raise UnknownName(f"no {self.what} is called {name!r}; {others}")
+        raise unknown(self.what, name, self, f"there are {', '.join(self)}")
 
 
 def check_choice(option: str, value: str, choices: Sequence[str]) -> None:

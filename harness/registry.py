@@ -16,7 +16,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from harness.errors import RegistryError, UnknownName, did_you_mean
+from harness.errors import RegistryError, UnknownName, unknown
 from harness.settings import Recipe
 
 if TYPE_CHECKING:
@@ -559,14 +559,15 @@ def entry(sort: Sort, id: str) -> Any:
     known = entries(sort)
     if id in known:
         return known[id]
-    raise UnknownName(_unknown(sort, id, known))
+    raise unknown_name((sort,), id, known)
 
 
-def _unknown(sort: Sort, id: str, known: dict[str, Entry]) -> str:
-    message = f"no {sort[:-1]} is called {id!r}" + "; " + did_you_mean(id, known, f"see `archbench list {sort}`")
-    for file, error in broken(sort).items():
-        message += f"\n  {file} could not be read: {error}"
-    return message
+def unknown_name(sorts: Sequence[Sort], name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a name that none of the ``sorts`` has; it names the files that failed too."""
+    what = " or ".join(sort[:-1] for sort in sorts)
+    error = unknown(what, name, known, f"see `{' '.join(['archbench list', *(sorts if len(sorts) == 1 else ())])}`")
+    failed = {file: reason for sort in sorts for file, reason in broken(sort).items()}
+    return UnknownName("\n  ".join([str(error), *(f"{file} could not be read: {why}" for file, why in failed.items())]))
 
 
 @overload
@@ -585,7 +586,7 @@ def match(sort: Sort, patterns: str) -> Any:
     for pattern in filter(None, (p.strip() for p in patterns.split(","))):
         hits = {id: e for id, e in known.items() if fnmatchcase(id, pattern)}
         if not hits:
-            raise UnknownName(_unknown(sort, pattern, known))
+            raise unknown_name((sort,), pattern, known)
         chosen |= hits
     return list(chosen.values())
 

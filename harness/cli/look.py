@@ -10,10 +10,8 @@ import typer
 
 from harness import registry
 from harness.cli.app import LightCommand, add_plugins, app, console, report
-from harness.cli.options import RUNNING, DataDir, Plugins, Results
+from harness.cli.options import RUNNING, SORTS, DataDir, Plugins, Results
 from harness.errors import check_choice
-
-SORTS: tuple[registry.Sort, ...] = ("architectures", "tasks")
 
 
 @app.command("list", cls=LightCommand, rich_help_panel=RUNNING)

@@ -8,11 +8,16 @@ from typing import Annotated
 
 import typer
 
+from harness.registry import Sort
+
 GRID, DATA, TRAINING, EXECUTION, OUTPUT = "Grid", "Data", "Training", "Execution", "Output"
 """Panels of options."""
 
 RUNNING, EXTENDING, READING = "Run a grid", "Add a model", "Work with results"
 """Panels of commands."""
+
+SORTS: tuple[Sort, ...] = ("architectures", "tasks")
+"""Sorts of plugins that a user lists and checks."""
 
 Results = Annotated[
     Path,

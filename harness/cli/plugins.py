@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness import registry
 from harness.cli.app import add_plugins, app, console, import_other_plugins
-from harness.cli.options import EXTENDING, Plugins
+from harness.cli.options import EXTENDING, SORTS, DataDir, Plugins
 from harness.errors import check_choice
+
+if TYPE_CHECKING:
+    from harness.contract import Result
 
 
 @app.command(rich_help_panel=EXTENDING)
 def check(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture.")], plugin: Plugins = None
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture or task.")],
+    plugin: Plugins = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Check that an architecture keeps the contract of its kind.
+    """Check that an architecture or a task keeps its contract.
 
-    Checks shapes, gradients, padding, seeds, saving, and that it can overfit a few examples.
+    Of an architecture: shapes, gradients, padding, seeds, saving, and that it can overfit a few
+    examples. Of a task: its rows in every split, its metrics, and that systems see no answer; with
+    --data-dir also what its files hold.
     """
     add_plugins(plugin)
-    entry = registry.entry("architectures", name)
-    import_other_plugins([entry])
+    known = registry.entries("architectures") | registry.entries("tasks")
+    if name not in known:
+        raise registry.unknown_name(SORTS, name, known)
+    import_other_plugins([known[name]])
+    results = _results(known[name], data_dir)
     from rich.markup import escape
     from rich.table import Table
 
-    from harness.contract import check as checks
-
-    results = checks(entry)
     table = Table("check", "", "", box=None, show_header=False)
     for result in results:
         table.add_row(
@@ -39,6 +46,16 @@ def check(
     console().print(table)
     if not all(result.passed for result in results):
         raise typer.Exit(1)
+
+
+def _results(entry: registry.Entry, data_dir: Path | None) -> list[Result]:
+    if isinstance(entry, registry.TaskEntry):
+        from harness import task_contract
+
+        return task_contract.check(entry, data_dir and data_dir.resolve())
+    from harness import contract
+
+    return contract.check(entry)
 
 
 @app.command(rich_help_panel=EXTENDING)

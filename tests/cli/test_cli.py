@@ -525,6 +525,16 @@ def test_check_of_an_unknown_name_offers_a_near_one(command, toys):
     assert (code, "did you mean toy_text" in err) == (2, True)
 
 
+def test_check_takes_a_task_too(command, toys):
+    """Its author had nothing but failed cells to learn from."""
+    code, out, err = command("check", "sst2")
+    assert (code, "mini: every split can be read" in out, "majority: accuracy 0.500" in out) == (0, True, True), err
+    code, out, _ = command("check", "toy_topic", "--plugin", str(toys))
+    assert (code, "neither mini()" in out) == (1, True)
+    code, _, err = command("check", "toy_topi", "--plugin", str(toys))
+    assert (code, "no architecture or task is called 'toy_topi'; did you mean toy_topic" in err) == (2, True)
+
+
 @pytest.mark.slow
 def test_a_text_encoder_is_added_by_one_file(tmp_path):
     """Nothing but the new file: it passes `check` and gives an ok record in `run --plugin`."""
