@@ -7,15 +7,15 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from harness import registry
 from harness.errors import DataError, RecordError, RegistryError
 from harness.records import Store
-from harness.registry import Entry
-from harness.task import Split
+from harness.registry import TaskEntry
+from harness.task import Split, Task
 
 PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "scikit-learn", "numpy", "pandas")
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -30,8 +30,9 @@ class Finding(NamedTuple):
     message: str
 
 
-def examine(results: Path, data_dir: Path | None) -> Iterator[Finding]:
-    """Run all checks in turn; data files are checked only with a ``data_dir``."""
+def examine(results: Path, data_dir: Path | None, tasks: str | None = None) -> Iterator[Finding]:
+    """Run all checks in turn; data files are checked only with a ``data_dir``, and only those of
+    the ``tasks`` where patterns name some."""
     yield Finding("Python", sys.version_info >= (3, 11), platform.python_version())
     for package in PACKAGES:
         yield _version(package)
@@ -39,7 +40,9 @@ def examine(results: Path, data_dir: Path | None) -> Iterator[Finding]:
     yield from _machine()
     yield _results(results)
     yield from _plugins()
-    if data_dir is None:
+    if tasks is not None:
+        yield from _tasks(registry.match("tasks", tasks), data_dir)
+    elif data_dir is None:
         yield Finding("data", True, "not checked: without --data-dir (or ARCHBENCH_DATA) only tiers mini and hub run")
     else:
         yield from _data(data_dir)
@@ -123,28 +126,39 @@ def _plugins() -> Iterator[Finding]:
             yield Finding(sort, False, reason if str(file) in reason else f"{file}: {reason}")
 
 
+def _tasks(entries: Sequence[TaskEntry], data_dir: Path | None) -> Iterator[Finding]:
+    """All that `archbench check` finds of the tasks that were asked for."""
+    from harness import task_contract
+
+    for entry in entries:
+        results = task_contract.check(entry, data_dir)
+        faults = [
+            Finding(f"task {entry.id}", False, f"{each.name}: {each.message}") for each in results if not each.passed
+        ]
+        notes = "; ".join(f"{each.name}: {each.message}" for each in results if each.message)
+        yield from faults or [Finding(f"task {entry.id}", True, notes)]
+
+
 def _data(folder: Path) -> Iterator[Finding]:
-    """Reads the first row of every split of every task from its files."""
+    """Reads every split of every task from its files."""
     if not folder.is_dir():
         yield Finding("data", False, f"--data-dir {folder}: no such folder")
         return
     for entry in registry.entries("tasks").values():
         try:
-            problems = [_problem(entry, folder, split) for split in SPLITS]
+            task: Task = registry.load(entry)(entry)
         except RegistryError:
             continue  # named above
-        message = "; ".join(filter(None, problems))
-        yield Finding(f"data of {entry.id}", not message, message or "train, dev and test can be read")
+        found = [_split(task, folder, split) for split in SPLITS]
+        faults = [message for ok, message in found if not ok]
+        yield Finding(f"data of {entry.id}", not faults, "; ".join(faults or [message for _, message in found]))
 
 
-def _problem(entry: Entry, folder: Path, split: Split) -> str | None:
-    """The fault of a split's files; None when the first row can be read."""
+def _split(task: Task, folder: Path, split: Split) -> tuple[bool, str]:
+    """True and the number of rows, or False and the fault of a split's files."""
+    if type(task).local is Task.local:
+        return True, f"{split} has no tier local"
     try:
-        next(iter(registry.load(entry)(entry).local(folder, split)))
-    except NotImplementedError:
-        return None  # a task without tier local
-    except StopIteration:
-        return f"{split} has no rows"
-    except (DataError, OSError, ValueError) as error:
-        return str(error)
-    return None
+        return True, f"{split} {len(task.load(split, 'local', folder)):,}"
+    except Exception as error:  # a task is code of its author, and may raise anything
+        return False, str(error) if isinstance(error, DataError) else f"{split}: {type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ import typer
 
 from harness import registry
 from harness.cli.app import LightCommand, add_plugins, app, console, report
-from harness.cli.options import RUNNING, SORTS, DataDir, Plugins, Results
+from harness.cli.options import GRID, RUNNING, SORTS, DataDir, Plugins, Results
 from harness.errors import check_choice
 
 
@@ -72,7 +72,22 @@ def _print_table(sort: registry.Sort, entries: dict[str, registry.Entry]) -> Non
 
 
 @app.command(rich_help_panel=RUNNING)
-def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin: Plugins = None) -> None:
+def doctor(
+    results: Results = Path("results"),
+    data_dir: DataDir = None,
+    plugin: Plugins = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            "-t",
+            "--tasks",
+            metavar="PATTERN",
+            help="Look at these tasks alone, as `archbench check` does. Default: whether the files of every task in"
+            " --data-dir can be read.",
+            rich_help_panel=GRID,
+        ),
+    ] = None,
+) -> None:
     """Check that this machine can run a grid.
 
     Checks versions, threads, memory allocator, GPU, results folder, plugin files and, with
@@ -84,7 +99,7 @@ def doctor(results: Results = Path("results"), data_dir: DataDir = None, plugin:
     from harness.cli.doctor import examine
 
     add_plugins(plugin)
-    findings = list(examine(results.resolve(), data_dir))
+    findings = list(examine(results.resolve(), data_dir and data_dir.resolve(), tasks))
     table = Table("", "", "", box=None, show_header=False)
     for finding in findings:
         table.add_row(

@@ -608,6 +608,29 @@ def test_doctor_names_what_is_wrong(command, tmp_path):
     assert "no_such_module" in out
 
 
+def test_doctor_looks_at_the_tasks_that_were_asked_for_and_no_others(command, tmp_path):
+    """A user with one corpus got fifteen red lines for those of others, and exit code 1."""
+    local = 'def local(self, folder, split):\n        return [{"id": "1", "text": "a b"}]'
+    text = PLUGIN[PLUGIN.index('@register_task(\n    "toy_topic"') :].partition('@register_task(\n    "toy_sound"')[0]
+    head = "from harness.registry import register_task\nfrom harness.task import Task\n\n"
+    (tmp_path / "mine.py").write_text(f"{head}{text}class Mine(Task):\n    {local}\n")
+    arguments = ("doctor", "-t", "toy_topic", "--plugin", "mine.py", "--results", "results")
+    code, out, _ = command(*arguments, "--data-dir", str(tmp_path))
+    assert (code, findings(out)["task toy_topic"], "lacks the column label" in out) == (1, "wrong", True)
+    code, out, _ = command(*arguments)
+    assert findings(out)["task toy_topic"] == "ok" and "--tier local" in out
+    assert not [name for name in findings(out) if name.startswith("data of")]
+
+
+def test_doctor_reads_more_than_the_first_row(command, tmp_path):
+    trees = tmp_path / "data/sst/trees"
+    trees.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (trees / f"{split}.txt").write_text("(3 (2 It) (3 works))\n" * 3 + "(3 (2 It\n" * (split == "test"))
+    _, out, _ = command("doctor", "--results", "results", "--data-dir", "data")
+    assert findings(out)["data of sst2"] == "wrong" and "line 4" in out
+
+
 def test_cells_of_other_data_run_again_and_say_why(run, monkeypatch, tmp_path):
     """The files were corrected since: the old score must not be taken for a result of the new ones,
     nor be lost."""
