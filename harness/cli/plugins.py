@@ -11,7 +11,7 @@ import typer
 from harness import registry
 from harness.cli.app import add_plugins, app, console, import_other_plugins
 from harness.cli.options import EXTENDING, SORTS, DataDir, Plugins
-from harness.errors import check_choice
+from harness.errors import UsageError, check_choice
 
 if TYPE_CHECKING:
     from harness.contract import Result
@@ -61,7 +61,10 @@ def _results(entry: registry.Entry, data_dir: Path | None) -> list[Result]:
 @app.command(rich_help_panel=EXTENDING)
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Id of the new architecture: lower-case letters, digits, underscores.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="Id of the new architecture or task: lower-case letters, digits, underscores."
+        ),
     ],
     kind: Annotated[
         str,
@@ -69,9 +72,18 @@ def new(
             "--kind",
             metavar="KIND",
             help="Input and output of the model: text, seq, tree, pair, tag, span, answer, ctc, generate, plm (starts"
-            " from random weights), fit (no gradients) or regime (trains another architecture).",
+            " from random weights), fit (no gradients) or regime (trains another architecture). Or task: a task of your"
+            " own, not a model.",
         ),
     ] = "text",
+    type: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="With --kind task: answer, classify (the default), extract, match, rank, tag or transcribe.",
+        ),
+    ] = None,
     family: Annotated[
         str | None,
         typer.Option(
@@ -85,10 +97,14 @@ def new(
         typer.Option("--out", metavar="DIR", help="Folder for both files. Default: the current folder."),
     ] = None,
 ) -> None:
-    """Write a working plugin file and its test as a starting point for your model."""
+    """Write a working plugin file and its test as a starting point for your model or task."""
     from harness.cli import scaffold
 
     check_choice("--kind", kind, scaffold.KINDS)
+    if kind == "task":
+        return _new_task(name, type or "classify", family, out)
+    if type is not None:
+        raise UsageError(f"--type {type} is of a task: give --kind task")
     plugin, test = scaffold.write(name, kind, family, out)
     given = "" if family else f" --plugin {shlex.quote(str(plugin))}"
     print(
@@ -97,3 +113,16 @@ def new(
     )
     if family is None and out is None and scaffold.is_checkout(Path()):
         print("to contribute it: `archbench new` with --family writes to architectures/ and tests/ of this checkout")
+
+
+def _new_task(name: str, type: str, family: str | None, out: Path | None) -> None:
+    from harness.cli import scaffold
+
+    check_choice("--type", type, scaffold.TYPES)
+    if family is not None:
+        raise UsageError(f"--family {family} is of an architecture; a task goes to --out DIR")
+    plugin, test = scaffold.write_task(name, type, out)
+    given = f"--plugin {shlex.quote(str(plugin))}"
+    print(
+        f"{plugin}\n{test}\nnext:\n  archbench check {name} {given}\n  archbench run -a '*' -t {name} {given} --dry-run"
+    )

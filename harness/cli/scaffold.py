@@ -2,6 +2,7 @@
 
 Each kind of architecture has two files in ``templates``: a plugin, ``text.py``, and the test of its
 mechanism, ``test_text.py``. They are whole files of a model called ``my_model``, which is renamed.
+Each type of task has two as well, ``task_classify.py`` and ``test_task_classify.py``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ TASKS = {
 }
 """A task to try a new architecture of each kind on."""
 
-KINDS = tuple(TASKS)
+KINDS = (*TASKS, "task")
 TEMPLATES = Path(__file__).with_name("templates")
+TYPES = tuple(sorted(path.stem.removeprefix("task_") for path in TEMPLATES.glob("task_*.py")))
+"""Task types that there is a template for."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 CONTRACT_TEST = """
@@ -43,13 +46,13 @@ def test_it_keeps_the_contract():
 
 
 def write(name: str, kind: str, family: str | None, out: Path | None) -> tuple[Path, Path]:
-    """Write the plugin and its test; returns both paths.
+    """Write the plugin of an architecture and its test; returns both paths.
 
     Both go to ``out``, by default the current folder. With a ``family`` they go where a contributor
     puts them, to ``architectures/<family>/`` and ``tests/architectures/<family>/`` of the checkout.
     Raises :class:`UsageError` for a name that is taken or not allowed, and never overwrites a file.
     """
-    _check_names(name, family)
+    _check_names("architectures", name, family)
     if family is not None:
         if out is not None:
             raise UsageError("--family and --out exclude each other: one names a folder of the checkout, one any other")
@@ -58,22 +61,34 @@ def write(name: str, kind: str, family: str | None, out: Path | None) -> tuple[P
         folders = (_ROOT / "architectures" / family, _ROOT / "tests" / "architectures" / family)
     else:
         folders = (out or Path(), out or Path())
-    test = (TEMPLATES / f"test_{kind}.py").read_text(encoding="utf-8")
-    texts = {
-        folders[0] / f"{name}.py": (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8"),
-        folders[1] / f"test_{name}.py": test if family else _outside_the_checkout(test),
-    }
-    for file in texts:
+    plugin, test = _templates(kind)
+    return _write(name, folders, plugin, test if family else _outside_the_checkout(test))
+
+
+def write_task(name: str, type: str, out: Path | None) -> tuple[Path, Path]:
+    """Write the plugin of a task and its test to ``out``, by default the current folder; returns
+    both paths. Raises :class:`UsageError` as :func:`write` does."""
+    _check_names("tasks", name)
+    return _write(name, (out or Path(), out or Path()), *_templates(f"task_{type}"))
+
+
+def _templates(name: str) -> tuple[str, str]:
+    plugin, test = (TEMPLATES / f"{prefix}{name}.py" for prefix in ("", "test_"))
+    return plugin.read_text(encoding="utf-8"), test.read_text(encoding="utf-8")
+
+
+def _write(name: str, folders: tuple[Path, Path], plugin: str, test: str) -> tuple[Path, Path]:
+    files = folders[0] / f"{name}.py", folders[1] / f"test_{name}.py"
+    for file in files:
         if file.exists():
             raise UsageError(f"{file} exists already; choose another name or folder")
-    for file, text in texts.items():
+    for file, text in zip(files, (plugin, test), strict=True):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_renamed(text, name), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{file}: {error.strerror}; choose another folder with --out") from error
-    plugin, test_file = texts
-    return plugin, test_file
+    return files
 
 
 def is_checkout(folder: Path) -> bool:
@@ -81,24 +96,25 @@ def is_checkout(folder: Path) -> bool:
     return (folder / "pyproject.toml").is_file() and (folder / "harness").is_dir()
 
 
-def _check_names(name: str, family: str | None) -> None:
+def _check_names(sort: registry.Sort, name: str, family: str | None = None) -> None:
     for option, value in (("NAME", name), ("--family", family)):
         if value is not None and (not re.fullmatch(r"[a-z][a-z0-9_]*", value) or keyword.iskeyword(value)):
             raise UsageError(f"{option} {value}: use lower-case letters, digits and underscores, a letter first")
-    if other := registry.entries("architectures").get(name):
+    if other := registry.entries(sort).get(name):
         raise UsageError(f"NAME {name}: already registered in {other.file}; choose another")
 
 
 def _renamed(text: str, name: str) -> str:
-    """A template with the model's own name, and this year for its paper."""
+    """A template with the plugin's own name, and this year for its paper."""
     title = name.replace("_", " ")
-    names = {
-        "my_model": name,
-        "MyModel": "".join(part.capitalize() for part in name.split("_")),
-        "My model": title.capitalize(),
-        "my model": title,
-        "2000": str(datetime.datetime.now(datetime.UTC).year),
-    }
+    names = {"2000": str(datetime.datetime.now(datetime.UTC).year)}
+    for thing in ("model", "task"):
+        names |= {
+            f"my_{thing}": name,
+            f"My{thing.capitalize()}": "".join(part.capitalize() for part in name.split("_")),
+            f"My {thing}": title.capitalize(),
+            f"my {thing}": title,
+        }
     return re.sub("|".join(names), lambda match: names[match[0]], text)
 
 

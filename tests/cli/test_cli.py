@@ -405,7 +405,25 @@ def test_the_pages_call_the_tasks_of_a_plugin_by_their_names(run, command, toys)
     assert "<h1>Topics</h1>" in page and "Official sizes: train 9" in page
 
 
-@pytest.mark.parametrize("kind", scaffold.KINDS)
+def test_new_writes_tasks_of_every_type_and_tests_that_pass(command):
+    """A task had four lines in a guide for contributors, and no template."""
+    for type in scaffold.TYPES:
+        given = () if type == "classify" else ("--type", type)
+        code, out, err = command("new", f"our_{type}", "--kind", "task", *given)
+        assert code == 0, err
+        assert f"archbench check our_{type} --plugin our_{type}.py" in out
+    command("list", "--plugin", "our_*.py")
+    assert {type: registry.entry("tasks", f"our_{type}").type for type in scaffold.TYPES} == {
+        t: t for t in scaffold.TYPES
+    }
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, Path().glob("test_our_*.py"))]
+    done = subprocess.run(
+        tests, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("kind", scaffold.TASKS)
 def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypatch, kind):
     """Whoever starts from the scaffold starts from something that works: it keeps the contract, on
     two kinds also what takes training."""
@@ -435,13 +453,15 @@ def test_what_new_writes_is_formatted_and_has_no_name_of_the_template(command, t
     monkeypatch.setattr(scaffold, "_ROOT", tmp_path / "checkout")
     (tmp_path / "checkout/harness").mkdir(parents=True)
     (tmp_path / "checkout/pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    for kind in scaffold.KINDS:
+    for type in scaffold.TYPES:
+        command("new", f"our_{type}_corpus", "--kind", "task", "--type", type, "--out", str(tmp_path / "mine"))
+    for kind in scaffold.TASKS:
         command("new", f"our_{kind}_model", "--kind", kind, "--family", "contributed")
         command("new", f"our_{kind}_model", "--kind", kind, "--out", str(tmp_path / "mine"))
     files = list(tmp_path.rglob("*.py"))
-    assert len(files) == 4 * len(scaffold.KINDS) + 1  # toys.py
+    assert len(files) == 4 * len(scaffold.TASKS) + 2 * len(scaffold.TYPES) + 1  # toys.py
     for file in files:
-        assert not re.search("my.?model|2000", file.read_text(), re.IGNORECASE), file
+        assert not re.search("my.?(model|task)|2000", file.read_text(), re.IGNORECASE), file
     for arguments in (["check"], ["format", "--check"]):
         lint = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--no-cache"]
         lint += ["--config", str(ROOT / "pyproject.toml"), str(tmp_path / "mine"), str(tmp_path / "checkout")]
@@ -453,9 +473,11 @@ def test_new_knows_every_kind_that_an_architecture_has(command):
     """A kind without a template is learnt from other people's files, or not at all."""
     assert {entry.kind for entry in registry.entries("architectures").values()} <= set(scaffold.KINDS)
     files = {path.stem for path in scaffold.TEMPLATES.glob("*.py")}
-    assert files == {*scaffold.KINDS, *(f"test_{kind}" for kind in scaffold.KINDS)}
+    plugins = {*scaffold.TASKS, *(f"task_{type}" for type in scaffold.TYPES)}
+    assert files == plugins | {f"test_{plugin}" for plugin in plugins}
+    assert set(registry.TASK_TYPES) <= set(scaffold.TYPES)
     out = " ".join(command("new", "--help")[1].replace("│", " ").split())
-    assert [kind for kind in scaffold.KINDS if not re.search(rf"\b{kind}\b", out)] == []
+    assert [kind for kind in (*scaffold.KINDS, *scaffold.TYPES) if not re.search(rf"\b{kind}\b", out)] == []
 
 
 def test_new_writes_where_it_was_called_and_its_next_steps_work(command, tmp_path):
@@ -504,6 +526,9 @@ def test_new_in_a_checkout_puts_both_files_where_they_belong(command, tmp_path, 
         (["my_model", "--kind", "txt"], "did you mean text"),
         (["my_model", "--family", "../x"], "--family ../x"),
         (["my_model", "--family", "mine"], "exclude each other"),
+        (["my_task", "--kind", "task", "--type", "clasify"], "did you mean classify"),
+        (["my_model", "--kind", "text", "--type", "classify"], "--kind task"),
+        (["sst2", "--kind", "task"], "already registered"),
     ],
 )
 def test_new_refuses_names_that_cannot_be_one(command, tmp_path, arguments, message):

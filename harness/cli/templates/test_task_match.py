@@ -1,0 +1,37 @@
+"""My task: its reader against small files, and the contract of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import DataError
+from harness.task import Row
+from harness.task_contract import check
+
+registry.add_plugin(Path(__file__).with_name("my_task.py"))
+ENTRY = registry.entry("tasks", "my_task")
+
+
+def rows(folder: Path, text: str) -> list[Row]:
+    """Rows that are read from a test file with this text."""
+    (folder / "my_task").mkdir()
+    (folder / "my_task" / "test.tsv").write_text(text, encoding="utf-8")
+    return list(registry.load(ENTRY)(ENTRY).local(folder, "test"))
+
+
+def test_a_line_is_a_label_and_two_texts(tmp_path):
+    found = rows(tmp_path, "label\tfirst\tsecond\nsame\tit rains\train falls\n")
+    assert found == [{"id": "test-2", "label": "same", "first": "it rains", "second": "rain falls"}]
+
+
+def test_an_unknown_label_is_named_with_its_line(tmp_path):
+    with pytest.raises(DataError, match="line 2: label 'yes'"):
+        rows(tmp_path, "label\tfirst\tsecond\nyes\tit rains\train falls\n")
+
+
+def test_it_keeps_the_contract():
+    failed = [result for result in check(ENTRY) if not result.passed]
+    assert not failed, failed

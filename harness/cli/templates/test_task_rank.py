@@ -1,0 +1,40 @@
+"""My task: its reader against small files, and the contract of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import DataError
+from harness.task import Row
+from harness.task_contract import check
+
+registry.add_plugin(Path(__file__).with_name("my_task.py"))
+ENTRY = registry.entry("tasks", "my_task")
+
+
+def rows(folder: Path, text: str) -> list[Row]:
+    """Rows that are read from a test file with this text."""
+    (folder / "my_task").mkdir()
+    (folder / "my_task" / "test.tsv").write_text(text, encoding="utf-8")
+    return list(registry.load(ENTRY)(ENTRY).local(folder, "test"))
+
+
+HEADER = "group\tfirst\tsecond\tlabel\n"
+
+
+def test_a_line_is_a_candidate_of_a_question(tmp_path):
+    found = rows(tmp_path, f"{HEADER}q1\twho sang\tAnn sang\t1\n")
+    assert found == [{"id": "test-2", "group": "q1", "first": "who sang", "second": "Ann sang", "label": "1"}]
+
+
+def test_an_unknown_label_is_named_with_its_line(tmp_path):
+    with pytest.raises(DataError, match="line 2: label 'right'"):
+        rows(tmp_path, f"{HEADER}q1\twho sang\tAnn sang\tright\n")
+
+
+def test_it_keeps_the_contract():
+    failed = [result for result in check(ENTRY) if not result.passed]
+    assert not failed, failed

@@ -1,0 +1,38 @@
+"""My task: its reader against small files, and the contract of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import DataError
+from harness.task import Row
+from harness.task_contract import check
+
+registry.add_plugin(Path(__file__).with_name("my_task.py"))
+ENTRY = registry.entry("tasks", "my_task")
+
+
+def rows(folder: Path, text: str) -> list[Row]:
+    """Rows that are read from a test file with this text."""
+    (folder / "my_task").mkdir()
+    (folder / "my_task" / "test.tsv").write_text(text, encoding="utf-8")
+    (folder / "my_task" / "one.wav").write_bytes(b"RIFF")
+    return list(registry.load(ENTRY)(ENTRY).local(folder, "test"))
+
+
+def test_a_line_is_a_recording_and_its_transcript(tmp_path):
+    found = rows(tmp_path, "file\ttranscript\none.wav\tone\n")
+    assert found == [{"id": "test-2", "audio": {"bytes": b"RIFF", "path": "one.wav"}, "transcript": "one"}]
+
+
+def test_a_missing_recording_is_named_with_its_line(tmp_path):
+    with pytest.raises(DataError, match=r"line 2: there is no file 'two.wav'"):
+        rows(tmp_path, "file\ttranscript\ntwo.wav\ttwo\n")
+
+
+def test_it_keeps_the_contract():
+    failed = [result for result in check(ENTRY) if not result.passed]
+    assert not failed, failed
