@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import registry
+from harness.contract.tasks import check
 from harness.problems.classify import ClassifyProblem
-from harness.task_contract import check
 
 SOUND = """
 from random import Random

@@ -128,10 +128,10 @@ def _plugins() -> Iterator[Finding]:
 
 def _tasks(entries: Sequence[TaskEntry], data_dir: Path | None) -> Iterator[Finding]:
     """All that `archbench check` finds of the tasks that were asked for."""
-    from harness import task_contract
+    from harness.contract import tasks
 
     for entry in entries:
-        results = task_contract.check(entry, data_dir)
+        results = tasks.check(entry, data_dir)
         faults = [
             Finding(f"task {entry.id}", False, f"{each.name}: {each.message}") for each in results if not each.passed
         ]

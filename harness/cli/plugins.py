@@ -22,6 +22,13 @@ def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture or task.")],
     plugin: Plugins = None,
     data_dir: DataDir = None,
+    default_size: Annotated[
+        bool,
+        typer.Option(
+            "--default-size",
+            help="Also train the architecture as it is shipped: default sizes, its own recipe, two minutes at most.",
+        ),
+    ] = False,
 ) -> None:
     """Check that an architecture or a task keeps its contract.
 
@@ -34,7 +41,7 @@ def check(
     if name not in known:
         raise registry.unknown_name(SORTS, name, known)
     import_other_plugins([known[name]])
-    results = _results(known[name], data_dir)
+    results = _results(known[name], data_dir, default_size)
     from rich.markup import escape
     from rich.table import Table
 
@@ -48,14 +55,20 @@ def check(
         raise typer.Exit(1)
 
 
-def _results(entry: registry.Entry, data_dir: Path | None) -> list[Result]:
+def _results(entry: registry.Entry, data_dir: Path | None, default_size: bool) -> list[Result]:
     if isinstance(entry, registry.TaskEntry):
-        from harness import task_contract
+        from harness.contract import tasks
 
-        return task_contract.check(entry, data_dir and data_dir.resolve())
+        return tasks.check(entry, data_dir and data_dir.resolve())
     from harness import contract
 
-    return contract.check(entry)
+    assert isinstance(entry, registry.ArchitectureEntry)
+    results = contract.check(entry)
+    if default_size:
+        from harness.contract.default_size import as_shipped
+
+        results.append(as_shipped(entry))
+    return results
 
 
 @app.command(rich_help_panel=EXTENDING)

@@ -18,8 +18,8 @@ from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from harness import registry
-from harness.contract.base import CLEARLY
-from harness.errors import UsageError
+from harness.contract.base import CLEARLY, Result
+from harness.errors import ArchbenchError, UsageError
 from harness.kinds import Estimator
 from harness.metrics import better, info, score
 from harness.problems import problem
@@ -95,6 +95,17 @@ def learned(entry: ArchitectureEntry, seconds: float = 120.0) -> Learned:
     learns = _beyond(main, scores[0], floor(dev), CLEARLY) and _beyond(main, scores[1], floor(test), CLEARLY)
     word = "learns" if learns else "chance" if finite else "diverged"
     return Learned(entry.id, task.id, main, word, floor(test), *scores, epochs, time.process_time() - began)
+
+
+def as_shipped(entry: ArchitectureEntry) -> Result:
+    """The check as one of those of ``archbench check``."""
+    name = "learns its mini task at its default size"
+    try:
+        found = learned(entry)
+    except ArchbenchError as error:
+        return Result(name, False, str(error))
+    scores = f"{found.metric} {found.dev:.3f} on dev and {found.test:.3f} on test, where the floor is {found.floor:.3f}"
+    return Result(name, found.word == "learns", f"{found.task}: {found.word}, {scores}")
 
 
 def _best(metric: str, values: list[float]) -> float:

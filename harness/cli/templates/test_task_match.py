@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness import registry
+from harness.contract.tasks import check
 from harness.errors import DataError
 from harness.task import Row
-from harness.task_contract import check
 
 registry.add_plugin(Path(__file__).with_name("my_task.py"))
 ENTRY = registry.entry("tasks", "my_task")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from harness import registry
-from harness.contract import Broken, Result, require
+from harness.contract.base import Broken, Result, require
 from harness.errors import ArchbenchError
 from harness.metrics import info, score
 from harness.problems import problem
