@@ -25,7 +25,7 @@ READER = "harness.running.reading"
 
 @dataclass
 class Reading:
-    """What reading a task found: the number of rows by split, and a message for each fault."""
+    """The outcome of reading a task: the number of rows by split, and a message for each fault."""
 
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
