@@ -1,8 +1,12 @@
 """Processes that a cell leaves behind, also those in a session of their own.
 
 On Linux a process may adopt the orphans below it. A living cell does, so that whatever it started
-counts as its own. The fork server adopts those of the cells that ended, and this program kills
-them. Elsewhere orphans go to the system, and only the cell's process group is found.
+counts as its own. The fork server adopts those of the cells that ended, and the run kills them.
+Where the run itself is killed, the fork server kills whatever is below it before it ends. Elsewhere
+orphans go to the system, and only the cell's process group is found.
+
+What hides lives on only if the fork server is killed: then the system ends the cells, and nobody is
+left who knows what they started.
 """
 
 from __future__ import annotations
