@@ -1,16 +1,16 @@
-"""The catalogue of the source texts' systems (results/catalogue.csv) against what is registered."""
+"""The catalogue of the source texts' systems against what is registered."""
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from harness import registry
+from harness.leaderboard.published import SOURCES
 
-CATALOGUE = Path(__file__).parents[1] / "results" / "catalogue.csv"
+CATALOGUE = SOURCES / "catalogue.csv"
 DONE = {"1"}
 """Waves that are complete."""
 

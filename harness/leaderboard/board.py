@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import LeaderboardError
-from harness.leaderboard.published import DATASET_NAMES, Published, read_published, with_notes
+from harness.leaderboard.published import DATASET_NAMES, Published, read_published, source_file, with_notes
 from harness.leaderboard.significance import Summary, summarise
 from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
 from harness.metrics import display_info
@@ -260,24 +260,15 @@ def read(results: Path) -> Board:
             notices += registry.broken(sort).values()
         except registry.RegistryError as error:
             notices.append(f"names and papers of the {sort} are missing: {error}")
-    published = _read_published(results, notices)
+    published = _read_published(results)
     architectures = recorded_architectures(records) | entries["architectures"]
     tasks = recorded_tasks(records) | entries["tasks"]
     return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks))
 
 
-def _read_published(results: Path, notices: list[str]) -> list[Published]:
-    file = _file_of(results, "published.csv")
-    if file is None:
-        notices.append(f"published values are missing: there is no {results / 'published.csv'}")
-        return []
-    notes = _file_of(file.parent, "published_notes.csv")
-    return with_notes(read_published(file), notes) if notes else read_published(file)
-
-
-def _file_of(results: Path, name: str) -> Path | None:
-    """A file of a results folder, or else the repository's own of that name."""
-    return next((file for file in (results / name, ROOT / "results" / name) if file.is_file()), None)
+def _read_published(results: Path) -> list[Published]:
+    file = source_file(results, "published.csv")
+    return with_notes(read_published(file), source_file(file.parent, "published_notes.csv"))
 
 
 def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry]) -> dict[Section, SectionResults]:

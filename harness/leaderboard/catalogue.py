@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from harness.leaderboard.board import ROOT, Board
+from harness.leaderboard.board import Board
+from harness.leaderboard.published import source_file
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One line of ``results/catalogue.csv``; ``year`` is None if missing."""
+    """One line of ``catalogue.csv``; ``year`` is None if missing."""
 
     name: str
     year: int | None
@@ -20,13 +21,8 @@ class CatalogueEntry:
 
 
 def read_catalogue(board: Board) -> dict[str, CatalogueEntry]:
-    """The catalogue by id, from the results folder or else from this repository; empty if neither
-    has one."""
-    folders = (board.store.folder, ROOT / "results")
-    path = next((folder / "catalogue.csv" for folder in folders if (folder / "catalogue.csv").is_file()), None)
-    if path is None:
-        return {}
-    with path.open(encoding="utf-8", newline="") as file:
+    """The catalogue by id, from the results folder or else from this package."""
+    with source_file(board.store.folder, "catalogue.csv").open(encoding="utf-8", newline="") as file:
         return {row["id"]: _entry(row) for row in csv.DictReader(file) if row.get("id")}
 
 

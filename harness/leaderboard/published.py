@@ -12,6 +12,8 @@ from pathlib import Path
 
 from harness.errors import LeaderboardError
 
+SOURCES = Path(__file__).with_name("sources")
+"""Folder of what the source texts say: published values, notes on them, the systems."""
 SURVEY_TABLES = ("1", "2", "3", "4", "5")
 DATASET_NAMES = {
     "imdb": "IMDB",
@@ -58,6 +60,12 @@ class Published:
         """The value in percent with one decimal, halves rounded up; table 4 prints fractions."""
         value = Decimal(self.printed) * (100 if self.metric in ("map", "mrr") else 1)
         return str(value.quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+def source_file(results: Path, name: str) -> Path:
+    """A file of the source texts: the results folder's own, or else that of the package."""
+    own = results / name
+    return own if own.is_file() else SOURCES / name
 
 
 def read_rows(path: Path, expected: list[str]) -> Iterator[tuple[str, dict[str, str]]]:

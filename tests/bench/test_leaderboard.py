@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
+from harness.leaderboard.published import SOURCES
 from harness.records import Store
 from harness.running.memory import resident_mib
 from tests.support.made_records import record
@@ -31,7 +32,7 @@ RECORDS, TASKS, SEEDS = 10_000, 10, 11
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     for name in ("published.csv", "published_notes.csv", "catalogue.csv"):
-        shutil.copy(ROOT / "results" / name, folder)
+        shutil.copy(SOURCES / name, folder)
     store, generator = Store(folder), random.Random(0)
     tasks = list(registry.entries("tasks").values())[:TASKS]
     grid = itertools.product(registry.entries("architectures"), tasks, range(SEEDS))

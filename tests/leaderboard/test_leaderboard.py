@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import leaderboard
+from harness.leaderboard.published import SOURCES
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import record
@@ -208,7 +209,7 @@ def test_every_published_value_is_in_its_table(build):
     """The survey's rows are what ours are read against: 192 values, those of data sets that are not
     run here too."""
     pages = build()
-    with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
+    with (SOURCES / "published.csv").open(encoding="utf-8", newline="") as file:
         values = list(csv.DictReader(file))
     assert len(values) == 192
     names = leaderboard.read(pages.out.parent).task_name
@@ -295,7 +296,7 @@ def test_an_out_folder_that_cannot_be_written_is_a_usage_error(tmp_path, capsys)
 
 def test_a_published_value_that_is_no_number_is_named_by_line(tmp_path, capsys):
     """The file may be edited by hand; a value read as nothing would be a gap."""
-    lines = (ROOT / "results" / "published.csv").read_text(encoding="utf-8").splitlines()
+    lines = (SOURCES / "published.csv").read_text(encoding="utf-8").splitlines()
     lines[4] = lines[4].replace("88.10", "88.1x")
     (tmp_path / "published.csv").write_text("\n".join(lines), encoding="utf-8")
     assert leaderboard.main(["--results", str(tmp_path)]) == 2

@@ -16,13 +16,12 @@ from harness.leaderboard.board import Section, read
 from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, missing_table
 from harness.leaderboard.pages.plots import CostPoint, front, task_plots
 from harness.leaderboard.pages.task_page import ranks, task_tables
-from harness.leaderboard.published import read_published, with_notes
+from harness.leaderboard.published import SOURCES, read_published, with_notes
 from harness.leaderboard.tables.table import Table
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import judged, record
 
-ROOT = Path(__file__).resolve().parents[2]
 SECTION = Section("local", "equal")
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -341,7 +340,7 @@ def notes(tmp_path, *lines: str) -> Path:
     return file
 
 
-PUBLISHED = ROOT / "results" / "published.csv"
+PUBLISHED = SOURCES / "published.csv"
 
 
 def test_notes_go_to_the_values_that_they_name(tmp_path):
