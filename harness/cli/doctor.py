@@ -146,10 +146,15 @@ def _data(folder: Path) -> Iterator[Finding]:
         return
     for entry in registry.entries("tasks").values():
         try:
-            task: Task = registry.load(entry)(entry)
+            cls = registry.load(entry)
         except RegistryError:
             continue  # named above
-        found = [_split(task, folder, split) for split in SPLITS]
+        if not issubclass(cls, Task):
+            yield Finding(
+                f"data of {entry.id}", False, f"class {cls.__name__} is no task: derive it from harness.task.Task"
+            )
+            continue
+        found = [_split(cls(entry), folder, split) for split in SPLITS]
         faults = [message for ok, message in found if not ok]
         yield Finding(f"data of {entry.id}", not faults, "; ".join(faults or [message for _, message in found]))
 
