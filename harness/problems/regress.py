@@ -70,7 +70,7 @@ class Regress(Head):
         return nn.Linear(size_of(encoder), 1)
 
     def vector(self, encoder: Any, inputs: Inputs) -> Tensor:
-        """What the layer reads (B, numbers)."""
+        """Input of the layer (B, numbers)."""
         return text_vector(encoder, inputs["text"])
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:

@@ -187,7 +187,7 @@ def _written(tree: ast.AST) -> str:
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """What a node says, by name."""
+    """Fields of a node that say something, by name."""
     for name, value in ast.iter_fields(node):
         if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
             yield name, value
