@@ -19,6 +19,7 @@ from harness.leaderboard.unregistered import recorded_architectures, recorded_ta
 from harness.metrics import display_info
 from harness.metrics.information import PER_TOKEN
 from harness.records import Record, Store
+from harness.records.code_digest import made_by_other_code
 
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = ("local", "hub", "mini")
@@ -215,6 +216,11 @@ class Board:
                 section = section_of(record, self.main_metric(record.task))
                 fingerprints.setdefault((section, record.task), set()).add(record.data["test"])
         return fingerprints
+
+    @functools.cached_property
+    def made_by_other_code(self) -> set[str]:
+        """Keys of the records whose code differs from that of the files here."""
+        return {record.key for record in made_by_other_code(self.records)}
 
     def is_classical(self, architecture: str) -> bool:
         """True for rows in italics: as the survey prints them, else by the architecture's

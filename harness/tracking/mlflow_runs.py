@@ -29,6 +29,7 @@ from harness import registry
 from harness.errors import RegistryError
 from harness.metrics import display_info
 from harness.records import Record, Store
+from harness.records.code_digest import made_by_other_code
 from harness.tracking.database import (
     SQLITE,
     VIEW,
@@ -76,6 +77,7 @@ class Tracker:
         self.refused = 0  # records that the last sync() could not mirror
         self._experiments: dict[str, str] = {}
         self._with_view: set[str] = set()
+        self._by_other_code: set[str] = set()
         with self._repairable():
             self._client = self._connect()
 
@@ -88,6 +90,7 @@ class Tracker:
         with self._repairable():
             experiment = self._experiment(record.task)
             self._set_view(experiment, record.main_metric)
+            self._by_other_code = {other.key for other in made_by_other_code([record])}
             shown = _Shown.of(
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
             )
@@ -113,6 +116,7 @@ class Tracker:
         records: dict[str, list[Record]] = {}
         for record in store.all():
             records.setdefault(record.task, []).append(record)
+        self._by_other_code = {other.key for group in records.values() for other in made_by_other_code(group)}
         keys = {record.key for group in records.values() for record in group} | {path.stem for path in store.damaged}
         removed = 0
         with self._repairable():
@@ -257,6 +261,8 @@ class Tracker:
         """
         digest = hashlib.sha256((_LAYOUT + record.to_json()).encode()).hexdigest()
         tags = self._parent(record, experiment, shown)
+        if record.code:
+            tags["made_by"] = "other code" if record.key in self._by_other_code else "this code"
         runs = shown.cells.get(record.key, [])
         current = next((run for run in runs if run.data.tags.get("record_digest") == digest), None)
         for run in runs:

@@ -15,6 +15,8 @@ from harness.records import Record
 from harness.records.registered import OTHER_TEST_SIZE, other_test_size
 from harness.registry import ArchitectureEntry, TaskEntry
 
+OTHER_CODE = "made by other code than that of the files here; `archbench run --changed` makes it again"
+
 
 def metric_label(metric: str) -> str:
     """Heading of a metric's column; an arrow marks metrics where less is better."""
@@ -106,12 +108,14 @@ def failures(result: Result) -> list[Part]:
 
 
 def caveats(board: Board, result: Result) -> tuple[str, ...]:
-    """Reasons not to compare a score blindly: other settings, a part of the training data, an older
-    version, other test data."""
+    """Reasons not to compare a score blindly: other settings, a part of the training data, other
+    code, an older version, other test data."""
     notes = [result.settings] if result.settings else []
     if result.partial:
         notes += _partial_notes(board, result)
     notes += other_sizes(board, result)
+    if any(record.key in board.made_by_other_code for record in result.ok):
+        notes.append(OTHER_CODE)
     first = result.first
     architecture = board.architectures.get(first.architecture)
     named = architecture.vectors_of_paper if architecture else None
