@@ -183,6 +183,11 @@ def _plain(values: dict[str, Any], architecture: ArchitectureEntry) -> dict[str,
         ) from error
 
 
+def _parts(value: Any) -> list[Any]:
+    """Values of a list or mapping; none of anything else."""
+    return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
+
+
 def _parsed(override: Override, default: Any) -> Any:
     """The value of an override, of the type that its default has (a default of None accepts
     any)."""
@@ -190,6 +195,10 @@ def _parsed(override: Override, default: Any) -> Any:
         value = ast.literal_eval(override.value)
     except (ValueError, SyntaxError):
         value = override.value
+    if any(isinstance(part, str) and Path(part).is_absolute() for part in (value, *_parts(value))):
+        raise UsageError(
+            f"-o {override.text}: an absolute path, which every record would tell; name it from the working directory"
+        )
     if isinstance(default, str) and value is not None:
         return value if isinstance(value, str) else override.value
     if isinstance(default, float) and type(value) is int:
