@@ -19,16 +19,18 @@ from harness.task import Row
     paper="Socher et al. 2013 (baseline)",
     source="M-T1[43]",
     year=2013,
+    version=2,
 )
 class NaiveBayes(Estimator):
     """argmax over classes of log p(c) + sum over n-grams f of n_f log((N_cf + a) / (N_c + a |V|)).
 
     n_f counts f in the text, N_cf in the training texts of class c, N_c sums N_cf over the
     vocabulary V of all n-grams of training; a is ``smoothing``. An n-gram that training never
-    showed is ignored. p(c) is the share of c in training.
+    showed is ignored. p(c) is the share of c in training. Words alone are the paper's NB; with
+    ``ngrams`` 2, pairs of words too, it is the paper's BiNB.
     """
 
-    def __init__(self, seed: int = 0, ngrams: int = 2, smoothing: float = 1.0):
+    def __init__(self, seed: int = 0, ngrams: int = 1, smoothing: float = 1.0):
         super().__init__(seed)
         self.ngrams, self.smoothing = ngrams, smoothing
 

@@ -18,8 +18,8 @@ TRAIN = [
 # N_neg = 1 + 1 + 1 = 3.
 
 
-def fitted(**settings) -> NaiveBayes:
-    model = NaiveBayes(**settings)
+def fitted(ngrams: int = 2, **settings) -> NaiveBayes:
+    model = NaiveBayes(ngrams=ngrams, **settings)
     model.fit(TRAIN, [])
     return model
 
