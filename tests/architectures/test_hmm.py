@@ -95,6 +95,22 @@ def test_unknown_words_are_judged_by_their_ending_and_capital():
     assert hmm.predict([{"text": ["the", "ration"]}, {"text": []}]) == [["D", "N"], []]
 
 
+def test_an_ending_is_smoothed_with_the_next_shorter_one():
+    """By hand, for an unknown word in -ing: the tags' shares, then those of all rare words, of -g,
+    -ng and -ing, each with half an observation of the one before.
+
+    Smoothed with the tags' shares at each step, what -g says would be lost where -ing is rare.
+    """
+    hmm = HiddenMarkovTagger(longest_ending=3)
+    hmm.fit([row("a/D thing/N"), row("a/D dog/N"), row("a/D song/N"), row("a/D going/V"), row("a/D bed/N")], [])
+    tags, prior = ["D", "N", "V"], np.array([5, 4, 1]) / 10
+    assert hmm.tags == tags
+    expected = prior
+    for counts in ([5, 4, 1], [0, 3, 1], [0, 2, 1], [0, 1, 1]):  # "", g, ng, ing
+        expected = (np.array(counts) + 0.5 * expected) / (sum(counts) + 0.5)
+    np.testing.assert_allclose(np.exp(hmm.emission("sing")), expected / prior)
+
+
 def test_endings_are_counted_over_rare_words_only():
     """Frequent words are closed classes whose endings say nothing about new words."""
     train = [row("this/D is/V his/N")] * 11 + [row("axis/N")]
