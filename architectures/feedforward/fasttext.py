@@ -28,6 +28,8 @@ from harness.views.bag import Bag, BagBatch
             " moments decay."
         ),
         "The paper's recipe steps once per 16 texts at 16 times the rate 0.25, not once per text.",
+        "The output layer starts as PyTorch's layers do, not from zero as in the authors' program.",
+        "On pairs of texts the harness puts a hidden layer with biases and ReLU below the output.",
         "Softmax only: hierarchical softmax, which the authors use for many classes, needs label frequencies.",
     ),
 )
