@@ -44,6 +44,14 @@ def test_order_inside_the_window_counts_and_nothing_outside_it():
     torch.testing.assert_close(model(texts_of(far))[0, 3], middle)
 
 
+def test_what_stands_beyond_the_sentence_starts_as_word_vectors_do():
+    """At zero a word at the edge would look as if its neighbours were missing."""
+    model = WindowTagger(400, labels=3)
+    for edge in (model.before, model.behind):
+        assert 0.24 < edge.abs().max() <= 0.25
+    assert not torch.equal(model.before, model.behind)
+
+
 def test_a_window_without_a_middle_is_refused():
     with pytest.raises(ValueError, match=r"window=4.*odd"):
         tagger(window=4)
