@@ -46,7 +46,9 @@ def remaining(length: int) -> int:
     tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
     deviations=(
         "No thesaurus augmentation: these are the paper's rows without it.",
+        "No weight decay: the authors' program has one of 1e-5, which the paper does not name.",
         "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
+        "Biases start uniform as PyTorch's do; in the authors' program they too start from the Gaussian.",
     ),
     variants={
         "char_cnn_large": {

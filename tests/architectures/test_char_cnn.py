@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from architectures.convolutional.char_cnn import CharacterCNN, remaining
@@ -47,6 +48,45 @@ def test_layers_are_six_convolutions_with_relu_and_two_dense_ones_with_dropout()
     assert [type(m).__name__ for m in model.convolutions].count("ReLU") == 6
     assert [type(m).__name__ for m in model.dense] == ["Flatten"] + ["Linear", "ReLU", "Dropout"] * 2
     assert [m.p for m in model.dense if isinstance(m, nn.Dropout)] == [0.5, 0.5]
+
+
+def written_out(model: CharacterCNN, vectors: torch.Tensor) -> torch.Tensor:
+    """The vector of one text of one-hot characters (150, 70), layer by layer."""
+    weights = list(model.parameters())
+    states = vectors.T
+    for layer in range(6):
+        states = F.conv1d(states, weights[2 * layer], weights[2 * layer + 1]).clamp(min=0)
+        if layer in (0, 1, 5):
+            states = states[:, : states.shape[1] // 3 * 3].unflatten(1, (-1, 3)).amax(2)
+    state = states.flatten()
+    for layer in (6, 7):
+        state = (weights[2 * layer] @ state + weights[2 * layer + 1]).clamp(min=0)
+    return state
+
+
+def test_a_text_passes_the_layers_written_out():
+    """Means in place of maxima, a layer without its ReLU or maps in another order would show
+    here."""
+    model, batch = model_of(), read("a film of 1,000 words", "not so good" * 9)
+    expected = torch.stack([written_out(model, vectors) for vectors in batch.vectors])
+    assert expected.any(1).all()
+    torch.testing.assert_close(model(batch), expected)
+
+
+def test_half_of_each_dense_layer_is_dropped_in_training():
+    """Of the values that are not zero anyway: with all dropped nothing but the second layer's
+    biases is left, and with those gone nothing."""
+    model, batch = model_of(hidden=400), read("a film of 1,000 words")
+    kept = model(batch)
+    shown = kept > 0
+    first, second = (module for module in model.dense if isinstance(module, nn.Dropout))
+    first.p, second.p = 0.0, 0.5
+    model.train()
+    trained = model(batch)
+    assert 0.4 < (trained[shown] == 0).float().mean() < 0.6
+    torch.testing.assert_close(trained[trained > 0], 2 * kept[trained > 0])
+    first.p, second.p = 1.0, 0.0
+    torch.testing.assert_close(model(batch)[0], model.dense[4].bias.clamp(min=0))
 
 
 def test_the_place_of_a_word_reaches_the_dense_layers():
@@ -92,6 +132,7 @@ def test_weights_start_from_a_gaussian_of_the_given_spread():
     model = CharacterCNN(len(ALPHABET), length=150, maps=64, hidden=64, spread=0.05)
     for weight in (model.convolutions[3].weight, model.dense[1].weight, model.dense[4].weight):
         assert weight.std().item() == pytest.approx(0.05, rel=0.1)
+        assert weight.abs().max() > 0.15, "a Gaussian has tails, a uniform distribution none"
 
 
 def test_a_length_that_the_convolutions_use_up_is_refused():
