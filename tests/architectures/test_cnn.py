@@ -106,6 +106,37 @@ def test_sinusoids_have_a_sine_and_a_cosine_of_each_wavelength():
     torch.testing.assert_close(beside, torch.cat([torch.zeros(9, WIDTH), expected], dim=1))
 
 
+def test_word_vectors_are_scaled_before_sinusoids_are_added_and_otherwise_left_alone():
+    """Sinusoids are about one in size and fresh word vectors a seventh: unscaled the words drown,
+    and the model stays at chance."""
+    vectors, mask = texts()
+    for position, merge in CODES:
+        model = model_of(position, merge=merge)
+        moved = model.placed(vectors, mask) - model.placed(torch.zeros_like(vectors), mask)
+        scale = 6**0.5 if (position, merge) == ("sinusoidal", "add") else 1.0
+        torch.testing.assert_close(moved[..., :WIDTH], scale * vectors)
+
+
+def test_layers_start_so_that_a_deep_stack_passes_the_signal_on():
+    """With PyTorch's start values each ReLU layer shrinks it by 0.4, and four layers do not
+    train."""
+    model = StackedCNN(100)
+    for layer in model.convolutions:
+        assert layer.weight.std().item() == pytest.approx((2 / (3 * layer.in_channels)) ** 0.5, rel=0.05)
+        assert not layer.bias.any()
+
+
+def test_the_input_with_its_positions_is_dropped_in_training():
+    """All of it at a rate of 1, so that nothing but zeros, without biases, passes the layers."""
+    model = model_of("sinusoidal", dropout=1.0)
+    assert model(*texts()).any() and not model.train()(*texts()).any()
+    model = model_of("sinusoidal", dropout=0.5, hidden=50).train()
+    seen = []
+    model.convolutions[0].register_forward_hook(lambda layer, inputs, output: seen.append(inputs[0]))
+    model(torch.ones(1, 200, WIDTH), mask_of([200]))
+    assert 0.4 < (seen[0] == 0).float().mean() < 0.6
+
+
 def test_learned_positions_are_trained_rows_and_those_beyond_the_table_share_the_last():
     model = model_of("learned", longest=4)
     codes = model.placed(torch.zeros(3, 9, WIDTH), MASK)[0]
@@ -117,7 +148,8 @@ def test_learned_positions_are_trained_rows_and_those_beyond_the_table_share_the
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("window", [3, 4, 5])
 def test_relative_positions_add_to_each_word_of_a_window_the_vector_of_its_distance(window):
-    model = model_of("relative", layers=1, window=window)
+    """In the first layer alone."""
+    model = model_of("relative", layers=2, window=window)
     weight, bias = model.convolutions[0].weight, model.convolutions[0].bias
     left = (window - 1) // 2
 
@@ -126,7 +158,8 @@ def test_relative_positions_add_to_each_word_of_a_window_the_vector_of_its_dista
         for i in range(len(text)):
             places = [(k, i - left + k) for k in range(window) if 0 <= i - left + k < len(text)]
             states.append(bias + sum(weight[..., k] @ (text[j] + model.distances[abs(i - j)]) for k, j in places))
-        return torch.stack(states).relu()
+        above = convolution(model.convolutions[1], torch.stack(states).relu(), left, window // 2)
+        return torch.stack(above).relu()
 
     assert_each_alone(model(*texts()), written_out, texts(), states=True)
 
