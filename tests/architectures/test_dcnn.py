@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from architectures.convolutional.dcnn import DynamicCNN
 from tests.support.batches import assert_each_alone, random_texts
@@ -20,7 +21,11 @@ batch = partial(random_texts, seed=3, width=WIDTH)
 
 
 def model_of(**settings) -> DynamicCNN:
-    return small(DynamicCNN, WIDTH, **{"windows": (4, 3), "maps": (2, 3), "top": 3} | settings)
+    """A model whose biases, which start at zero, show in the result."""
+    model = small(DynamicCNN, WIDTH, **{"windows": (4, 3), "maps": (2, 3), "top": 3} | settings)
+    for bias in model.biases:
+        nn.init.normal_(bias)
+    return model
 
 
 def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
@@ -95,6 +100,16 @@ def test_rows_meet_in_the_folding_only():
     assert torch.equal(changed[0], top[0]) and not torch.allclose(changed[1], top[1])
 
 
+def test_half_of_the_features_are_dropped_in_training():
+    """Those that are kept are doubled; a feature dropped before k-max would let a smaller one
+    in."""
+    model = model_of(maps=(6, 40))
+    texts = batch((12, 9))
+    kept, trained = model(texts), model.train()(texts)
+    assert kept.all() and 0.4 < (trained == 0).float().mean() < 0.6
+    torch.testing.assert_close(trained[trained != 0], 2 * kept[trained != 0])
+
+
 def test_the_papers_settings():
     """48 rows fold to 24 and 12; each row of each map has a bias of its own, each pair of maps a
     filter per row."""
@@ -102,5 +117,6 @@ def test_the_papers_settings():
     assert [tuple(c.weight.shape) for c in model.convolutions] == [(48 * 6, 1, 7), (24 * 14, 6, 5)]
     assert [len(bias) for bias in model.biases] == [24 * 6, 12 * 14]
     assert model.size == 12 * 14 * 4 and model.dropout.p == 0.5
+    assert not any(bias.any() for bias in model.biases)
     with pytest.raises(ValueError, match="must name equally many layers"):
         DynamicCNN(48, windows=(7,))
