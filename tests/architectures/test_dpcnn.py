@@ -25,21 +25,18 @@ def model_of(**settings) -> DeepPyramidCNN:
     return small(DeepPyramidCNN, WIDTH, stretch=30.0, **{"maps": 3, "blocks": 4} | settings)
 
 
-def convolve(layer: nn.Conv1d, states: list[torch.Tensor]) -> list[torch.Tensor]:
-    """A state for each position, with zeros beside the text."""
-    reach = layer.kernel_size[0] // 2
-    return convolution(layer, states, reach, reach)
-
-
-def written_out(model: DeepPyramidCNN, vectors: torch.Tensor) -> torch.Tensor:
-    """The vector of one text (n, width), position by position."""
-    states = convolve(model.regions, list(vectors))
+def written_out(model: DeepPyramidCNN, vectors: torch.Tensor, window: int = 3) -> torch.Tensor:
+    """The vector of one text (n, width), position by position: a linear map of the sum of each
+    region's words, then blocks over 3 positions."""
+    reach = window // 2
+    bags = [vectors[max(0, i - reach) : i + reach + 1].sum(0) for i in range(len(vectors))]
+    states = [model.regions.weight[:, :, 0] @ bag + model.regions.bias for bag in bags]
     for number, block in enumerate(model.blocks):
         if number:
             states = [torch.stack(states[max(0, i - 1) : i + 2]).amax(0) for i in range(0, len(states), 2)]
-        inner = states
-        for layer in block.convolutions:
-            inner = convolve(layer, [state.clamp(min=0) for state in inner])
+        first, second = block.convolutions
+        inner = convolution(first, [state.clamp(min=0) for state in states] if number else states, 1, 1)
+        inner = convolution(second, [state.clamp(min=0) for state in inner], 1, 1)
         states = [z + f for z, f in zip(states, inner, strict=True)]
     return torch.stack(states).amax(0)
 
@@ -50,7 +47,23 @@ def test_each_text_of_a_batch_is_the_text_written_out_position_by_position(windo
     reaches a window would each show here."""
     model = model_of(window=window)
     texts = batch((21, 8, 5, 1))
-    assert_each_alone(model(texts), partial(written_out, model), texts, rtol=1e-4, atol=1e-5)
+    assert_each_alone(model(texts), partial(written_out, model, window=window), texts, rtol=1e-4, atol=1e-5)
+
+
+def test_a_region_is_a_bag_of_words():
+    """The authors' regions have one weight for each word, wherever in the region it stands."""
+    model = model_of()
+    vectors = torch.randn(1, 3, WIDTH)
+    middle = model.regions(model.bags(vectors))[0, :, 1]
+    torch.testing.assert_close(model.regions(model.bags(vectors.flip(1)))[0, :, 1], middle)
+    torch.testing.assert_close(model.bags(vectors)[0, :, 1], vectors[0].sum(0))
+
+
+def test_half_of_the_features_are_dropped_in_training():
+    model, texts = model_of(maps=200), batch((12, 9))
+    kept, trained = model(texts), model.train()(texts)
+    assert kept.all() and 0.4 < (trained == 0).float().mean() < 0.6
+    torch.testing.assert_close(trained[trained != 0], 2 * kept[trained != 0])
 
 
 def test_each_block_reads_half_as_many_positions_as_the_one_before():
@@ -71,7 +84,8 @@ def test_without_weights_in_the_blocks_the_regions_pass_through_the_shortcuts():
     with torch.no_grad():
         for parameter in model.blocks.parameters():
             parameter.zero_()
-    regions = F.conv1d(texts.vectors.transpose(1, 2), model.regions.weight, model.regions.bias, padding=1)
+    bags = F.avg_pool1d(texts.vectors.transpose(1, 2), 3, stride=1, padding=1) * 3
+    regions = F.conv1d(bags, model.regions.weight, model.regions.bias)
     torch.testing.assert_close(model(texts), regions.amax(2))
 
 
@@ -82,4 +96,6 @@ def test_fifteen_weight_layers_of_one_width_and_no_batch_norm():
     layers = [module for module in model.modules() if isinstance(module, nn.Conv1d)]
     assert len(layers) == 15 and {layer.out_channels for layer in layers} == {250}
     assert all(isinstance(module, nn.Conv1d | nn.Dropout) for module in model.modules() if not list(module.children()))
-    assert 0.009 < layers[5].weight.std() < 0.011
+    for layer in layers:
+        assert 0.009 < layer.weight.std() < 0.011 and not layer.bias.any()
+        assert layer.weight.abs().max() > 0.03, "a Gaussian has tails, a uniform distribution none"
