@@ -18,8 +18,18 @@ from harness.views.words import WordBatch
     paper="Kim 2014",
     source="M2.3[46] X4.5.1",
     year=2014,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, batch_size=50, epochs=25),
+    hyperparameters={"channels": "random"},
     tiny={"maps": 8},
+    version=2,
+    deviations=(
+        (
+            "Windows lie inside the text, as in the paper's equations; the authors' code puts four zero vectors at each"
+            " end and reads windows of zeros too."
+        ),
+        "Words that training shows once share the vector of unknown words; each has its own in the authors' code.",
+        "The softmax layer starts as PyTorch's layers do, not from zero as in the authors' code.",
+    ),
     variants={
         "kim_cnn_static": {
             "name": "Kim CNN, static vectors",
@@ -43,19 +53,29 @@ class KimCNN(TextEncoder):
     over time, dropout.
 
     With two channels the same filters read the tuned and the static vectors, and the maps are added
-    before the ReLU. The rows of the softmax layer are rescaled to norm 3 after each step. Texts
-    shorter than a window are padded with zero vectors. Where they start at random, tuned vectors
-    are the variant ``rand``.
+    before the ReLU. Texts shorter than a window are padded with zero vectors. ``random`` vectors
+    are tuned ones that no file gives.
+
+    After each step the rows of the softmax layer are rescaled to a norm of at most ``max_norm``.
+    The paper's rows are multiplied by 1 - ``dropout`` when they answer; here features are divided
+    by it in training instead, so that the rows are theirs as they answer, and so is their limit.
     """
 
-    head_max_norm = 3.0
-
     def __init__(
-        self, width: int, maps: int = 100, windows: tuple = (3, 4, 5), dropout: float = 0.5, channels: str = "tuned"
+        self,
+        width: int,
+        maps: int = 100,
+        windows: tuple = (3, 4, 5),
+        dropout: float = 0.5,
+        channels: str = "tuned",
+        max_norm: float = 3.0,
     ):
         super().__init__()
         self.vectors = channels
+        self.head_max_norm = max_norm * (1 - dropout)
         self.convolutions = nn.ModuleList(nn.Conv1d(width, maps, window, bias=False) for window in windows)
+        for convolution in self.convolutions:
+            nn.init.uniform_(convolution.weight, -0.01, 0.01)
         self.bias = nn.Parameter(torch.zeros(len(windows), maps))
         self.dropout = nn.Dropout(dropout)
         self.size = maps * len(windows)

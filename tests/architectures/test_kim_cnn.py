@@ -77,11 +77,18 @@ def whole_model(id: str) -> tuple[Model, WordBatch]:
 
 
 VARIANTS = {
-    "kim_cnn_rand": "tuned",
+    "kim_cnn_rand": "random",
     "kim_cnn_static": "static",
     "kim_cnn_nonstatic": "tuned",
     "kim_cnn_multichannel": "multichannel",
 }
+MOVED = {
+    "random": {"tuned": True},
+    "static": {"tuned": False},
+    "tuned": {"tuned": True},
+    "multichannel": {"tuned": True, "static": False},
+}
+"""The tables of word vectors that each use has, and whether a step moves them."""
 
 
 @pytest.mark.parametrize(("id", "use"), VARIANTS.items())
@@ -94,18 +101,18 @@ def test_a_step_moves_the_vectors_that_are_tuned_and_no_others(id, use):
     torch.nn.functional.cross_entropy(model({"text": texts}), torch.tensor([0, 1])).backward()
     optimizer.step()
     moved = {name: not torch.equal(vectors.weight, before[name]) for name, vectors in table.named_children()}
-    assert (
-        moved
-        == {"tuned": {"tuned": True}, "static": {"tuned": False}, "multichannel": {"tuned": True, "static": False}}[use]
-    )
+    assert moved == MOVED[use]
 
 
-def test_only_softmax_rows_longer_than_3_are_shortened():
-    model, _ = whole_model("kim_cnn_rand")
+@pytest.mark.parametrize("id", VARIANTS)
+def test_only_softmax_rows_that_answer_with_more_than_a_norm_of_one_and_a_half_are_shortened(id):
+    """The paper's limit of 3 is for rows that are halved when they answer; here it is the features
+    that are doubled in training."""
+    model, _ = whole_model(id)
     weight = model.head.output.weight
     with torch.no_grad():
-        weight[0] *= 6 / weight[0].norm()
-        weight[1] *= 2.9 / weight[1].norm()
+        weight[0] *= 3 / weight[0].norm()
+        weight[1] *= 1.45 / weight[1].norm()
         for convolution in model.encoder.convolutions:
             convolution.weight.mul_(100)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
@@ -117,6 +124,20 @@ def test_only_softmax_rows_longer_than_3_are_shortened():
         for name, parameter in model.named_parameters()
         if name != "head.output.weight"
     )
+
+
+@pytest.mark.parametrize(("dropout", "limit"), [(0.0, 3.0), (0.2, 2.4), (0.5, 1.5)])
+def test_the_limit_is_that_of_rows_as_they_answer(dropout, limit):
+    """The paper's rows are multiplied by the share of features that training keeps."""
+    assert KimCNN(WIDTH, dropout=dropout).head_max_norm == pytest.approx(limit)
+
+
+def test_filters_start_uniform_within_a_hundredth_and_biases_at_zero():
+    model = KimCNN(WIDTH)
+    for layer in model.convolutions:
+        sizes = layer.weight.detach().abs()
+        assert 0.0098 < sizes.max() <= 0.01 and sizes.mean() == pytest.approx(0.005, rel=0.1)
+    assert not model.bias.any()
 
 
 def test_half_of_the_features_are_dropped_in_training():
