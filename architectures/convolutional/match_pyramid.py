@@ -32,22 +32,36 @@ SIMILARITIES = ("indicator", "dot", "cosine")
     paper="Pang et al. 2016",
     source="M2.3[62]",
     year=2016,
-    recipe=Recipe(batch_size=32),
+    recipe=Recipe(optimizer="adagrad", lr=0.01, batch_size=32),
     hyperparameters={"similarity": "indicator"},
+    version=2,
     deviations=(
         (
             "The paper names no size of the grid (5 x 5 is its author's later word), the second pooling or the hidden"
             " layer."
         ),
-        "Nor does it name the optimiser, its rate, or the rate of dropout.",
+        "Nor does it name the rate of AdaGrad or that of dropout: 0.01 and 0.5 are ours.",
         (
             "Ranking is pointwise here; the authors' release for ranking has a hinge loss, fixed vectors and one"
             " convolution of 2 x 10."
         ),
     ),
     variants={
-        "match_pyramid_dot": {"name": "MatchPyramid, dot product", "hyperparameters": {"similarity": "dot"}},
-        "match_pyramid_cosine": {"name": "MatchPyramid, cosine", "hyperparameters": {"similarity": "cosine"}},
+        "match_pyramid_dot": {
+            "name": "MatchPyramid, dot product",
+            "hyperparameters": {"similarity": "dot"},
+            "deviations": (
+                (
+                    "Word vectors start uniform in +-0.25, the paper's on the unit ball: of 300 numbers, a word's"
+                    " product with itself is about 6 here and 1 there."
+                ),
+            ),
+        },
+        "match_pyramid_cosine": {
+            "name": "MatchPyramid, cosine",
+            "hyperparameters": {"similarity": "cosine"},
+            "deviations": ("Word vectors start uniform in +-0.25, the paper's on the unit ball.",),
+        },
     },
 )
 class MatchPyramid(PairEncoder):

@@ -94,6 +94,25 @@ def test_exact_matching_needs_no_word_vectors_and_the_others_do():
     assert model_of("indicator")(first, second).isfinite().all()
 
 
+@pytest.mark.parametrize("kind", SIMILARITIES)
+def test_each_id_draws_the_image_that_its_name_says(kind):
+    """Were two of the ids one model, the leaderboard would compare it with itself."""
+    entry = registry.entry("architectures", f"match_pyramid_{kind}")
+    model = registry.load(entry)(WIDTH, **entry.hyperparameters | entry.tiny)
+    first, second = texts((5,), 1), texts((4,), 2)
+    expected = [[similarity_of(kind, first, second, 0, i, j) for j in range(4)] for i in range(5)]
+    torch.testing.assert_close(model.image(first, second)[0], torch.tensor(expected))
+    assert registry.load(entry).reads("text", entry.hyperparameters).embeds == (kind != "indicator")
+
+
+def test_half_of_the_hidden_layer_is_dropped_in_training():
+    model = small(MatchPyramid, WIDTH, "dot", hidden=600)
+    first, second = texts(FIRST, 1), texts(SECOND, 2)
+    kept, trained = model(first, second), model.train()(first, second)
+    assert 0.4 < (trained[kept > 0] == 0).float().mean() < 0.6
+    torch.testing.assert_close(trained[trained > 0], 2 * kept[trained > 0])
+
+
 def test_the_three_similarities_are_three_ids():
     found = [
         registry.entry("architectures", f"match_pyramid_{name}").hyperparameters["similarity"] for name in SIMILARITIES
