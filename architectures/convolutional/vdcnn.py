@@ -85,9 +85,10 @@ class VDCNN(TextEncoder):
 
     Character vectors, a convolution to 64 maps, then blocks of 64, 128, 256 and 512 maps with max
     pooling (3, stride 2) in between; the 8 largest values of each map, in order; two dense layers,
-    on which the harness puts the third. ``shortcut`` adds residual connections; the paper reports
-    both. The first ``longest`` characters are read. Slower than word-level models because a text
-    has five times as many characters as words, and each passes at least nine convolutions.
+    on which the harness puts the third. Convolutions start as in He et al. 2015, as the paper's.
+    ``shortcut`` adds residual connections; the paper reports both. The first ``longest`` characters
+    are read. Slower than word-level models because a text has five times as many characters as
+    words, and each passes at least nine convolutions.
     """
 
     view = Characters(alphabet=ALPHABET + " ", length=None, reverse=False)

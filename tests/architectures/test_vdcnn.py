@@ -17,7 +17,14 @@ from tests.support.models import small
 from tests.support.oracles import largest_in_order
 
 SMALL = {"widths": (3, 4, 5, 6), "hidden": 7, "dims": 2}
-DEPTHS = {"vdcnn_9": 9, "vdcnn_17": 17, "vdcnn_29": 29, "vdcnn_49": 49}
+DEPTHS = {
+    "vdcnn_9": (9, [2, 2, 2, 2]),
+    "vdcnn_17": (17, [4, 4, 4, 4]),
+    "vdcnn_29": (29, [10, 10, 4, 4]),
+    "vdcnn_49": (49, [16, 16, 10, 6]),
+}
+"""Convolutions of each id: all of them, and those in the blocks of each width (the paper's table 2;
+the first convolution stands before the blocks)."""
 
 
 def read(*texts: str) -> CharacterBatch:
@@ -58,7 +65,10 @@ def written_out(model: VDCNN, ids: Tensor) -> Tensor:
     for values in states:
         largest = largest_in_order(values.tolist(), model.top)
         kept += [values[place] for place in largest] + [torch.zeros(())] * (model.top - len(largest))
-    return model.dense(torch.stack(kept))
+    state = torch.stack(kept)
+    for layer in (model.dense[0], model.dense[2]):
+        state = (layer.weight @ state + layer.bias).clamp(min=0)
+    return state
 
 
 @pytest.mark.parametrize("shortcut", [False, True])
@@ -78,10 +88,11 @@ def test_each_text_of_a_batch_is_the_text_alone_written_out(depth, shortcut):
         torch.testing.assert_close(vector, written_out(model, ids[:length]), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("id", "depth"), DEPTHS.items())
-def test_the_depth_is_the_number_of_convolutions(id, depth):
-    """Counted on the way a text takes: a block left out, or a convolution beside the shortcut
-    counted in, is another network."""
+@pytest.mark.parametrize("id", DEPTHS)
+def test_the_depth_is_the_number_of_convolutions_and_each_width_has_its_share(id):
+    """Counted on the way a text takes: a block left out or moved to another width, or a convolution
+    beside the shortcut counted in, is another network."""
+    depth, blocks = DEPTHS[id]
     model = VDCNN(VDCNN.view.width, **SMALL | registry.entry("architectures", id).hyperparameters)
     seen = []
     for module in model.modules():
@@ -92,6 +103,16 @@ def test_the_depth_is_the_number_of_convolutions(id, depth):
     model(read("x" * 40))
     assert len(seen) == depth
     assert list(dict.fromkeys(seen)) == [(3, 40), (4, 20), (5, 10), (6, 5)]
+    assert [seen[1:].count(place) for place in dict.fromkeys(seen)] == blocks
+
+
+def test_convolutions_start_as_the_paper_has_them():
+    """He's start values keep the signal alive through 49 layers; PyTorch's own shrink it by 0.4 in
+    each."""
+    for module in VDCNN(VDCNN.view.width, shortcut=True, hidden=4).modules():
+        if isinstance(module, nn.Conv1d):
+            fan_in = module.in_channels * module.kernel_size[0]
+            assert module.weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.05)
 
 
 def test_a_full_text_is_halved_to_127_positions_and_longer_ones_are_cut():
