@@ -115,11 +115,17 @@ class Architecture:
         return f"reads {wanted}, but {task.id} offers {' and '.join(columns)}"
 
 
+VECTORS = ("tuned", "static", "fixed", "multichannel", "random")
+"""Uses of word vectors: ``tuned`` in training; ``static``, never tuned; ``fixed``, tuned only where
+none are given; ``multichannel``, a tuned and a static copy; ``random``, tuned, and given ones are
+not read."""
+
+
 class Encoder(Architecture, nn.Module):
     """A trained architecture.
 
-    ``vectors`` says what the model looks up for a view that embeds: ``tuned``, ``static`` or
-    ``multichannel`` (both copies). ``head_bias`` and ``head_max_norm`` shape the layer that the
+    ``vectors`` is the use of word vectors for a view that embeds, one of :data:`VECTORS`.
+    ``head_bias`` and ``head_max_norm`` shape the layer that the
     harness puts on top: whether it has a bias, and the norm to which its rows are rescaled after
     each step.
     """

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from harness.data.batches import length_buckets
 from harness.data.corpus import Split
-from harness.kinds import Encoder, Regime
+from harness.kinds import VECTORS, Encoder, Regime
 from harness.objectives import Objective, RegimeLoss, Supervised
 from harness.problems.base import Batch, Head, Problem, Target
 from harness.settings import TrainingSettings
@@ -23,14 +23,19 @@ class WordTable(nn.Module):
     """Word vectors of a vocabulary, put into any batch that has ``ids`` and ``vectors``.
 
     Random ones are uniform in +-0.25 (Kim 2014); ``given`` (words, dims) starts from a file's. The
-    padding row is zero and stays so.
+    padding row is zero and stays so. ``use`` is one of :data:`harness.kinds.VECTORS`.
     """
 
     def __init__(self, size: int, dims: int, use: str, given: Tensor | None = None):
         super().__init__()
+        if use not in VECTORS:
+            raise ValueError(f"vectors={use!r} is none of {', '.join(VECTORS)}")
+        if use == "random":
+            given = None
+        fixed = use == "static" or (use == "fixed" and given is not None)
         weights = torch.empty(size, dims).uniform_(-0.25, 0.25) if given is None else given.clone()
         weights[0] = 0
-        self.tuned = nn.Embedding.from_pretrained(weights, freeze=use == "static", padding_idx=0)
+        self.tuned = nn.Embedding.from_pretrained(weights, freeze=fixed, padding_idx=0)
         self.static = (
             nn.Embedding.from_pretrained(weights.clone(), freeze=True, padding_idx=0) if use == "multichannel" else None
         )
