@@ -99,6 +99,7 @@ def test_two_runs_at_once_share_the_grid(tmp_path: Path, completed):
     while not cells_of(first):
         time.sleep(0.05)
     first.kill()
+    first.communicate(timeout=60)
     told, _ = second.communicate(timeout=600)
     assert second.returncode == 0, told
     logs = list((tmp_path / "work" / "logs").iterdir())

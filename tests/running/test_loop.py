@@ -82,6 +82,15 @@ def test_a_full_disk_starts_no_more_cells_and_lets_the_running_ones_finish(make_
     assert len(told) == 1
 
 
+def test_a_cell_that_dies_on_a_full_disk_says_so(make_cell, make_settings, monkeypatch):
+    """Its log cannot: that is on the same disk."""
+    usage = shutil.disk_usage
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(folder)._replace(free=8192))
+    [record] = run([make_cell("exits")], make_settings())
+    assert record.error["message"].splitlines()[-1].startswith("No space left on the disk")
+    assert record.error["message"].endswith("8 KiB")
+
+
 def test_where_no_lease_can_be_kept_the_command_is_refused(make_cell, make_settings):
     settings = make_settings()
     settings.work.parent.mkdir()

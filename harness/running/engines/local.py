@@ -58,6 +58,7 @@ MEMORY_POLL_S = 0.5  # seconds between two samples of a cell's memory
 START_PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # seconds between attempts to start a process
 TAIL_LINES = 20  # log lines that go into the record of a cell that died
 MAX_LOG_BYTES = 64 * 2**20  # a log that grows larger loses its middle
+LITTLE_ROOM_BYTES = 2**20  # so little room may be why a cell died
 LOG_HEAD_BYTES, LOG_END_BYTES = 2**20, 2**16
 SERVER_LOST = 255  # exit code by multiprocessing when the fork server died, which alone knows how the child ended
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, SERVER_LOST)
@@ -276,7 +277,14 @@ class _Running:
             return self._failure(status, status, message)
         code = self.process.exitcode or 0
         end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return self._failure("failed", end, self._tail() or f"ended with {end} and printed nothing")
+        return self._failure("failed", end, (self._tail() or f"ended with {end} and printed nothing") + self._room())
+
+    def _room(self) -> str:
+        """A line for the record where the disk is full: then the log lacks the reason."""
+        with suppress(OSError):
+            if (free := shutil.disk_usage(self.settings.results).free) < LITTLE_ROOM_BYTES:
+                return f"\nNo space left on the disk of the results folder, or hardly any: {free >> 10} KiB"
+        return ""
 
     def _tail(self) -> str:
         try:
