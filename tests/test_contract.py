@@ -169,7 +169,7 @@ READ = {{
 }}
 
 
-@register("plugin_under_test", name="Test", kind="fit", paper="none", source="test", year=2026)
+@register("peeking", name="Test", kind="fit", paper="none", source="test", year=2026)
 class Peeking(Estimator):
     task_types = ("{type}",)
 
@@ -191,7 +191,7 @@ def test_a_system_that_reads_the_answers_of_the_rows_it_is_asked_about_fails(typ
     file = tmp_path / "peeking.py"
     file.write_text(PEEKING.format(type=type))
     monkeypatch.setattr(registry, "_plugins", [file])
-    results = check(registry.entry("architectures", "plugin_under_test"))
+    results = check(registry.entry("architectures", "peeking"))
     assert len(results) > 1
     for result in results[1:]:
         assert not result.passed and result.message.startswith("KeyError: "), result

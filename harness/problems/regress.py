@@ -117,6 +117,7 @@ class RegressPair(Regress):
     texts=("text",),
     metrics=("pearson", "spearman", "mse"),
     short_predictions=False,
+    forms={"score": "number"},
 )
 class RegressProblem(Problem):
     """A text has a score, a number on any scale; a prediction is a number on that scale."""
@@ -142,6 +143,7 @@ class RegressProblem(Problem):
     texts=("first", "second"),
     metrics=("pearson", "spearman", "mse"),
     short_predictions=False,
+    forms={"score": "number"},
 )
 class RegressPairProblem(RegressProblem):
     """Two texts have a score, such as how similar they are; a prediction is a number on its

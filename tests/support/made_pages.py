@@ -38,7 +38,8 @@ def register_alone(
     monkeypatch: pytest.MonkeyPatch, architectures: Sequence[ArchitectureEntry], tasks: Sequence[TaskEntry]
 ) -> None:
     """Have these registered and nothing else, whatever the repository holds."""
-    entries = {"architectures": architectures, "tasks": tasks, "problems": registry.entries("problems").values()}
+    problems = registry.entries("problems").values()
+    entries = {"architectures": architectures, "tasks": tasks, "problems": problems, "metrics": ()}
     monkeypatch.setattr(registry, "entries", lambda sort: {entry.id: entry for entry in entries[sort]})
     monkeypatch.setattr(registry, "broken", lambda sort: {})
 
