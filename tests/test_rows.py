@@ -19,6 +19,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "tag": {"text": ["Ann", "sings"], "tags": ["B-PER", "O"]},
     "extract": {"passage": "Ann sings", "question": "who?", "answers": {"text": ["Ann"], "start": [0]}},
     "answer": {"facts": ["Ann sings"], "question": "who?", "answer": "Ann", "skill": "who"},
+    "regress": {"text": "a warm film", "score": 1.5},
+    "regress_pair": {"first": "a b", "second": "a c", "score": 2},
     "transcribe": {"audio": {"bytes": b"RIFF", "path": "a.wav"}, "transcript": ""},
 }
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 from harness.records import Record
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
+from harness.task import Split
 
 
 def is_installed(entry: Entry) -> bool:
@@ -48,12 +50,16 @@ def recorded_tasks(records: Iterable[Record]) -> dict[str, TaskEntry]:
                 type=_text(told.get("type")),
                 metrics=tuple(metrics) if isinstance(metrics, list) else (),
                 main_metric=_text(told.get("main_metric")) or record.main_metric or "accuracy",
-                sizes={str(split): size for split, size in sizes.items()} if isinstance(sizes, dict) else {},
+                sizes=_by_split(sizes),
                 epochs=0,
                 protocol=_text(told.get("protocol")),
                 version=record.task_version,
             )
     return found
+
+
+def _by_split(sizes: object) -> dict[str, int]:
+    return {split: sizes[split] for split in get_args(Split) if split in sizes} if isinstance(sizes, dict) else {}
 
 
 def _text(value: object) -> str:

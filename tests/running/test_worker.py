@@ -24,6 +24,7 @@ from harness.views.tree import parse, without_labels
 
 FIELDS = {
     "archbench",
+    "registered",
     "code",
     "schema",
     "key",
@@ -397,9 +398,10 @@ TYPES = {registry.entry("tasks", id).type: id for id in sorted(registry.entries(
 
 @pytest.mark.parametrize("architecture", ["watching", "watching_all"])
 @pytest.mark.parametrize("task", sorted({*TYPES.values(), "sst2", "babi"}))
-def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_path, architecture, task):
+def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_path, monkeypatch, architecture, task):
     """A system that was given the answers would lead the table."""
-    notes = tmp_path / "notes.jsonl"
+    monkeypatch.chdir(tmp_path)
+    notes = Path("notes.jsonl")
     entry = registry.entry("tasks", task)
     options = f"{architecture}.notes={notes}", f"{architecture}.type={entry.type}"
     record = run_cell(plan(architecture, task, *options), make_settings(plugins=(plugin,)))
@@ -499,7 +501,7 @@ def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypa
 def test_data_that_is_missing_is_a_failed_cell_that_names_the_file(make_settings, tmp_path):
     cell = dataclasses.replace(plan("avg_vectors", "sst2"), tier="local")
     record = run_cell(cell, make_settings(data_dir=tmp_path))
-    assert (record.status, record.error["type"]) == ("failed", "DataError")
+    assert (record.status, record.error["type"]) == ("failed", "MissingFile")
     assert "$ARCHBENCH_DATA/sst" in record.error["message"]
 
 
