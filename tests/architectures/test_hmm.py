@@ -111,6 +111,18 @@ def test_an_ending_is_smoothed_with_the_next_shorter_one():
     np.testing.assert_allclose(np.exp(hmm.emission("sing")), expected / prior)
 
 
+def test_a_frequent_word_is_judged_by_its_own_counts_above_all():
+    """By hand: twelve times one tag and once the other, above what the endings of a rare word say;
+    without them a closed class would be tagged like any word that ends so."""
+    hmm = HiddenMarkovTagger()
+    hmm.fit([row("this/D")] * 12 + [row("this/N"), row("axis/N")], [])
+    prior = np.array([12, 2]) / 14
+    expected = prior
+    for counts in ([0, 1], [0, 1], [0, 1], [12, 1]):  # "", s, is, this
+        expected = (np.array(counts) + 0.5 * expected) / (sum(counts) + 0.5)
+    np.testing.assert_allclose(np.exp(hmm.emission("this")), expected / prior)
+
+
 def test_endings_are_counted_over_rare_words_only():
     """Frequent words are closed classes whose endings say nothing about new words."""
     train = [row("this/D is/V his/N")] * 11 + [row("axis/N")]

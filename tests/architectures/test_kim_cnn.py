@@ -39,7 +39,12 @@ def written_out(model: KimCNN, *channels: torch.Tensor) -> torch.Tensor:
     return torch.cat(features)
 
 
-model_of = partial(small, KimCNN, WIDTH, maps=4)
+def model_of(**settings) -> KimCNN:
+    """A model whose filters are as large as the vectors, and whose biases, which start at zero,
+    show in the result."""
+    model = small(KimCNN, WIDTH, stretch=100.0, **{"maps": 4} | settings)
+    torch.nn.init.normal_(model.bias)
+    return model
 
 
 @pytest.mark.parametrize(("length", "padding"), [(9, POISON), (5, POISON), (4, 0.0), (1, 0.0)])
