@@ -63,6 +63,12 @@ def test_a_repeated_word_counts_once():
     assert features(model, [{"text": "good good good"}]).sum() == 2 and np.allclose(one, two)
 
 
+def test_capitals_do_not_matter():
+    """At the beginning of a sentence a word would be another one."""
+    small, large = fitted().scores([{"text": "bad , good"}, {"text": "Bad , GOOD"}])
+    assert np.array_equal(small, large) and small.any()
+
+
 def test_without_the_svms_differences_the_score_is_proportional_to_the_sum_of_the_ratios():
     """beta = 0 makes all weights equal, so what is left is naive Bayes without the prior, up to a
     factor."""
