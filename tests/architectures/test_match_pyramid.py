@@ -53,7 +53,8 @@ def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: i
             grid[:, p, q] = maps[:, rows, columns].amax((1, 2))
     maps = torch.relu(F.conv2d(grid, model.second.weight, model.second.bias, padding=1))
     pooled = [maps[:, p : p + 2, q : q + 2].amax((1, 2)) for p in range(0, size, 2) for q in range(0, size, 2)]
-    return torch.relu(model.hidden(torch.stack(pooled, dim=1).flatten()))
+    hidden = model.hidden.weight @ torch.stack(pooled, dim=1).flatten() + model.hidden.bias
+    return hidden.clamp(min=0)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)

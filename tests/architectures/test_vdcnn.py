@@ -47,7 +47,7 @@ def normed(norm: TemporalBatchNorm, states: Tensor) -> Tensor:
 
 def written_out(model: VDCNN, ids: Tensor) -> Tensor:
     """The vector of one text alone (n characters): figures 1 and 2 of the paper."""
-    states = F.conv1d(model.characters(ids).T, model.first.weight, model.first.bias, padding=1)
+    states = F.conv1d(model.characters.weight[ids].T, model.first.weight, model.first.bias, padding=1)
     for number, group in enumerate(model.groups):
         if number:
             states = F.max_pool1d(states, 3, stride=2, padding=1)
