@@ -250,18 +250,29 @@ class _Remote:
         except NodeError as error:
             raise UsageError(f"--engine ray: {error.cause}") from error  # type: ignore[attr-defined]  # what Ray raises is both
         except StoppedByNode as error:
-            return self._failure("interrupted", f"{error.cause}, {RETRIES + 1} times")  # type: ignore[attr-defined]
+            self._tell(error)
+            return self._failure(
+                "interrupted", f"stopped by its node {RETRIES + 1} times; run the same command to retry"
+            )
         except exceptions.OutOfMemoryError as error:
-            return self._failure(*(self.verdict or ("oom", str(error))))
+            self._tell(error)
+            return self._failure(*(self.verdict or ("oom", "Ray ended it: its node has no memory left")))
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, ImportError) or "failed to import" in str(error.cause):
                 raise UsageError(
                     f"--engine ray: a node cannot load archbench ({error.cause}); install it on every node"
                 ) from error
-            return self._failure("failed", str(error))
+            self._tell(error)
+            return self._failure("failed", f"{type(error.cause).__name__}: {error.cause}")
         except exceptions.RayError as error:
-            message = f"lost {RETRIES + 1} times with its Ray worker or node; run the same command to retry: {error}"
+            self._tell(error)
+            message = f"lost {RETRIES + 1} times with its Ray worker or node; run the same command to retry"
             return self._failure(*(self.verdict or ("interrupted", message)))
+
+    def _tell(self, error: Exception) -> None:
+        """Show Ray's own words, which name hosts and addresses: records are shared and hold none."""
+        cell = self.cell
+        warnings.warn(f"{cell.architecture} on {cell.task}, seed {cell.seed}: {error}", stacklevel=2)
 
     def _received(self, returned: Returned) -> Record:
         """Write the returned files into the results folder, the record last: where a record is, the
