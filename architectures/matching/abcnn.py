@@ -27,13 +27,13 @@ def window_average(columns: Tensor, window: int) -> Tensor:
 
 
 class Block(nn.Module):
-    """Wide convolution, tanh, and pooling over windows, which brings back the length: (B, T, width)
-    -> (B, T, kernels) of each text.
+    """Wide convolution and tanh: (B, T, width) -> columns (B, T + window - 1, kernels) of each
+    text, of which one of length n has the first n + window - 1.
 
-    ``attend_inputs`` (ABCNN-1) joins each column with what the match matrix of the inputs makes of
-    ``first_map`` and ``second_map``, which have a row for each position of the other text.
-    ``attend_outputs`` (ABCNN-2) weights the convolution's columns by the sums of the match matrix
-    of the outputs, and adds up each window instead of averaging it.
+    ``attend_inputs`` (ABCNN-1) joins each column of the input with what the match matrix of the
+    inputs makes of ``first_map`` and ``second_map``, which have a row for each position of the
+    other text. ``attend_outputs`` (ABCNN-2) weights the convolution's columns by the sums of the
+    match matrix of the outputs; times the window, so that the mean of a window is the weighted sum.
     """
 
     def __init__(self, width: int, kernels: int, window: int, longest: int, attend_inputs: bool, attend_outputs: bool):
@@ -57,11 +57,10 @@ class Block(nn.Module):
             matches = match_matrix(first, self.wide(first_mask), second, self.wide(second_mask))
             first = first * matches.sum(2)[..., None] * self.window
             second = second * matches.sum(1)[..., None] * self.window
-        return window_average(first, self.window), window_average(second, self.window)
+        return first, second
 
     def convolve(self, columns: Tensor, mask: Tensor) -> Tensor:
-        """Columns (B, T + window - 1, kernels), of which a text of length n has the first n +
-        window - 1."""
+        """The columns before attention weights them."""
         return torch.tanh(self.convolution((columns * mask[..., None]).transpose(1, 2)).transpose(1, 2))
 
     def wide(self, mask: Tensor) -> Tensor:
@@ -81,34 +80,51 @@ class Block(nn.Module):
     tiny={"kernels": 12, "tuned": True},
     vectors_of_paper="word2vec",
     deviations=(
-        "Texts are cut after 60 words, so that W0 and W1 have a fixed size.",
-        (
-            "A block's vector is the mean of its pooled map, so that attention reaches the last block too; the paper"
-            " averages the convolution."
-        ),
+        "Texts are cut after 60 words: the maps W0 and W1 of ABCNN-1 and ABCNN-3 have a row for each place in a text.",
+        "After each block the match score and the cosine are both features; the paper chooses one of them.",
         "The word counts leave out no stop words, and counts and lengths enter as logarithms.",
+        "A word's rarity comes from how often it occurs in the training texts, not from how many of them have it.",
         (
             "The logistic regression is trained with the network, not after it, on features that batch normalisation"
             " standardises."
         ),
     ),
+    version=2,
     variants={
-        "bcnn": {"name": "BCNN", "hyperparameters": {}},
+        "bcnn": {
+            "name": "BCNN",
+            "hyperparameters": {},
+            "deviations": ("The paper states no learning rate and no L2 for it: they are those of ABCNN-1.",),
+        },
         "abcnn_2": {
             "name": "ABCNN-2",
             "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
             "hyperparameters": {"attend_outputs": True},
+            "deviations": (
+                (
+                    "A block's vector is the mean of the convolution's columns as attention weights them, so that"
+                    " attention reaches the last block too; the paper weights the pooling of windows."
+                ),
+            ),
         },
         "abcnn_3": {
             "name": "ABCNN-3",
             "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
             "hyperparameters": {"attend_inputs": True, "attend_outputs": True},
+            "deviations": (
+                (
+                    "A block's vector is the mean of the convolution's columns as attention weights them, so that"
+                    " attention reaches the last block too; the paper weights the pooling of windows."
+                ),
+            ),
         },
     },
 )
 class ABCNN(PairEncoder):
     """Two texts through the same convolution blocks, compared after each of them; attention lets
     each text see the other on the way.
+
+    The next block reads the means of ``window`` consecutive columns, as many as the text has words.
 
     The vector (B, ``size``) that the logistic regression reads: for the words and for each block 1
     / (1 + |u - v|) and the cosine of the texts' mean columns u and v; both lengths; how many words
@@ -147,8 +163,9 @@ class ABCNN(PairEncoder):
         u, v = first.vectors, second.vectors
         features = [*self.compared(u, first.mask, v, second.mask)]
         for block in self.blocks:
-            u, v = block(u, first.mask, v, second.mask)
-            features += self.compared(u, first.mask, v, second.mask)
+            ours, theirs = block(u, first.mask, v, second.mask)
+            features += self.compared(ours, block.wide(first.mask), theirs, block.wide(second.mask))
+            u, v = window_average(ours, block.window), window_average(theirs, block.window)
         common = shared(first, second)
         counted = [first.lengths, second.lengths, common.sum(1), (self.rarity[first.ids] * common).sum(1)]
         vector = torch.stack([*features, *(number.to(u.dtype).log1p() for number in counted)], dim=1)

@@ -10,21 +10,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.matching.abcnn import ABCNN, Block, match_matrix
+from architectures.matching.abcnn import ABCNN, Block, match_matrix, window_average
 from harness.views.words import Vocabulary, WordBatch, Words
 from tests.support.batches import assert_each_alone, mask_of, random_texts
-from tests.support.models import small
 from tests.support.oracles import convolution, cosine
+from tests.support.pairs import shipped
 
 WIDTH, KERNELS, WINDOW, LONGEST = 3, 4, 3, 9
 FIRST, SECOND = (3, 1, 5), (2, 6, 1)
 """Words of each text of three pairs, some of them shorter than a window."""
 VARIANTS = {
-    "bcnn": {},
-    "abcnn_1": {"attend_inputs": True},
-    "abcnn_2": {"attend_outputs": True},
-    "abcnn_3": {"attend_inputs": True, "attend_outputs": True},
+    "bcnn": (False, False),
+    "abcnn_1": (True, False),
+    "abcnn_2": (False, True),
+    "abcnn_3": (True, True),
 }
+"""Attention on the inputs and on the outputs of a block, by id."""
 
 
 def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
@@ -36,45 +37,53 @@ def texts(lengths: tuple[int, ...], seed: int) -> WordBatch:
 def model_of(variant: str) -> ABCNN:
     view = Words(max_length=LONGEST)
     view.vocabulary = Vocabulary(["the", "cat", "sat", "on"], [8, 4, 2, 2])
-    return small(ABCNN, WIDTH, view, kernels=KERNELS, window=WINDOW, stretch=None, **VARIANTS[variant])
+    return shipped(variant, WIDTH, view, kernels=KERNELS, window=WINDOW, stretch=None)
 
 
 def match(x: Tensor, y: Tensor) -> Tensor:
     return 1 / (1 + ((x - y) ** 2).sum().sqrt())
 
 
-def block_written_out(block: Block, first: list[Tensor], second: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """One block on one pair, column by column: section 4 of the paper."""
-    if block.attend_inputs:
+def block_written_out(
+    block: Block, variant: str, first: list[Tensor], second: list[Tensor]
+) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
+    """One block on one pair, column by column: section 4 of the paper. The columns of both texts
+    after the convolution, and after the pooling of windows."""
+    attend_inputs, attend_outputs = VARIANTS[variant]
+    if attend_inputs:
         a = [[match(x, y) for y in second] for x in first]
         of_first = [sum(a[i][j] * block.first_map[j] for j in range(len(second))) for i in range(len(first))]
         of_second = [sum(a[i][j] * block.second_map[i] for i in range(len(first))) for j in range(len(second))]
         first = [torch.cat(pair) for pair in zip(first, of_first, strict=True)]
         second = [torch.cat(pair) for pair in zip(second, of_second, strict=True)]
-    lengths = len(first), len(second)
     # with w - 1 zero columns on either side
     first, second = (
         [torch.tanh(column) for column in convolution(block.convolution, columns, WINDOW - 1, WINDOW - 1)]
         for columns in (first, second)
     )
     weights = [[1 / WINDOW] * len(first), [1 / WINDOW] * len(second)]
-    if block.attend_outputs:
+    if attend_outputs:
         weights = [[sum(match(x, y) for y in second) for x in first], [sum(match(x, y) for x in first) for y in second]]
-    pooled = [
-        [sum(weight[k] * columns[k] for k in range(j, j + WINDOW)) for j in range(length)]
-        for columns, weight, length in zip((first, second), weights, lengths, strict=True)
+    weighted = [
+        [weight * column for weight, column in zip(*text, strict=True)]
+        for text in zip(weights, (first, second), strict=True)
     ]
-    return pooled[0], pooled[1]
+    pooled = [
+        [sum(columns[k] for k in range(j, j + WINDOW)) for j in range(len(columns) - WINDOW + 1)]
+        for columns in weighted
+    ]
+    return [[WINDOW * column for column in columns] for columns in weighted], pooled
 
 
-def similarities(model: ABCNN, first: Tensor, second: Tensor) -> Tensor:
-    """Both similarities of one pair's mean columns below each block and above the last."""
+def similarities(model: ABCNN, variant: str, first: Tensor, second: Tensor) -> Tensor:
+    """Both similarities of one pair's mean columns: of the words, and of each convolution."""
     u, v, found = list(first), list(second), []
+    columns = [u, v]
     for level in range(3):
-        mean_u, mean_v = sum(u) / len(u), sum(v) / len(v)
+        mean_u, mean_v = (sum(text) / len(text) for text in columns)
         found += [match(mean_u, mean_v), cosine(mean_u, mean_v)]
         if level < 2:
-            u, v = block_written_out(model.blocks[level], u, v)
+            columns, (u, v) = block_written_out(model.blocks[level], variant, u, v)
             assert len(u) == len(first) and len(v) == len(second)
     return torch.stack(found)
 
@@ -82,11 +91,17 @@ def similarities(model: ABCNN, first: Tensor, second: Tensor) -> Tensor:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_similarities_are_those_of_blocks_written_out_column_by_column(variant):
     """Against each pair alone and without padding: narrow convolution, a wrong window, W0 for W1,
-    sums over padding would show."""
+    sums over padding would show, and an id that has another's attention."""
     model, first, second = model_of(variant), texts(FIRST, 1), texts(SECOND, 2)
     result = model(first, second)
     assert result.shape == (3, model.size) and model.size == 2 * 3 + 4
-    assert_each_alone(result[:, :6], partial(similarities, model), first, second, rtol=1e-4, atol=1e-5)
+    assert_each_alone(result[:, :6], partial(similarities, model, variant), first, second, rtol=1e-4, atol=1e-5)
+
+
+def test_the_next_block_reads_the_means_of_windows():
+    """The features alone would hardly tell a mean from a maximum."""
+    columns = torch.tensor([[[1.0], [2.0], [6.0], [-8.0]]])
+    assert window_average(columns, 3).flatten().tolist() == [3.0, 0.0]
 
 
 def test_a_word_meets_itself_with_a_match_of_exactly_one():
