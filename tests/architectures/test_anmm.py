@@ -14,6 +14,7 @@ from harness.views.words import UNKNOWN, WordBatch
 from tests.support.batches import mask_of, texts_of
 from tests.support.models import small
 from tests.support.oracles import cosine
+from tests.support.pairs import shipped
 
 WIDTH, BINS = 4, 7
 FIRST, SECOND = (3, 1, 4), (2, 5, 1)
@@ -51,16 +52,17 @@ def one_word(model: AttentionBasedMatching, word: int, first: WordBatch, second:
     sets = [
         sigmoid(sum(w * x for w, x in zip(weights, sums, strict=True))) for weights in model.bin_weights.weight.tolist()
     ]
-    if model.set_weights is None:
+    if len(sets) == 1:
         return sets[0]
     return sigmoid(sum(r * h for r, h in zip(model.set_weights.weight[0].tolist(), sets, strict=True)))
 
 
-@pytest.mark.parametrize("hidden", [0, 3], ids=["anmm_1", "anmm_2"])
-def test_a_score_is_the_gated_sum_over_question_words_of_their_weighted_bins(hidden):
-    """Counts for sums, weights by position, a gate over padding or over the answer, or a missing
-    layer would each show here."""
-    model, first, second = model_of(hidden=hidden), texts(FIRST, 7), texts(SECOND, 5)
+@pytest.mark.parametrize(("id", "sets"), [("anmm_1", 1), ("anmm_2", 10)])
+def test_a_score_is_the_gated_sum_over_question_words_of_their_weighted_bins(id, sets):
+    """Counts for sums, weights by position, a gate over padding or over the answer would each show
+    here, and aNMM-2 without its second layer."""
+    model, first, second = shipped(id, WIDTH, bins=BINS), texts(FIRST, 7), texts(SECOND, 5)
+    assert len(model.bin_weights.weight) == sets
     found = model(first, second)
     assert found.shape == (3,)
     for row, length in enumerate(FIRST):
@@ -122,3 +124,9 @@ def test_the_loss_is_the_hinge_over_all_pairs_of_a_question():
 
 def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
     assert model_of().vectors == "static" and model_of(tuned=True).vectors == "tuned"
+
+
+def test_all_weights_start_between_zero_and_one():
+    """As the authors' program draws them: weights of both signs begin with other scores."""
+    for weights in shipped("anmm_2", 50, stretch=None).parameters():
+        assert weights.min() >= 0 and 0.7 < weights.max() <= 1
