@@ -12,7 +12,8 @@ from torch import Tensor
 from architectures.matching.ap_bilstm import AttentivePoolingBiLSTM
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import attentively_pooled, cosine, recurrent
+from tests.support.oracles import attentively_pooled, cosine
+from tests.support.pairs import bilstm
 
 WIDTH, HIDDEN = 3, 4
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)
@@ -26,7 +27,7 @@ model_of = partial(small, AttentivePoolingBiLSTM, WIDTH, hidden=HIDDEN)
 
 def written_out(model: AttentivePoolingBiLSTM, first: Tensor, second: Tensor) -> Tensor:
     """The score of one pair."""
-    states = (recurrent(model.recurrence, text) for text in (first, second))
+    states = (bilstm(model.recurrence, text) for text in (first, second))
     return cosine(*attentively_pooled(model.pool.similarity, *states))
 
 
@@ -47,5 +48,16 @@ def test_the_question_decides_which_words_of_the_answer_count():
 
 
 def test_the_loss_is_the_hinge_against_the_best_scored_wrong_candidate_of_the_question():
+    """Whichever of them is drawn first."""
     scores, labels, groups = torch.tensor([0.4, 0.1, 0.3, 0.9]), torch.tensor([1, 0, 0, 0]), torch.tensor([0, 0, 0, 1])
-    assert model_of().rank_loss(scores, labels, groups).item() == pytest.approx(0.2 - 0.4 + 0.3)
+    model = model_of()
+    for _ in range(10):
+        assert model.rank_loss(scores, labels, groups).item() == pytest.approx(0.2 - 0.4 + 0.3)
+
+
+def test_fewer_negatives_than_wrong_candidates_are_drawn_anew_each_time():
+    """With one drawn candidate the loss is that of one of them, and each comes up."""
+    scores, labels, groups = torch.tensor([0.5, 0.4, 0.2]), torch.tensor([1, 0, 0]), torch.zeros(3)
+    model = model_of(negatives=1, margin=0.2)
+    found = {round(model.rank_loss(scores, labels, groups).item(), 4) for _ in range(30)}
+    assert found == {0.1, 0.0}

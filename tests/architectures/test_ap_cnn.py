@@ -47,9 +47,20 @@ def test_the_question_decides_which_words_of_the_answer_count():
 
 
 def test_the_loss_is_the_hinge_against_the_best_scored_wrong_candidate_of_the_question():
+    """Whichever of them is drawn first."""
     scores, labels, groups = torch.tensor([0.4, 0.1, 0.3, 0.9]), torch.tensor([1, 0, 0, 0]), torch.tensor([0, 0, 0, 1])
-    assert model_of().rank_loss(scores, labels, groups).item() == pytest.approx(0.5 - 0.4 + 0.3)
+    model = model_of()
+    for _ in range(10):
+        assert model.rank_loss(scores, labels, groups).item() == pytest.approx(0.5 - 0.4 + 0.3)
     assert model_of(margin=0.2).rank_loss(scores, labels, groups).item() == pytest.approx(0.2 - 0.4 + 0.3)
+
+
+def test_fewer_negatives_than_wrong_candidates_are_drawn_anew_each_time():
+    """With one drawn candidate the loss is that of one of them, and each comes up."""
+    scores, labels, groups = torch.tensor([0.5, 0.4, 0.2]), torch.tensor([1, 0, 0]), torch.zeros(3)
+    model = model_of(negatives=1, margin=0.2)
+    found = {round(model.rank_loss(scores, labels, groups).item(), 4) for _ in range(30)}
+    assert found == {0.1, 0.0}
 
 
 def test_an_even_window_is_refused_by_name():
