@@ -11,7 +11,8 @@ from torch import Tensor
 from architectures.matching.attention_matching import AttentionMatching
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import additive, recurrent, softmax_mean
+from tests.support.oracles import additive, softmax_mean
+from tests.support.pairs import bilstm, dense
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -25,17 +26,17 @@ model_of = partial(small, AttentionMatching, WIDTH, hidden=4, attention=3)
 
 def written_out(model: AttentionMatching, first: Tensor, second: Tensor) -> Tensor:
     """The vector of one pair, score by score."""
-    h1, h2 = recurrent(model.encoding, first), recurrent(model.encoding, second)
+    h1, h2 = bilstm(model.encoding, first), bilstm(model.encoding, second)
     pooled = []
     for own, other in ((h1, h2), (h2, h1)):
         rows = [torch.cat([h, softmax_mean([additive(model.attention, h, g) for g in other], other)]) for h in own]
         pooled += [sum(rows) / len(rows), torch.stack(rows).max(0).values]
-    return model.hidden(torch.cat(pooled)).clamp(min=0)
+    return dense(model.hidden, torch.cat(pooled)).clamp(min=0)
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_score_by_score():
-    """A softmax over the wrong axis, padding that is attended to or pooled, or one direction only
-    would show here."""
+    """A softmax over the wrong axis, padding that is attended to or pooled, one direction only, or
+    another cell would show here."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     result = model(first, second)
     assert result.shape == (3, model.size)
