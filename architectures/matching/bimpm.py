@@ -90,7 +90,10 @@ class Matching(nn.Module):
     recipe=Recipe(optimizer="adam", lr=0.001),
     tiny={"hidden": 24, "perspectives": 8, "character_size": 8, "character_hidden": 8, "dropout": 0.0},
     vectors_of_paper="GloVe",
-    deviations=("Unknown words share one vector beside their characters; in the paper each has a random one.",),
+    deviations=(
+        "Unknown words share one vector beside their characters; in the paper each has a random one.",
+        "All biases start at zero: ours, as the cosines of all states would be close to 1 otherwise.",
+    ),
 )
 class BiMPM(PairEncoder):
     """BiLSTM states of each text matched against the other's from many perspectives, and aggregated

@@ -12,7 +12,8 @@ from architectures.matching.bimpm import BiMPM, Matching, Perspectives
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.batches import random_vectors
 from tests.support.models import small
-from tests.support.oracles import cosine, recurrent
+from tests.support.oracles import cosine
+from tests.support.pairs import bilstm, dense, dropped, inputs_of, lstm, share_of_zeros
 
 SIZE, PERSPECTIVES = 6, 3
 P, Q = (4, 1, 3), (2, 5, 3)
@@ -94,11 +95,11 @@ def test_states_of_zero_have_a_cosine_of_zero_and_a_finite_gradient():
 # --- the whole model ---
 
 
-def model_and_view() -> tuple[BiMPM, WordsAndCharacters]:
+def model_and_view(**options: float) -> tuple[BiMPM, WordsAndCharacters]:
     view = WordsAndCharacters(min_count=1)
     view.fit(TEXTS)
     sizes = {"hidden": SIZE, "perspectives": PERSPECTIVES, "character_size": 3, "character_hidden": 4}
-    return small(BiMPM, 5, view, **sizes), view
+    return small(BiMPM, 5, view, **(sizes | options)), view
 
 
 def read(view: WordsAndCharacters, *lines: str) -> WordCharacterBatch:
@@ -107,33 +108,72 @@ def read(view: WordsAndCharacters, *lines: str) -> WordCharacterBatch:
     return batch._replace(vectors=table[batch.ids])
 
 
-def test_full_matching_meets_the_end_states_of_both_directions():
-    """The forward state of the last word and the backward state of the first. The true last word,
-    where the text is shorter than its batch."""
-    model, view = model_and_view()
-    text = read(view, "the cat sat on the mat", "a dog")
-    (forwards, last), (backwards, first) = model.encoded(text)
-    for row, length in enumerate((6, 2)):
-        both = recurrent(model.context, model.words(text)[row, :length])
-        torch.testing.assert_close(torch.cat([forwards, backwards], dim=-1)[row, :length], both)
-        torch.testing.assert_close(last[row], both[-1, :SIZE])
-        torch.testing.assert_close(first[row], both[0, SIZE:])
+def words_of(model: BiMPM, view: WordsAndCharacters, line: str) -> list[Tensor]:
+    """Each word's vector beside the last state of the LSTM over its characters."""
+    text = read(view, line)
+    words = []
+    for vector, letters, mask in zip(text.vectors[0], text.characters[0], text.character_mask[0], strict=True):
+        spelt = lstm(model.spelling, model.characters.weight[letters[mask]])
+        words.append(torch.cat([vector, spelt[-1]]))
+    return words
 
 
-def test_the_vector_is_made_from_the_four_end_states_of_the_aggregation():
+def written_out(model: BiMPM, view: WordsAndCharacters, p: str, q: str) -> Tensor:
+    """The vector of one pair, state by state: section 3 of the paper."""
+    contexts = [bilstm(model.context, words_of(model, view, line)).split(SIZE, dim=1) for line in (p, q)]
+    ends = []
+    for own, other in (contexts, contexts[::-1]):
+        matched = []
+        for t in range(len(own[0])):
+            numbers = []
+            # The forward states meet the last one, the backward states the first.
+            for direction, place, layers in ((0, -1, model.forwards), (1, 0, model.backwards)):
+                for name, strategy in STRATEGIES.items():
+                    layer, end = getattr(layers, name), other[direction][place]
+                    numbers.append(strategy(layer, own[direction][t], other[direction], end))
+            matched.append(torch.cat(numbers))
+        aggregated = bilstm(model.aggregation, matched)
+        ends += [aggregated[-1, :SIZE], aggregated[0, SIZE:]]
+    return dense(model.output, torch.cat(ends)).tanh()
+
+
+def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
+    """Another cell, one direction, a mean for an end state, the end states of the wrong direction
+    or behind the padding would show here."""
     model, view = model_and_view()
-    p, q = read(view, "the cat sat on the mat", "a dog"), read(view, "cat", "the dog sat on a cat")
-    found = model(p, q)
-    for row, (n, m) in enumerate(((6, 1), (2, 6))):
-        seen, one, other = [], read(view, [TEXTS[0], TEXTS[1]][row]), read(view, ["cat", "the dog sat on a cat"][row])
-        (p_f, p_b), (q_f, q_b) = model.encoded(one), model.encoded(other)
-        of_f = model.forwards(p_f[0], one.mask, p_f[1], q_f[0], other.mask, q_f[1])
-        of_b = model.backwards(p_b[0], one.mask, p_b[1], q_b[0], other.mask, q_b[1])
-        for length, vectors, mask in ((n, (of_f[0], of_b[0]), one.mask), (m, (of_f[1], of_b[1]), other.mask)):
-            aggregated = recurrent(model.aggregation, torch.cat(vectors, dim=-1)[0])
-            assert len(aggregated) == length and mask.all()
-            seen += [aggregated[-1, :SIZE], aggregated[0, SIZE:]]
-        torch.testing.assert_close(found[row], model.output(torch.cat(seen)).tanh(), rtol=1e-4, atol=1e-5)
+    pairs = [("the cat sat on the mat", "cat"), ("a dog", "the dog sat on a cat")]
+    found = model(*(read(view, *lines) for lines in zip(*pairs, strict=True)))
+    assert found.shape == (2, model.size)
+    for row, pair in zip(found, pairs, strict=True):
+        torch.testing.assert_close(row, written_out(model, view, *pair), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", ["context", "forwards", "backwards", "aggregation", "output"])
+def test_dropout_stands_before_each_layer(layer):
+    """Half of what a layer reads is zero in training; without it the model over-fits small
+    tasks."""
+    model, view = model_and_view(dropout=0.5)
+    read_by, text = inputs_of(model.get_submodule(layer))[0], read(view, *TEXTS)
+    model.eval()(text, text)
+    given = [tensor[text.mask] if tensor.dim() == 3 else tensor for tensor in read_by]
+    read_by.clear()
+    model.train()(text, text)
+    read_in_training = [tensor[text.mask] if tensor.dim() == 3 else tensor for tensor in read_by]
+    assert dropped(given, given) == 0 and 0.3 < dropped(given, read_in_training) < 0.7
+
+
+def test_the_layer_above_reads_half_of_the_vector():
+    """It is the softmax, which belongs to the head."""
+    model, view = model_and_view(dropout=0.5)
+    text = read(view, *TEXTS)
+    assert 0.3 < share_of_zeros([model.train()(text, text)]) < 0.7
+
+
+def test_biases_start_at_zero_and_states_apart():
+    """With torch's own biases all cosines begin close to 1, and there is little to learn from."""
+    _, view = model_and_view()
+    model = BiMPM(5, view)
+    assert not any(parameter.any() for name, parameter in model.named_parameters() if "bias" in name)
 
 
 def test_a_word_is_known_by_its_characters_in_order_and_its_vector_is_fixed():
