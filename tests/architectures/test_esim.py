@@ -12,7 +12,8 @@ from torch import Tensor
 from architectures.matching.esim import ESIM
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import softmax_mean
+from tests.support.pairs import bilstm, dense, share_of_zeros
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -32,18 +33,18 @@ def aligned(own: Tensor, other: Tensor) -> list[Tensor]:
 
 def written_out(model: ESIM, first: Tensor, second: Tensor) -> Tensor:
     """The vector of one pair, state by state."""
-    a, b = recurrent(model.encoding, first), recurrent(model.encoding, second)
+    a, b = bilstm(model.encoding, first), bilstm(model.encoding, second)
     pooled = []
     for own, other in ((a, b), (b, a)):
         enhanced = [torch.cat([x, y, x - y, x * y]) for x, y in zip(own, aligned(own, other), strict=True)]
-        composed = recurrent(model.composition, [model.projection(m).clamp(min=0) for m in enhanced])
+        composed = bilstm(model.composition, [dense(model.projection, m).clamp(min=0) for m in enhanced])
         pooled += [composed.sum(0) / len(composed), composed.max(0).values]
-    return model.output(torch.cat(pooled)).tanh()
+    return dense(model.output, torch.cat(pooled)).tanh()
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
-    """A softmax over the wrong axis, padding that is attended to or pooled, or a missing comparison
-    would show here."""
+    """A softmax over the wrong axis, padding that is attended to or pooled, a missing comparison,
+    one direction, or another cell would show here."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     result = model(first, second)
     assert result.shape == (3, model.size)
@@ -67,10 +68,16 @@ def test_dropout_stands_before_each_layer(layer):
     getattr(model, layer).register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     words = texts((9,), 1)._replace(vectors=torch.randn(1, 9, 40))
     model(words, words)
-    zeros = (torch.cat([s.flatten() for s in seen]) == 0).float().mean().item()
     # The projection reads states that no dropout has touched; the composition reads ReLUs, half of
     # which are zero anyway.
     expected = {"encoding": (0.4, 0.6), "projection": (0.0, 0.01), "composition": (0.65, 0.85), "output": (0.4, 0.6)}[
         layer
     ]
-    assert expected[0] <= zeros <= expected[1]
+    assert expected[0] <= share_of_zeros(seen) <= expected[1]
+
+
+def test_the_layer_above_reads_half_of_the_vector():
+    """It is the softmax, which belongs to the head."""
+    model, words = ESIM(40, hidden=200).train(), random_texts((9,), 1, 40)
+    assert 0.4 < share_of_zeros([model(words, words)]) < 0.6
+    assert share_of_zeros([model.eval()(words, words)]) == 0
