@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from architectures.matching.mv_lstm import INTERACTIONS, MVLSTM, k_largest
-from tests.support.batches import assert_each_alone, random_texts
-from tests.support.models import small
-from tests.support.oracles import cosine, recurrent
+from architectures.matching.mv_lstm import MVLSTM, k_largest
+from tests.support.batches import assert_each_alone, random_texts, rows_alone
+from tests.support.oracles import cosine
+from tests.support.pairs import bilstm, dense, shipped
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)
@@ -22,15 +22,14 @@ texts = partial(random_texts, width=WIDTH)
 
 
 def model_of(interaction: str, **options) -> MVLSTM:
-    return small(MVLSTM, WIDTH, hidden=4, interaction=interaction, slices=3, k=4, mlp=6, **options)
+    return shipped(f"mv_lstm_{interaction}", WIDTH, hidden=4, slices=3, k=4, mlp=6, **options)
 
 
-def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
+def maps_of(interaction: str, layer: nn.Module, u: Tensor, v: Tensor) -> list[float]:
     """The interactions of one pair of states, one for each map."""
-    kind = type(layer).__name__
-    if kind == "Cosine":
+    if interaction == "cosine":
         return [cosine(u, v).item()]
-    if kind == "Bilinear":
+    if interaction == "bilinear":
         return [
             sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item()
             + layer.bias.item()
@@ -42,26 +41,26 @@ def maps_of(layer, u: Tensor, v: Tensor) -> list[float]:
     ]
 
 
-def written_out(model: MVLSTM, first: Tensor, second: Tensor) -> Tensor:
+def written_out(model: MVLSTM, interaction: str, first: Tensor, second: Tensor) -> Tensor:
     """The vector of one pair: every interaction, sorted, cut after k, and through the hidden
     layer."""
-    u, v = (recurrent(model.positions, text) for text in (first, second))
-    found = [maps_of(model.interaction, x, y) for x in u for y in v]
+    u, v = (bilstm(model.positions, text) for text in (first, second))
+    found = [maps_of(interaction, model.interaction, x, y) for x in u for y in v]
     kept = []
     for values in zip(*found, strict=True):
         largest = sorted(values, reverse=True)[: model.k]
         kept += largest + [0.0] * (model.k - len(largest))
-    return model.mlp(torch.tensor(kept)).clamp(min=0)
+    return dense(model.mlp, torch.tensor(kept)).clamp(min=0)
 
 
-@pytest.mark.parametrize("interaction", INTERACTIONS)
+@pytest.mark.parametrize("interaction", ["cosine", "bilinear", "tensor"])
 def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(interaction):
-    """A wrong formula, padding among the largest values, or values of one map in the place of
-    another's would show here."""
+    """A wrong formula, an id with another's formula, one direction, another cell, padding among the
+    largest values, or values of one map in the place of another's would show here."""
     model, first, second = model_of(interaction, classes=2), texts(FIRST, 1), texts(SECOND, 2)
     result = model(first, second)
     assert result.shape == (3, model.size)
-    assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
+    assert_each_alone(result, partial(written_out, model, interaction), first, second, rtol=1e-4, atol=1e-5)
 
 
 def test_the_k_largest_of_the_whole_matrix_are_kept():
@@ -92,6 +91,27 @@ def test_ranking_is_trained_by_the_hinge_of_two_candidates():
         model.rank_loss(torch.tensor([0.7, 0.4, 9.0]), labels, groups), torch.tensor(0.5 - 0.7 + 0.4)
     )
     assert model.rank_loss(torch.tensor([1.0, 0.4, 0.0]), labels, groups) == 0
+
+
+def test_the_wrong_candidate_is_drawn_anew_each_time():
+    """The worst of several would be another loss than the paper's, of a pair drawn at random."""
+    scores, labels, groups = torch.tensor([0.5, 0.4, 0.2]), torch.tensor([1, 0, 0]), torch.zeros(3)
+    model = model_of("cosine", margin=0.2)
+    assert {round(model.rank_loss(scores, labels, groups).item(), 4) for _ in range(30)} == {0.1, 0.0}
+
+
+def test_a_score_is_linear_in_the_hidden_layer_and_has_no_constant():
+    model, first, second = model_of("cosine"), texts(FIRST, 1), texts(SECOND, 2)
+    assert model.score.bias is None
+    vectors = [dense(model.score, written_out(model, "cosine", *pair))[0] for pair in rows_alone(first, second)]
+    torch.testing.assert_close(model(first, second), torch.stack(vectors), rtol=1e-4, atol=1e-5)
+
+
+def test_cosines_start_apart():
+    """With torch's own biases all states would begin nearly alike, and so all cosines close to
+    1."""
+    recurrence = shipped("mv_lstm_cosine", WIDTH, stretch=None).positions
+    assert not any(parameter.any() for name, parameter in recurrence.named_parameters() if "bias" in name)
 
 
 def test_an_unknown_interaction_is_refused_with_the_known_ones():
