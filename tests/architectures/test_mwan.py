@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
 from torch import Tensor
 
 from architectures.matching.mwan import MultiwayAttention
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import additive, recurrent, softmax_mean
+from tests.support.oracles import additive, softmax_mean
+from tests.support.pairs import bigru, dense, dropped, inputs_of
 
 WIDTH = 5
 QUESTION, PASSAGE = (4, 1, 5), (2, 5, 3)
@@ -25,7 +27,7 @@ model_of = partial(small, MultiwayAttention, WIDTH, hidden=4)
 
 def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> Tensor:
     """The vector of one pair, score by score."""
-    q, p = recurrent(model.encoding, question), recurrent(model.encoding, passage)
+    q, p = bigru(model.encoding, question), bigru(model.encoding, passage)
     concat, bilinear, dot, minus = model.attentions
     scores = (
         lambda p_t, q_j: additive(concat, p_t, q_j),
@@ -37,25 +39,55 @@ def written_out(model: MultiwayAttention, question: Tensor, passage: Tensor) -> 
     for score, aggregation in zip(scores, model.aggregations, strict=True):
         joined = [torch.cat([softmax_mean([score(p_t, q_j) for q_j in q], q), p_t]) for p_t in p]
         gated = [torch.sigmoid(aggregation.gate.weight @ x) * x for x in joined]
-        ways.append(recurrent(aggregation.recurrence, gated))
+        ways.append(bigru(aggregation.recurrence, gated))
     mix, pooling = model.mix, model.question
     mixed = [
         softmax_mean([additive(mix.attention, mix.query[0, 0], h) for h in word], word)
         for word in zip(*ways, strict=True)
     ]
-    states = recurrent(model.recurrence, mixed)
+    states = bigru(model.recurrence, mixed)
     asked = softmax_mean([additive(pooling.attention, pooling.query[0, 0], h) for h in q], q)
     answered = softmax_mean([additive(model.passage, asked, h) for h in states], states)
-    return model.output(answered).clamp(min=0)
+    return dense(model.output, answered).clamp(min=0)
 
 
 def test_a_batch_of_pairs_is_each_pair_written_out_score_by_score():
-    """A wrong score, a softmax over the wrong axis, a shared aggregation, a missing gate or
-    attended padding would show here."""
+    """A wrong score, a softmax over the wrong axis, a shared aggregation, a missing gate,
+    attended padding, one direction or another cell would show here."""
     model, first, second = model_of(), texts(QUESTION, 1), texts(PASSAGE, 2)
     result = model(first, second)
     assert result.shape == (3, model.size)
     assert_each_alone(result, partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "below"),
+    [("encoding", None), ("attentions.1.weight", "encoding"), ("recurrence", "mix"), ("output", "passage")],
+)
+def test_dropout_stands_before_each_layer(layer, below):
+    """Half of what a layer reads is zero in training: the words, the states of the encoder, the
+    mixed words and the passage's vector. Without it the model over-fits small tasks."""
+    model, words = MultiwayAttention(40, hidden=20, dropout=0.5).train(), random_texts((9,), 1, 40)
+    given = []
+    if below:
+        model.get_submodule(below).register_forward_hook(lambda _, __, output: given.append(output))
+    read = inputs_of(model.get_submodule(layer))[0]
+    model(words, words)
+    if below is None:
+        given = [words.vectors] * 2
+    if below == "encoding":  # the attentions read the passage, which is encoded second
+        given = given[1:]
+    assert 0.4 < dropped(given, read) < 0.6
+
+
+def test_the_question_is_dropped_out_as_the_passage_is():
+    """The learned query pools what the encoder's dropout leaves of the question."""
+    model, words = MultiwayAttention(40, hidden=20, dropout=0.5).train(), random_texts((9,), 1, 40)
+    given = []
+    model.encoding.register_forward_hook(lambda _, __, output: given.append(output))
+    read = inputs_of(model.question)[0]
+    model(words, words)
+    assert 0.4 < dropped(given[:1], read) < 0.6
 
 
 def test_the_gate_closes_single_coordinates_of_both_the_attended_and_the_own_word():
