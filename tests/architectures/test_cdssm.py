@@ -112,6 +112,14 @@ def test_the_loss_is_the_softmax_of_gamma_times_cosine():
     assert model_of(gamma=5.0).rank_loss(scores, labels, torch.zeros(3)).item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_weights_start_within_the_limit_of_the_whole_matrix():
+    """sqrt(6 / (inputs + outputs)), the inputs of the first layer being the trigrams of all words
+    of a window."""
+    tower = Tower(400, 3, 50, 20)
+    for weights, limit in ((tower.table.weight, (6 / 1250) ** 0.5), (tower.semantic.weight, (6 / 70) ** 0.5)):
+        assert 0.98 * limit < weights.abs().max() <= limit
+
+
 def test_the_semantic_layer_bends():
     tower = model_of().query
     pooled = tower.windows(read("cat"))[0, 0]

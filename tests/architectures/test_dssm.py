@@ -79,6 +79,15 @@ def test_towers_share_their_weights_or_have_their_own(shared):
     assert (model.query is model.document) == shared == torch.allclose(model(first, second), torch.ones(1))
 
 
+def test_weights_start_within_the_limit_of_their_layer():
+    """sqrt(6 / (inputs + outputs)), as in the paper; the first layer's bias starts at zero."""
+    tower = Tower(400, 50, 20)
+    for weights, sizes in ((tower.table.weight, 450), (tower.layers[0].weight, 100), (tower.layers[2].weight, 70)):
+        limit = (6 / sizes) ** 0.5
+        assert 0.97 * limit < weights.abs().max() <= limit
+    assert not tower.bias.any()
+
+
 # --- the losses over a question's candidates ---
 
 LABELS = torch.tensor([1, 0, 0, 0, 1, 0, 1, 0, 0])
