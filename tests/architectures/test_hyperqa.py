@@ -107,6 +107,12 @@ def test_texts_of_forty_words_start_inside_the_ball():
     assert sums.norm(dim=1).max() < 1
 
 
+def test_near_texts_score_higher_from_the_start():
+    """A score that rose with the distance would first have to be unlearned."""
+    score = HyperQA(WIDTH).score
+    assert score(torch.tensor([[0.0], [2.0]])).flatten().tolist() == [0.0, -2.0]
+
+
 def test_the_loss_is_the_hinge_over_all_pairs_of_a_question():
     scores, labels, groups = torch.tensor([0.9, 0.1, 0.3, 0.7]), torch.tensor([1, 0, 0, 0]), torch.tensor([0, 0, 0, 1])
     assert model_of(margin=1.0).rank_loss(scores, labels, groups).item() == pytest.approx((0.2 + 0.4) / 2)
