@@ -12,7 +12,7 @@ from torch import Tensor
 from architectures.siamese.ma_lstm import MaLSTM
 from tests.support.batches import assert_each_alone, random_texts, texts_of
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.pairs import lstm
 
 WIDTH = 3
 FIRST, SECOND = (1, 4, 2), (5, 1, 2)
@@ -25,13 +25,13 @@ model_of = partial(small, MaLSTM, WIDTH, hidden=4, stretch=50.0)  # from a devia
 
 def written_out(model: MaLSTM, first: Tensor, second: Tensor) -> Tensor:
     """The score of one pair, unit by unit of the last states."""
-    a, b = (recurrent(model.recurrence, text)[-1] for text in (first, second))
+    a, b = (lstm(model.recurrence, text)[-1] for text in (first, second))
     return torch.exp(-sum((x - y).abs() for x, y in zip(a, b, strict=True)))
 
 
 def test_a_score_is_exp_of_minus_the_summed_distances_of_the_last_states():
-    """A mean over units or time, a squared distance, or the state behind the padding would each
-    show."""
+    """A mean over units or time, a squared distance, another cell, or the state behind the padding
+    would each show."""
     model, first, second = model_of(), texts(FIRST, 1), texts(SECOND, 2)
     assert_each_alone(model(first, second), partial(written_out, model), first, second)
 
@@ -52,6 +52,13 @@ def test_only_the_forget_gates_begin_with_a_bias():
     biases = dict(MaLSTM(WIDTH, hidden=4, forget_bias=2.5).recurrence.forwards[0].named_parameters())
     total = (biases["bias_ih_l0"] + biases["bias_hh_l0"]).view(4, -1)  # gates: input, forget, cell, output
     assert total.tolist() == [[0.0] * 4, [2.5] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_weights_start_small():
+    weights = [weights for weights in MaLSTM(100).recurrence.parameters() if weights.dim() > 1]
+    assert len(weights) == 2
+    for matrix in weights:
+        assert 0.019 < matrix.std() < 0.021 and abs(matrix.mean()) < 0.001
 
 
 def test_at_full_size_similarities_begin_neither_at_zero_nor_at_one():
