@@ -4,34 +4,44 @@ below it, attention on the answer."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.siamese.qa_lstm import QALSTM, Windows
 from tests.support.batches import assert_each_alone, random_texts
-from tests.support.models import small
-from tests.support.oracles import additive, convolution, cosine, recurrent
+from tests.support.oracles import additive, convolution, cosine
+from tests.support.pairs import bilstm, share_of_zeros, shipped
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)
+MECHANISMS = {
+    "qa_lstm": {},
+    "qa_lstm_cnn": {"convolution": "states"},
+    "qa_lstm_attentive": {"attentive": True},
+    "qa_lstm_conv_based": {"convolution": "words"},
+}
+"""What each id is, whatever its decorator says."""
 SETTINGS = [
-    {},
-    {"pooling": "mean"},
-    {"pooling": "ends"},
-    {"convolution": "states"},
-    {"convolution": "states", "window": 3},
-    {"convolution": "words"},
-    {"attentive": True},
-    {"attentive": True, "pooling": "mean"},
-    {"attentive": True, "convolution": "states"},
+    ("qa_lstm", {}),
+    ("qa_lstm", {"pooling": "mean"}),
+    ("qa_lstm", {"pooling": "ends"}),
+    ("qa_lstm_cnn", {}),
+    ("qa_lstm_cnn", {"window": 3}),
+    ("qa_lstm_conv_based", {}),
+    ("qa_lstm_attentive", {}),
+    ("qa_lstm_attentive", {"pooling": "mean"}),
+    ("qa_lstm_attentive", {"convolution": "states"}),
 ]
 
 texts = partial(random_texts, width=WIDTH)
 
 
-model_of = partial(small, QALSTM, WIDTH, hidden=HIDDEN, filters=FILTERS)
+def model_of(id: str = "qa_lstm", **options: Any) -> QALSTM:
+    return shipped(id, WIDTH, **({"hidden": HIDDEN, "filters": FILTERS} | options))
 
 
 def filtered(windows: Windows, vectors: list[Tensor]) -> list[Tensor]:
@@ -40,44 +50,46 @@ def filtered(windows: Windows, vectors: list[Tensor]) -> list[Tensor]:
     return [torch.tanh(value) for value in convolution(windows.convolution, vectors, left, left + right)]
 
 
-def written_out(model: QALSTM, first: Tensor, second: Tensor) -> Tensor:
+def written_out(model: QALSTM, settings: dict[str, Any], first: Tensor, second: Tensor) -> Tensor:
     """The score of one pair, word by word."""
+    convolution_over, pooling = settings.get("convolution"), settings.get("pooling", "max")
 
     def states(vectors: Tensor) -> list[Tensor]:
         words = list(vectors)
-        return list(recurrent(model.recurrence, filtered(model.below, words) if model.below else words))
+        return list(bilstm(model.recurrence, filtered(model.below, words) if convolution_over == "words" else words))
 
     def pooled(states: list[Tensor]) -> Tensor:
-        states = filtered(model.above, states) if model.above else states
-        if model.pooling == "ends":
+        states = filtered(model.above, states) if convolution_over == "states" else states
+        if pooling == "ends":
             return torch.cat([states[-1][:HIDDEN], states[0][HIDDEN:]])
-        return torch.stack(states).amax(0) if model.pooling == "max" else sum(states) / len(states)
+        return torch.stack(states).amax(0) if pooling == "max" else sum(states) / len(states)
 
     question, answer = pooled(states(first)), states(second)
-    if model.attention:
+    if settings.get("attentive"):
         scores = [additive(model.attention, question, h) for h in answer]
         total = sum(score.exp() for score in scores)
         answer = [h * score.exp() / total for h, score in zip(answer, scores, strict=True)]
     return cosine(question, pooled(answer))
 
 
-@pytest.mark.parametrize("options", SETTINGS, ids=str)
-def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(options):
+@pytest.mark.parametrize(("id", "options"), SETTINGS, ids=str)
+def test_a_batch_of_pairs_is_each_pair_written_out_word_by_word(id, options):
     """Texts of one word, longer questions and longer answers beside one another: padding in any
-    step would show."""
-    model, first, second = model_of(**options), texts(FIRST, 1), texts(SECOND, 2)
-    assert_each_alone(model(first, second), partial(written_out, model), first, second, rtol=1e-4, atol=1e-5)
+    step would show, and one direction, another cell, or an id with another's mechanism."""
+    model, first, second = model_of(id, **options), texts(FIRST, 1), texts(SECOND, 2)
+    oracle = partial(written_out, model, MECHANISMS[id] | options)
+    assert_each_alone(model(first, second), oracle, first, second, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [s for s in SETTINGS if "attentive" not in s], ids=str)
-def test_question_and_answer_are_read_by_the_same_weights(options):
+@pytest.mark.parametrize(("id", "options"), [s for s in SETTINGS if s[0] != "qa_lstm_attentive"], ids=str)
+def test_question_and_answer_are_read_by_the_same_weights(id, options):
     """So a text is its own nearest; two LSTMs would give it another vector as an answer."""
     text = texts(FIRST, 1)
-    torch.testing.assert_close(model_of(**options)(text, text), torch.ones(3))
+    torch.testing.assert_close(model_of(id, **options)(text, text), torch.ones(3))
 
 
 def test_attention_acts_on_the_answer_and_follows_the_question():
-    model, first, second = model_of(attentive=True), texts((3, 3), 1), texts((4, 4), 2)
+    model, first, second = model_of("qa_lstm_attentive"), texts((3, 3), 1), texts((4, 4), 2)
     asked = {}
     model.attention.register_forward_hook(lambda *a: pytest.fail("the attention's own sum is not what the paper pools"))
     weights_of = model.attention.weights
@@ -90,21 +102,35 @@ def test_attention_acts_on_the_answer_and_follows_the_question():
 
 
 def test_the_loss_is_a_hinge_against_the_nearest_wrong_candidate():
-    """Beyond the margin it is flat."""
+    """Whichever is drawn first. Beyond the margin it is flat."""
     model = model_of(margin=0.2)
     scores = torch.tensor([0.5, 0.4, -0.9, 0.9, 0.1], requires_grad=True)
     labels, groups = torch.tensor([1, 0, 0, 1, 0]), torch.tensor([0, 0, 0, 1, 1])
-    loss = model.rank_loss(scores, labels, groups)
-    assert loss.item() == pytest.approx((0.2 - 0.5 + 0.4) / 2)
+    for _ in range(10):
+        loss = model.rank_loss(scores, labels, groups)
+        assert loss.item() == pytest.approx((0.2 - 0.5 + 0.4) / 2)
     loss.backward()
     assert scores.grad.tolist() == [-0.5, 0.5, 0.0, 0.0, 0.0]
 
 
-def test_dropout_acts_before_the_cosine_in_training_only():
-    model, first, second = model_of(dropout=0.5), texts(FIRST, 1), texts(SECOND, 2)
-    before = model(first, second)
-    torch.testing.assert_close(model(first, second), before)
-    assert not torch.allclose(model.train()(first, second), before)
+@pytest.mark.parametrize("id", MECHANISMS)
+def test_dropout_acts_before_the_cosine_on_both_sides_and_in_training_only(id, monkeypatch):
+    """Half of either vector is zero; on the question alone it would leave the answers to be learned
+    by heart."""
+    model, first, second = model_of(id, hidden=50, filters=100, dropout=0.5), texts(FIRST, 1), texts(SECOND, 2)
+    compared = []
+    monkeypatch.setattr(F, "cosine_similarity", lambda *sides: compared.append(sides) or torch.zeros(len(sides[0])))
+    model(first, second)
+    model.train()(first, second)
+    (question, answer), (dropped_question, dropped_answer) = compared
+    assert share_of_zeros([question, answer]) == 0
+    for side, dropped in ((question, dropped_question), (answer, dropped_answer)):
+        assert 0.35 < share_of_zeros([dropped]) < 0.65
+        torch.testing.assert_close(dropped[dropped != 0], 2 * side[dropped != 0])
+
+
+def test_attention_has_as_many_hidden_units_as_a_state_has_numbers():
+    assert model_of("qa_lstm_attentive").attention.score.in_features == 2 * HIDDEN
 
 
 @pytest.mark.parametrize(
