@@ -20,6 +20,8 @@ WIDTH, MAPS = 3, 4
 TRAIN = ["the cat sat on the mat", "the cat ran", "the mat ?", "the dog sat ?", "a dog ran"]
 FIRST = ["cat", "the cat sat", "the zebra saw the zebra ?"]
 SECOND = ["the dog sat on the cat mat", "dog", "a zebra and the cat ?"]
+STOP_WORDS = {"the", "?"}
+"""Those that training has more than once: rarer ones are unknown words, which count as content."""
 
 
 def view() -> Words:
@@ -53,14 +55,28 @@ def sentence(model: SentenceModel, vectors: Tensor, is_shared: list[bool]) -> Te
     return torch.stack(convolution(model.convolution, words, beyond, beyond)).relu().amax(0)
 
 
+def overlap(ours: list[str], theirs: list[str]) -> Tensor:
+    """The four features from the words themselves: how many words both texts have, and how rare
+    these are, with and without stop words."""
+    training = " ".join(TRAIN).split()
+    known = {word for word in training if training.count(word) > 1}
+    total = sum(training.count(word) for word in known)
+    features = []
+    for leave_out in (set(), STOP_WORDS):
+        one, other = set(ours) - leave_out, set(theirs) - leave_out
+        both, words = one & other, max(1, len(one) + len(other))
+        rarity = sum(math.log(total / (training.count(word) if word in known else 1)) for word in both)
+        features += [len(both) / words, rarity / words]
+    return torch.tensor(features)
+
+
 def written_out(model: SeverynMoschitti, first: str, second: str) -> Tensor:
     """The vector of one pair from sections 2 and 3 of the paper."""
     ours, theirs = first.split(), second.split()
     x_q = sentence(model.query, read(first).vectors[0], [word in theirs for word in ours])
     x_d = sentence(model.document, read(second).vectors[0], [word in ours for word in theirs])
     similarity = sum(x_q[i] * model.similarity[i, j] * x_d[j] for i in range(MAPS) for j in range(MAPS))
-    features = model.features(read(first), read(second))[0]
-    join = torch.cat([x_q, similarity[None], x_d, features])
+    join = torch.cat([x_q, similarity[None], x_d, overlap(ours, theirs)])
     return torch.relu(model.hidden.weight @ join + model.hidden.bias)
 
 
@@ -85,6 +101,12 @@ def test_without_m_the_similarity_is_gone_and_it_starts_so_but_can_be_learned():
     with torch.no_grad():
         model.similarity.zero_()
     assert not torch.allclose(model(read(*FIRST), read(*SECOND)), with_similarity, atol=1e-3)
+
+
+def test_marks_start_with_the_deviation_of_the_word_vectors():
+    torch.manual_seed(0)
+    marks = SentenceModel(WIDTH, MAPS, 5, 4000).overlap.weight
+    assert 0.24 < marks.std() < 0.26 and not torch.equal(marks[0], marks[1])
 
 
 def features_of(first: str, second: str) -> list[float]:
