@@ -63,6 +63,15 @@ def test_a_batch_of_pairs_is_each_pair_written_out_interaction_by_interaction(in
     assert_each_alone(result, partial(written_out, model, interaction), first, second, rtol=1e-4, atol=1e-5)
 
 
+def test_a_bilinear_interaction_may_be_negative():
+    """The ReLU belongs to the tensor layer alone."""
+    layer, state = model_of("bilinear").interaction, torch.eye(8)[:1]
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(8))
+        layer.bias.fill_(0.5)
+    assert layer(2 * state[None], -3 * state[None]).flatten().tolist() == [-5.5]
+
+
 def test_the_k_largest_of_the_whole_matrix_are_kept():
     """They stand in falling order, wherever they come from."""
     maps = torch.tensor([[[[3.0, -1.0, 7.0], [5.0, 2.0, 9.0]]]])
