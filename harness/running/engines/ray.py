@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 import warnings
@@ -270,9 +271,10 @@ class _Remote:
             return self._failure(*(self.verdict or ("interrupted", message)))
 
     def _tell(self, error: Exception) -> None:
-        """Show Ray's own words, which name hosts and addresses: records are shared and hold none."""
+        """Show Ray's own words. They name hosts and addresses, and records, which are shared, hold
+        none."""
         cell = self.cell
-        warnings.warn(f"{cell.architecture} on {cell.task}, seed {cell.seed}: {error}", stacklevel=2)
+        print(f"{cell.architecture} on {cell.task}, seed {cell.seed}: {error}", file=sys.stderr)
 
     def _received(self, returned: Returned) -> Record:
         """Write the returned files into the results folder, the record last: where a record is, the
