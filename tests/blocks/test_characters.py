@@ -67,3 +67,11 @@ def test_character_vectors_start_uniform_within_the_papers_bound_and_padding_is_
     assert not weight[0].any()
     assert limit * 0.99 < weight.abs().max() <= limit
     assert abs(weight[1:].std().item() - limit / math.sqrt(3)) < 0.01  # of a uniform distribution
+
+
+def test_dropout_acts_on_the_character_vectors():
+    """With all of them dropped the filters read zeros, and their biases are left."""
+    spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=3, dropout=1.0).train()
+    expected = torch.tanh(spelling.convolution.bias).expand(len(WORDS), 7)
+    torch.testing.assert_close(spelling(*padded(WORDS)), expected)
+    assert not torch.allclose(spelling.eval()(*padded(WORDS)), expected)
