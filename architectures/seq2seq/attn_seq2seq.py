@@ -37,9 +37,24 @@ class DecoderState(NamedTuple):
     paper="Bahdanau et al. 2015",
     source="Z16.1.2 R25.3.1 M-A.5",
     year=2015,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=80, epochs=20, clip=1.0, vector_dims=620),
+    version=2,
+    recipe=Recipe(
+        optimizer="adadelta",
+        lr=1.0,
+        rho=0.95,
+        eps=1e-6,
+        batch_size=80,
+        epochs=20,
+        clip=1.0,
+        reduction="sentence",
+        vector_dims=620,
+    ),
     tiny={"encoder_hidden": 64, "hidden": 64, "symbol_size": 32},
     deviations=(
+        (
+            "Weights start as PyTorch's layers do; the paper draws small Gaussians, makes the recurrent matrices"
+            " orthogonal and sets biases and v to zero."
+        ),
         "LSTM cells as in the source text; the paper has gated recurrent units.",
         "Scores are linear in the state; the paper has a maxout layer over state, context and last symbol.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
@@ -52,7 +67,18 @@ class DecoderState(NamedTuple):
     paper="Bahdanau et al. 2015, with the scores of Luong et al. 2015",
     source="Z16.1.2",
     year=2015,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=80, epochs=20, clip=1.0, vector_dims=620),
+    version=2,
+    recipe=Recipe(
+        optimizer="adadelta",
+        lr=1.0,
+        rho=0.95,
+        eps=1e-6,
+        batch_size=80,
+        epochs=20,
+        clip=1.0,
+        reduction="sentence",
+        vector_dims=620,
+    ),
     hyperparameters={"attention": "dot", "encoder_hidden": 500},
     tiny={"encoder_hidden": 64, "hidden": 128, "symbol_size": 32},
     deviations=(

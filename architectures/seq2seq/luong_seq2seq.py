@@ -32,6 +32,7 @@ class DecoderState(NamedTuple):
     paper="Luong et al. 2015",
     source="Z16.1.2 R25.3.1",
     year=2015,
+    version=2,
     recipe=Recipe(
         optimizer="sgd",
         lr=1.0,
@@ -43,7 +44,7 @@ class DecoderState(NamedTuple):
         reduction="sentence",
         vector_dims=1000,
     ),
-    tiny={"hidden": 64, "layers": 1, "symbol_size": 32},
+    tiny={"hidden": 64, "layers": 1, "symbol_size": 32, "limit": 0.2},
     deviations=(
         "Attention is global; the paper's window around a predicted position is not built.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
@@ -57,6 +58,7 @@ class LuongSeq2Seq(Generator):
     [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols and is
     fed into the next step beside the symbol's vector (input feeding). The decoder begins from the
     last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
+    All weights start uniform within +- ``limit``.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class LuongSeq2Seq(Generator):
         symbol_size: int = 1000,
         attention: str = "general",
         dropout: float = 0.2,
+        limit: float = 0.1,
         beam: int = 1,
     ):
         super().__init__()
@@ -86,6 +89,8 @@ class LuongSeq2Seq(Generator):
             self.score = nn.Linear(hidden, 1, bias=False)
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)
         self.output = nn.Linear(hidden, symbols)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -limit, limit)
 
     def start(self, vectors: Tensor, mask: Tensor) -> DecoderState:
         # Packed, because the last cells are wanted and a padded run does not give them.

@@ -19,13 +19,14 @@ from harness.registry import Recipe, register
     paper="Vaswani et al. 2017",
     source="Z16.1.5 R25.4 M-A.6",
     year=2017,
+    version=2,
     recipe=Recipe(
         optimizer="adam",
         lr=0.0014,
         betas=(0.9, 0.98),
         eps=1e-9,
         lr_schedule="warmup_inverse_sqrt",
-        warmup_steps=4000,
+        warmup_share=0.04,
         label_smoothing=0.1,
         vector_dims=128,
     ),
@@ -35,6 +36,9 @@ from harness.registry import Recipe, register
             "128 wide with 4 heads and 2 + 2 layers, not the base model's 512, 8 and 6 + 6: it is trained from scratch"
             " on a few thousand."
         ),
+        "A batch is 64 pairs, not about 25,000 symbols of source and as many of target.",
+        "The warm-up is 4 % of all steps, as 4,000 are of the paper's 100,000, up to the same rate as there.",
+        "Attention weights have dropout too, as in later versions of the authors' code.",
         "Only the decoder's symbols share their vectors with the output; the source has its own.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 4.",
     ),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
+from torch import Tensor
 
 from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
+from harness import registry
 from tests.support.batches import random_vectors
 from tests.support.models import small
-from tests.support.oracles import lstm_step, recurrent, softmax_mean
+from tests.support.oracles import lstm, lstm_step, softmax_mean
 
 WIDTH, SYMBOLS, START = 4, 5, 1
 LENGTHS = [5, 2, 3]
@@ -22,7 +26,13 @@ def bahdanau(attention: str) -> AttentionalSeq2Seq:
 
 
 def luong(attention: str) -> LuongSeq2Seq:
-    return small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, attention=attention)
+    return small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, attention=attention, stretch=6.0)
+
+
+def of_id(id: str) -> AttentionalSeq2Seq | LuongSeq2Seq:
+    """The model of an id as the registry makes it, small."""
+    entry = registry.entry("architectures", id)
+    return small(partial(registry.load(entry), WIDTH, SYMBOLS, **entry.hyperparameters | entry.tiny))
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot"])
@@ -33,9 +43,10 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
     vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
     scores = model(vectors, mask, PREFIX)
     for row, length in enumerate(LENGTHS):
-        states = recurrent(model.encoder, vectors[row, :length])
-        half = states.shape[1] // 2
-        h = torch.tanh(model.bridge.weight @ states[0, half:] + model.bridge.bias)
+        encoder, text = model.encoder, vectors[row, :length]
+        backwards = lstm(encoder.backwards[0], text.flip(0)).flip(0)
+        states = torch.cat([lstm(encoder.forwards[0], text), backwards], dim=1)
+        h = torch.tanh(model.bridge.weight @ backwards[0] + model.bridge.bias)
         c = torch.zeros_like(h)
         for step, symbol in enumerate(PREFIX[row]):
             if attention == "additive":
@@ -79,6 +90,67 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
             context = softmax_mean(energies, memory)
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
             torch.testing.assert_close(scores[row, step], model.output.weight @ attentional + model.output.bias)
+
+
+def test_each_id_has_the_scores_of_its_name():
+    """Two ids of one model would be two rows of the leaderboard with one mechanism."""
+    vectors, mask = random_vectors([5], 1, WIDTH)
+    for id, scored in {"attn_seq2seq": additive, "attn_seq2seq_dot": dot, "attn_seq2seq_luong": general}.items():
+        model = of_id(id)
+        state = model.start(vectors, mask)
+        hidden = torch.randn(1, state.hidden.shape[-1])
+        if id == "attn_seq2seq_luong":
+            found, states = model.attend(hidden, state.memory, mask)[0], state.memory[0]
+        else:
+            found, states = model.attend(hidden, state.memory)[0], state.memory.states[0]
+        scores = torch.stack([scored(model, hidden[0], s) for s in states])
+        torch.testing.assert_close(found, scores.softmax(0), msg=id)
+        assert found.max() - found.min() > 0.01, id
+
+
+def additive(model: AttentionalSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
+    """v . tanh(W h + b + U s)."""
+    return model.score.weight[0] @ torch.tanh(model.query.weight @ h + model.query.bias + model.key.weight @ s)
+
+
+def dot(model: AttentionalSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
+    """h . s."""
+    return (h * s).sum()
+
+
+def general(model: LuongSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
+    """h . W s."""
+    return h @ (model.key.weight @ s)
+
+
+def test_luongs_dropout_acts_on_inputs_between_layers_and_on_the_top():
+    """With all dropped, the encoder's memory is that of zeros below its first and second layer, and
+    the decoder reads its own feedback alone."""
+    model = small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, dropout=1.0).train()
+    vectors, mask = random_vectors([5], 1, WIDTH)
+    state = model.start(vectors, mask)
+    torch.testing.assert_close(state.memory[0], lstm(model.encoder, torch.zeros(5, 6), 1))
+    lower = lstm(model.encoder, torch.zeros(5, WIDTH), 0)
+    torch.testing.assert_close(state.hidden[0, 0], lower[-1])
+    other = model.advance(model.vectors_of_symbols.weight[3:4], state)
+    torch.testing.assert_close(model.advance(model.vectors_of_symbols.weight[4:5], state).hidden, other.hidden)
+    zeros = torch.zeros(6)
+    h, _ = lstm_step(model.decoder, torch.zeros(9), state.hidden[0, 0], state.cell[0, 0], 0)
+    torch.testing.assert_close(other.hidden[0, 0], h)
+    h, _ = lstm_step(model.decoder, zeros, state.hidden[0, 1], state.cell[0, 1], 1)
+    torch.testing.assert_close(other.hidden[0, 1], h)
+    context = state.memory[0].mean(0)  # a top state of zeros attends everywhere alike
+    expected = torch.tanh(model.combine.weight @ torch.cat([context, zeros]))
+    torch.testing.assert_close(other.attentional[0], expected)
+    torch.testing.assert_close(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
+
+
+def test_luongs_weights_start_uniform_within_the_papers_bound():
+    """A Gaussian start has tails; PyTorch's is of another size in each layer."""
+    model = small(LuongSeq2Seq, 50, 40, hidden=50, layers=2, symbol_size=30, stretch=None)
+    for name, weight in model.named_parameters():
+        assert 0.09 < weight.abs().max() <= 0.1, name
+        assert abs(weight.std() * 3**0.5 - 0.1) < 0.02, name
 
 
 def test_dot_product_of_states_of_different_sizes_is_refused():

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention, TransformerLayer
 from architectures.seq2seq.transformer_seq2seq import TransformerSeq2Seq
 from tests.support.batches import random_vectors
@@ -25,6 +25,14 @@ source = partial(random_vectors, LENGTHS, 1, width=WIDTH)
 def model_of(width: int = WIDTH, **settings) -> TransformerSeq2Seq:
     """Two layers on each side."""
     return small(TransformerSeq2Seq, width, SYMBOLS, SIZE, HEADS, inner=INNER, stretch=1.0, **settings)
+
+
+def positions(length: int) -> Tensor:
+    """The paper's sines and cosines, number by number."""
+    angles = [[place / 10000 ** (2 * (column // 2) / SIZE) for column in range(SIZE)] for place in range(length)]
+    return torch.tensor(
+        [[math.cos(angle) if column % 2 else math.sin(angle) for column, angle in enumerate(row)] for row in angles]
+    )
 
 
 def attention_weights(attention: Attention, prefix: str) -> dict[str, Tensor]:
@@ -59,15 +67,57 @@ def test_scores_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_posi
     model = model_of(width)
     vectors, mask = source(width=width)
     projected = vectors if width == SIZE else model.projection(vectors)
-    memory = projected * math.sqrt(SIZE) + sinusoids(5, SIZE, vectors)
+    memory = projected * math.sqrt(SIZE) + positions(5)
     for layer in model.encoder.layers:
         memory = torchs(layer)(memory, src_key_padding_mask=~mask)
     symbols = model.vectors_of_symbols.weight
-    states = symbols[PREFIX] * math.sqrt(SIZE) + sinusoids(4, SIZE, vectors)
+    states = symbols[PREFIX] * math.sqrt(SIZE) + positions(4)
     future = torch.ones(4, 4, dtype=torch.bool).triu(1)
     for layer in model.decoder.layers:
         states = torchs(layer)(states, memory, tgt_mask=future, memory_key_padding_mask=~mask)
     torch.testing.assert_close(model(vectors, mask, PREFIX), states @ symbols.T, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_acts_on_what_goes_into_both_sides():
+    """A tenth of the scaled vectors with their positions, not of the vectors or positions alone."""
+    model = model_of(dropout=0.1).train()
+    vectors = torch.randn(20, 30, SIZE)
+    placed = model.eval().placed(vectors)
+    dropped = model.train().placed(vectors)
+    kept = dropped != 0
+    assert 0.87 < kept.float().mean() < 0.93
+    torch.testing.assert_close(dropped[kept], placed[kept] / 0.9)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_dropout_acts_on_every_sublayer_before_it_is_added(side):
+    """With all of them dropped, states pass the norms alone, in the encoder and in the decoder."""
+    model = model_of(dropout=1.0).train()
+    vectors, mask = source(width=SIZE)
+    state = model.decoder.start(torch.randn(3, 5, SIZE), mask)
+    found = model.encoder(vectors, mask) if side == "encoder" else model.decoder.extend(vectors, state)[0]
+    expected = vectors
+    for layer in getattr(model, side).layers:
+        for norm in layer.norms:
+            expected = F.layer_norm(expected, (SIZE,), norm.weight, norm.bias)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_dropout_acts_on_attention_weights(side):
+    """With all of them dropped, what an attention gives is the bias behind it."""
+    layer = getattr(model_of(dropout=1.0).train(), side).layers[0]
+    states = torch.randn(3, 5, SIZE)
+    for attention in filter(None, (layer.attention, layer.across)):
+        memory = attention.remember(states)
+        torch.testing.assert_close(attention(states, memory), attention.output.bias.expand(3, 5, SIZE))
+
+
+def test_symbols_start_so_large_that_scaled_they_are_as_large_as_positions():
+    """Deviation 1 / sqrt(size), and the same weights score the symbols: larger ones would give
+    scores of a trained model before any training."""
+    model = TransformerSeq2Seq(WIDTH, 500, size=64)
+    assert 0.118 < model.vectors_of_symbols.weight.std() < 0.132
 
 
 def test_a_size_that_its_heads_do_not_divide_is_refused():
