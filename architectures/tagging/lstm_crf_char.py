@@ -6,11 +6,62 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.recurrent import Recurrent
+from architectures.blocks.recurrent import reverse
 from harness.kinds import Tagger, pool
 from harness.registry import Recipe, register
 from harness.views.words import UNKNOWN
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+
+
+class CoupledLSTM(nn.Module):
+    """LSTM from left to right whose forget gate is one minus its input gate and whose gates read
+    the memory cell: (B, T, width) -> states (B, T, hidden).
+
+    With i = sigmoid(W_i x + U_i h + V_i c + b_i), the cell is c' = (1 - i) * c + i * tanh(W_c x +
+    U_c h + b_c), then o = sigmoid(W_o x + U_o h + V_o c' + b_o) and the state o * tanh(c'). The
+    state and cell before the first vector are learned. Matrices start Glorot-uniform, biases and
+    the first state at zero.
+    """
+
+    def __init__(self, width: int, hidden: int):
+        super().__init__()
+        self.from_input = nn.Linear(width, 3 * hidden)
+        self.from_state = nn.Linear(hidden, 3 * hidden, bias=False)
+        self.input_peephole = nn.Linear(hidden, hidden, bias=False)
+        self.output_peephole = nn.Linear(hidden, hidden, bias=False)
+        self.first_state = nn.Parameter(torch.zeros(hidden))
+        self.first_cell = nn.Parameter(torch.zeros(hidden))
+        for layer in (self.from_input, self.from_state):
+            for gate in layer.weight.data.chunk(3):  # input gate, candidate and output gate
+                nn.init.xavier_uniform_(gate)
+        for layer in (self.input_peephole, self.output_peephole):
+            nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(self.from_input.bias)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        state, cell = (first.expand(len(vectors), -1) for first in (self.first_state, self.first_cell))
+        states = []
+        for read in self.from_input(vectors).unbind(1):
+            enter, candidate, leave = (read + self.from_state(state)).chunk(3, dim=1)
+            enter = torch.sigmoid(enter + self.input_peephole(cell))
+            cell = (1 - enter) * cell + enter * torch.tanh(candidate)
+            state = torch.sigmoid(leave + self.output_peephole(cell)) * torch.tanh(cell)
+            states.append(state)
+        return torch.stack(states, dim=1)
+
+
+class CoupledBiLSTM(nn.Module):
+    """A :class:`CoupledLSTM` in each direction: (B, T, width) -> both states of each position (B,
+    T, ``size``). Padding reaches no state of a text."""
+
+    def __init__(self, width: int, hidden: int):
+        super().__init__()
+        self.size = 2 * hidden
+        self.forwards, self.backwards = CoupledLSTM(width, hidden), CoupledLSTM(width, hidden)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        mirrored = self.backwards(reverse(vectors, mask))
+        return torch.cat([self.forwards(vectors), reverse(mirrored, mask)], dim=-1)
 
 
 class CharacterLSTM(nn.Module):
@@ -21,7 +72,7 @@ class CharacterLSTM(nn.Module):
         super().__init__()
         self.vectors = nn.Embedding(alphabet, size, padding_idx=0)
         nn.init.xavier_uniform_(self.vectors.weight)
-        self.recurrence = Recurrent("lstm", size, hidden, bidirectional=True)
+        self.recurrence = CoupledBiLSTM(size, hidden)
 
     def forward(self, characters: Tensor, mask: Tensor) -> Tensor:
         return pool(self.recurrence(self.vectors(characters), mask), mask, "ends")
@@ -34,14 +85,19 @@ class CharacterLSTM(nn.Module):
     paper="Lample et al. 2016",
     source="X4.5.3",
     year=2016,
+    version=2,
     recipe=Recipe(optimizer="sgd", lr=0.01, batch_size=1, epochs=100, clip=5.0, vector_dims=100),
     tiny={"hidden": 12, "character_size": 8, "character_hidden": 6},
     vectors_of_paper="skip-n-gram vectors",
-    deviations=("Of a word longer than 30 characters the first 30 are read.",),
+    deviations=(
+        "Of a word longer than 30 characters the first 30 are read.",
+        "Word vectors, the unknown word's too, start within +-0.25, transitions at zero; theirs are Glorot-uniform.",
+        "Digits are kept; the paper reads each as 0 in English.",
+    ),
 )
 class LSTMCRFCharacters(Tagger):
     """Each word's vector joined to the end states of a character BiLSTM, dropout, a BiLSTM, a tanh
-    layer, and a linear-chain CRF.
+    layer, and a linear-chain CRF. Both BiLSTMs have the cell of :class:`CoupledLSTM`.
 
     A word seen once in training is the unknown word there with probability ``unknown_rate``, its
     characters untouched: so the unknown word's vector is learnt, and the tagger comes to rely on
@@ -77,9 +133,12 @@ class LSTMCRFCharacters(Tagger):
         self.register_buffer("once", torch.tensor(once), persistent=False)
         self.spelling = CharacterLSTM(view.alphabet_size, character_size, character_hidden)
         self.dropout = nn.Dropout(dropout)
-        self.recurrence = Recurrent("lstm", width + 2 * character_hidden, hidden, bidirectional=True)
+        self.recurrence = CoupledBiLSTM(width + 2 * character_hidden, hidden)
         self.hidden = nn.Linear(self.recurrence.size, hidden)
         self.emissions = nn.Linear(hidden, labels)
+        for layer in (self.hidden, self.emissions):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
     def known(self, words: WordCharacterBatch) -> Tensor:
         """Vectors (B, T, width) of the words, the unknown word's in place of those that have none
