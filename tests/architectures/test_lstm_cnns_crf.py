@@ -3,13 +3,17 @@ sequence."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from architectures.tagging.lstm_cnns_crf import BiLSTMCNNsCRF
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from tests.support.batches import mask_of, poisoned
 from tests.support.models import small
+from tests.support.oracles import convolution, lstm
 
 SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]
 
@@ -23,6 +27,56 @@ def tagger_and_words(dropout: float = 0.0) -> tuple[BiLSTMCNNsCRF, WordCharacter
     model = small(BiLSTMCNNsCRF, 5, labels=3, view=view, dropout=dropout, **sizes).train()
     words = view.collate(view.encode(SENTENCES), [0, 1])
     return model, words._replace(vectors=torch.ones(2, 3, 5))
+
+
+def spelt(model: BiLSTMCNNsCRF, ids: Tensor) -> Tensor:
+    """The vector of a word from its characters (n,): tanh of the filters over windows of three,
+    with zeros around the word, and their maximum."""
+    spelling = model.spelling
+    windows = convolution(spelling.convolution, list(spelling.vectors.weight[ids]), left=2, right=2)
+    return torch.stack([torch.tanh(window) for window in windows]).amax(0)
+
+
+def test_scores_are_linear_in_a_bilstm_over_words_joined_to_their_spelling():
+    """One direction, an Elman network, words or characters unread, or padding in a window or a
+    state: each gives other scores."""
+    model, words = tagger_and_words()
+    words = words._replace(vectors=poisoned(torch.randn(2, 3, 5), mask_of([3, 2])))
+    emissions = model(words)
+    for row, sentence in enumerate(SENTENCES):
+        joined = torch.stack(
+            [
+                torch.cat([words.vectors[row, t], spelt(model, words.characters[row, t, : len(word)])])
+                for t, word in enumerate(sentence)
+            ]
+        )
+        forwards, backwards = model.recurrence.forwards[0], model.recurrence.backwards[0]
+        states = torch.cat([lstm(forwards, joined), lstm(backwards, joined.flip(0)).flip(0)], dim=1)
+        expected = states @ model.emissions.weight.T + model.emissions.bias
+        torch.testing.assert_close(emissions[row, : len(sentence)], expected)
+    assert len(model.recurrence.forwards) == 1
+
+
+def test_matrices_start_glorot_uniform_and_only_forget_gates_with_a_bias_of_one():
+    """PyTorch's start has forget gates that are half shut, and layers of other sizes."""
+    view = WordsAndCharacters(min_count=1)
+    view.fit(SENTENCES)
+    model = BiLSTMCNNsCRF(100, labels=50, view=view)
+    assert len(model.recurrence.forwards + model.recurrence.backwards) == 2
+    for layer in (*model.recurrence.forwards, *model.recurrence.backwards):
+        bias = (layer.bias_ih_l0 + layer.bias_hh_l0).view(4, 200)
+        assert bias.unique(dim=1).squeeze(1).tolist() == [0.0, 1.0, 0.0, 0.0]  # input, forget, cell, output
+        for weight, read in ((layer.weight_ih_l0, 130), (layer.weight_hh_l0, 200)):
+            uniform_within(weight, math.sqrt(6 / (read + 200)))
+    uniform_within(model.emissions.weight, math.sqrt(6 / (400 + 50)))
+    uniform_within(model.spelling.convolution.weight, math.sqrt(6 / (3 * 30 + 3 * 30)))
+    assert not model.emissions.bias.any() and not model.spelling.convolution.bias.any()
+
+
+def uniform_within(weight: Tensor, limit: float) -> None:
+    """Assert that the numbers look drawn from between -limit and limit."""
+    assert 0.97 * limit < weight.abs().max() <= limit
+    assert abs(weight.std() * math.sqrt(3) / limit - 1) < 0.05
 
 
 def test_words_with_equal_vectors_are_told_apart_by_their_characters():
