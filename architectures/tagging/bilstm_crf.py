@@ -22,13 +22,14 @@ from harness.views.words import WordBatch
     deviations=(
         "Words alone are read: no spelling and context features joined straight to the output.",
         "A batch is a number of sentences, not at most 100 words of them.",
+        "The gates do not read the memory cell; those of the paper do.",
     ),
 )
 class BiLSTMCRF(Tagger):
     """Emission scores, linear in the states of a BiLSTM; the label sequence as a whole is scored by
     a linear-chain CRF.
 
-    The CRF (``architectures/blocks/crf.py``) adds a score for each pair of neighbouring labels, and
+    The CRF (``harness/layers/crf.py``) adds a score for each pair of neighbouring labels, and
     for the first and the last label. It is trained on the exact log-likelihood of the sentence and
     decoded by Viterbi. ``scheme`` ("BIO" or "BIOES") forbids labels that break it.
     """

@@ -22,6 +22,7 @@ from harness.views.words import WordBatch
     deviations=(
         "Words alone are read: no spelling and context features.",
         "A batch is a number of sentences, not at most 100 words of them.",
+        "The gates do not read the memory cell; those of the paper do.",
     ),
 )
 class BiLSTMSoftmax(Tagger):

@@ -6,14 +6,16 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness.problems.base import IGNORED, Batch
 from harness.problems.tag import Tag, TagTarget
-from tests.support.batches import random_texts
+from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
+from tests.support.oracles import lstm
 
 LABELS = ["B-X", "I-X", "O"]
 LENGTHS = [4, 2]
@@ -69,6 +71,43 @@ def test_decoding_finds_the_best_sequence_which_is_not_the_best_label_of_each_wo
         for row, length in zip(outputs[0].argmax(-1).tolist(), LENGTHS, strict=True)
     ]
     assert decoded != alone
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_emissions_are_linear_in_the_states_of_an_lstm_in_each_direction(layers):
+    """An Elman network, one direction, or padding where right-to-left states begin would leave the
+    CRF as it is and give other emissions."""
+    encoder = small(BiLSTMCRF, 5, labels=3, hidden=4, layers=layers)
+    recurrence, words = encoder.recurrence, batch()
+
+    def written_out(vectors: Tensor) -> Tensor:
+        for forwards, backwards in zip(recurrence.forwards, recurrence.backwards, strict=True):
+            vectors = torch.cat([lstm(forwards, vectors), lstm(backwards, vectors.flip(0)).flip(0)], dim=1)
+        return vectors @ encoder.emissions.weight.T + encoder.emissions.bias
+
+    assert len(recurrence.forwards) == layers
+    assert_each_alone(encoder(words), written_out, words, states=True)
+
+
+def test_the_scheme_of_the_tagger_forbids_labels_that_break_it():
+    """BIO as an option: I-X after O, or at the start, is never decoded."""
+    target = TagTarget()
+    target.labels = LABELS
+    free, bound = (small(BiLSTMCRF, 5, labels=3, hidden=4, scheme=scheme) for scheme in ("", "BIO"))
+    torch.manual_seed(3)
+    texts = random_texts([7] * 20, 2, 5)
+    for encoder, broken in ((free, True), (bound, False)):
+        head = Tag(encoder, target)
+        decoded = head.decode(encoder, head(encoder, {"text": texts}), Batch({}, None, None, 0), None)
+        pairs = [pair for labels in decoded for pair in itertools.pairwise(["O", *labels])]
+        assert (("O", "I-X") in pairs) == broken
+
+
+def test_the_view_keeps_capitals():
+    """Names show in them."""
+    view = BiLSTMCRF.reads("text", {})
+    view.fit([["Anna", "anna"]] * 2)
+    assert {"Anna", "anna"} <= set(view.vocabulary.words)
 
 
 def test_emissions_of_a_word_depend_on_both_sides_of_the_sentence():

@@ -13,7 +13,7 @@ from harness.problems.base import IGNORED, Batch
 from harness.problems.tag import Tag, TagTarget
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 LENGTHS = [5, 2, 1]
 
@@ -27,15 +27,43 @@ def model() -> tuple[BiLSTMSoftmax, Tag]:
     return encoder, Tag(encoder, target)
 
 
+def both_ways(encoder: BiLSTMSoftmax, vectors: Tensor) -> Tensor:
+    """States (T, 2 * hidden) of an LSTM in each direction."""
+    recurrence = encoder.recurrence
+    backwards = lstm(recurrence.backwards[0], vectors.flip(0)).flip(0)
+    return torch.cat([lstm(recurrence.forwards[0], vectors), backwards], dim=1)
+
+
 def written_out(encoder: BiLSTMSoftmax, vectors: Tensor) -> Tensor:
     """Emissions (T, labels) of one sentence."""
-    return recurrent(encoder.recurrence, vectors) @ encoder.emissions.weight.T + encoder.emissions.bias
+    return both_ways(encoder, vectors) @ encoder.emissions.weight.T + encoder.emissions.bias
 
 
 def test_scores_are_linear_in_the_states_of_both_directions():
     """Padding beside a sentence must not be where its right-to-left states begin."""
     encoder, _ = model()
     assert_each_alone(encoder(batch()), partial(written_out, encoder), batch(), states=True)
+
+
+def test_layers_are_stacked():
+    """Two layers that ran as one would be another row under the name of the deeper."""
+    encoder = small(BiLSTMSoftmax, 4, labels=3, hidden=6, layers=2)
+    recurrence, words = encoder.recurrence, batch()
+
+    def two_layers(vectors: Tensor) -> Tensor:
+        for forwards, backwards in zip(recurrence.forwards, recurrence.backwards, strict=True):
+            vectors = torch.cat([lstm(forwards, vectors), lstm(backwards, vectors.flip(0)).flip(0)], dim=1)
+        return vectors @ encoder.emissions.weight.T + encoder.emissions.bias
+
+    assert len(recurrence.forwards) == 2
+    assert_each_alone(encoder(words), two_layers, words, states=True)
+
+
+def test_the_view_keeps_capitals():
+    """Names and parts of speech show in them."""
+    view = BiLSTMSoftmax.reads("text", {})
+    view.fit([["Anna", "anna"]] * 2)
+    assert {"Anna", "anna"} <= set(view.vocabulary.words)
 
 
 def test_the_loss_is_the_mean_over_real_words_of_their_own_softmax():

@@ -11,7 +11,7 @@ from harness.problems.tag import Tag, TagTarget
 from harness.views.words import WordBatch
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import rnn
 
 LENGTHS = [5, 2, 1]
 
@@ -26,7 +26,11 @@ def test_scores_are_linear_in_the_joined_states_of_both_directions():
     tagger = model()
 
     def written_out(vectors: torch.Tensor) -> torch.Tensor:
-        return recurrent(tagger.recurrence, vectors) @ tagger.emissions.weight.T + tagger.emissions.bias
+        forwards, backwards = tagger.recurrence.forwards[0], tagger.recurrence.backwards[0]
+        states = torch.cat([rnn(forwards, vectors), rnn(backwards, vectors.flip(0)).flip(0)], dim=1)
+        return states @ tagger.emissions.weight.T + tagger.emissions.bias
+
+    assert all(len(layers) == 1 for layers in (tagger.recurrence.forwards, tagger.recurrence.backwards))
 
     assert_each_alone(tagger(batch()), written_out, batch(), states=True)
 
@@ -39,6 +43,7 @@ def test_the_directions_have_weights_of_their_own():
         (gradient,) = torch.autograd.grad(emissions[0, word].sum(), vectors, retain_graph=True)
         assert gradient[0, other].abs().max() > 0
     emissions.sum().backward()
+    assert tagger.recurrence.forwards[0].bias_ih_l0.grad.any(), "the book's equation has a bias"
     names = {name.split(".")[1] for name, p in tagger.named_parameters() if p.grad.any()}
     assert {"forwards", "backwards"} <= names
     assert not torch.equal(tagger.recurrence.forwards[0].weight_hh_l0, tagger.recurrence.backwards[0].weight_hh_l0)

@@ -126,10 +126,51 @@ def test_training_and_scoring_agree_without_dropout():
     torch.testing.assert_close(tagger.train()(words)[words.mask], scored, atol=1e-5, rtol=1e-4)
 
 
+def test_dropout_acts_on_the_sum_of_words_and_positions():
+    """A tenth of the sum, not of either part."""
+    tagger = model()
+    seen: list[Tensor] = []
+    tagger.body.register_forward_pre_hook(lambda body, inputs: seen.append(inputs[0]))
+    words = random_texts([10] * 60, 1, SIZE)
+    for training in (False, True):
+        tagger.train(training)(words)
+    whole, dropped = seen
+    torch.testing.assert_close(whole, words.vectors + tagger.positions)
+    kept = dropped != 0
+    assert 0.88 < kept.float().mean() < 0.92
+    torch.testing.assert_close(dropped[kept], whole[kept] / 0.9)
+
+
+def test_dropout_acts_in_every_layer():
+    """On attention weights, inner units and what is added, at the rate of the settings."""
+    tagger = small(TransformerTagger, SIZE, labels=3, view=Words(), size=SIZE, heads=HEADS, inner=12, dropout=0.3)
+    for layer in tagger.body.layers:
+        rates = [layer.attention.dropout, *(part.p for part in layer.modules() if isinstance(part, nn.Dropout))]
+        assert rates == [0.3] * 3
+
+
+def test_positions_start_as_large_as_words():
+    """Greater ones would hide the words, and none would tell no order."""
+    tagger = TransformerTagger(SIZE, labels=3, view=Words(max_length=500))
+    assert 0.24 < tagger.positions.abs().max() <= 0.25
+    assert abs(tagger.positions.std() * math.sqrt(3) - 0.25) < 0.01
+
+
+def test_the_view_keeps_capitals():
+    """Names and parts of speech show in them."""
+    view = TransformerTagger.reads("text", {})
+    view.fit([["Anna", "anna"]] * 2)
+    assert {"Anna", "anna"} <= set(view.vocabulary.words)
+
+
 def test_vectors_of_another_width_are_mapped_and_labels_chosen_word_by_word():
     tagger, target = model(width=5), TagTarget()
     target.labels = ["A", "B", "C"]
-    assert tagger(batch(width=5)).shape == (3, 6, 3)
+    words = batch(width=5)
+    mapped = words._replace(vectors=words.vectors @ tagger.projection.weight.T + tagger.projection.bias)
+    narrow = model()
+    narrow.load_state_dict({name: value for name, value in tagger.state_dict().items() if "projection" not in name})
+    torch.testing.assert_close(tagger(words)[words.mask], narrow(mapped)[words.mask])
     assert Tag(tagger, target).crf is None
 
 
