@@ -16,9 +16,13 @@ from harness.registry import Recipe, register
     paper="Graves & Schmidhuber 2005; as sentence encoder Williams et al. 2018",
     source="X4.2.4 M-T5[209]",
     year=2005,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32),
     tiny={"hidden": 12},
-    deviations=("Matching joins [u, v, |u-v|, u*v]; the MultiNLI baseline takes the plain difference.",),
+    deviations=(
+        "Matching joins [u, v, |u-v|, u*v]; the MultiNLI baseline takes the plain difference.",
+        "On pairs the layer below the softmax has as many units as a text's vector and no dropout; theirs has 300.",
+    ),
 )
 class BidirectionalLSTM(SequenceEncoder):
     """Left-to-right and right-to-left LSTM states, concatenated at each position.
@@ -30,7 +34,7 @@ class BidirectionalLSTM(SequenceEncoder):
 
     pooling = "mean"
 
-    def __init__(self, width: int, hidden: int = 300, layers: int = 1, dropout: float = 0.1):
+    def __init__(self, width: int, hidden: int = 300, layers: int = 1, dropout: float = 0.5):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.recurrence = Recurrent("lstm", width, hidden, layers, bidirectional=True, dropout=dropout)

@@ -28,6 +28,7 @@ from harness.views.words import WordBatch
     deviations=(
         "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
         "Padding is left out of every map; the paper's network reads it.",
+        "Filters start as He et al. 2015 say, with biases at zero; the paper does not say how.",
         "The cells are divided by the number of maps, without which the softmax layer's first steps are too long.",
     ),
     variants={
@@ -36,6 +37,7 @@ from harness.views.words import WordBatch
             "hyperparameters": {"convolve": False},
             "tiny": {"hidden": 12},
             "without_deviations": (
+                "Filters start as He et al. 2015 say, with biases at zero; the paper does not say how.",
                 (
                     "The cells are divided by the number of maps, without which the softmax layer's first steps are too"
                     " long."

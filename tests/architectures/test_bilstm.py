@@ -8,12 +8,11 @@ from functools import partial
 import pytest
 import torch
 
-from architectures.blocks.recurrent import reverse
 from architectures.recurrent.bilstm import BidirectionalLSTM
 from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 texts = partial(random_texts, (7, 3, 1, 5), 1, 3)
 model_of = partial(small, BidirectionalLSTM, 3, hidden=4)
@@ -24,7 +23,15 @@ def test_states_are_both_recurrences_written_out_without_padding(layers):
     """Large numbers at padding: a right-to-left recurrence that began there would carry them into
     every state."""
     model, batch = model_of(layers=layers), texts()
-    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
+    assert len(model.recurrence.forwards) == layers
+    assert_each_alone(model(batch.vectors, batch.mask), partial(written_out, model), batch, states=True)
+
+
+def written_out(model: BidirectionalLSTM, vectors: torch.Tensor) -> torch.Tensor:
+    """States (n, size) of an LSTM in each direction, layer by layer."""
+    for forwards, backwards in zip(model.recurrence.forwards, model.recurrence.backwards, strict=True):
+        vectors = torch.cat([lstm(forwards, vectors), lstm(backwards, vectors.flip(0)).flip(0)], dim=1)
+    return vectors
 
 
 def test_each_half_of_a_state_reads_its_own_side_of_the_text():
@@ -36,14 +43,19 @@ def test_each_half_of_a_state_reads_its_own_side_of_the_text():
     assert moved[:, 4:].any(1).tolist() == [True] * 4 + [False] * 3
 
 
-def test_reversal_turns_the_real_positions_round_and_is_its_own_inverse():
-    vectors = torch.tensor([[[1.0], [2.0], [3.0], [9.0]], [[4.0], [9.0], [8.0], [7.0]]])
-    mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
-    turned = reverse(vectors, mask)
-    assert turned.squeeze(-1).tolist() == [[3.0, 2.0, 1.0, 9.0], [4.0, 9.0, 8.0, 7.0]]
-    assert torch.equal(reverse(turned, mask), vectors)
-
-
 def test_a_texts_vector_is_the_mean_of_its_states():
     model, batch = model_of(), texts()
-    assert_each_alone(text_vector(model, batch), lambda text: recurrent(model.recurrence, text).mean(0), batch)
+    assert_each_alone(text_vector(model, batch), lambda text: written_out(model, text).mean(0), batch)
+
+
+def test_dropout_acts_on_the_words_and_between_layers():
+    """With all dropped, each layer runs over zeros; states themselves are handed on whole."""
+    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
+    states = model(batch.vectors, batch.mask)
+    read: list[torch.Tensor] = []
+    for layer in model.recurrence.forwards:
+        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    assert torch.equal(model(batch.vectors, batch.mask), states)
+    assert len(read) == 2 and not any(inputs.any() for inputs in read)
+    model.eval()(batch.vectors, batch.mask)
+    assert all(inputs.any() for inputs in read[2:])

@@ -12,7 +12,7 @@ from architectures.recurrent.birnn import BidirectionalRNN
 from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import rnn
 
 texts = partial(random_texts, (7, 3, 1, 5), 1, 3)
 model_of = partial(small, BidirectionalRNN, 3, hidden=4, stretch=None)
@@ -23,7 +23,15 @@ def test_states_are_both_recurrences_written_out_and_padding_reaches_neither(lay
     """Large numbers stand at padding: a right-to-left recurrence that began there would carry them
     into every state."""
     model, batch = model_of(layers=layers), texts()
-    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
+    assert len(model.recurrence.forwards) == layers
+    assert_each_alone(model(batch.vectors, batch.mask), partial(written_out, model), batch, states=True)
+
+
+def written_out(model: BidirectionalRNN, vectors: torch.Tensor) -> torch.Tensor:
+    """States (n, size) of an Elman layer in each direction, layer by layer."""
+    for forwards, backwards in zip(model.recurrence.forwards, model.recurrence.backwards, strict=True):
+        vectors = torch.cat([rnn(forwards, vectors), rnn(backwards, vectors.flip(0)).flip(0)], dim=1)
+    return vectors
 
 
 def test_each_half_of_a_state_reads_its_own_side_of_the_text():
@@ -46,13 +54,27 @@ def test_the_directions_share_no_weights_and_have_no_bias():
     assert not torch.allclose(states[:, :4], states[:, 4:].flip(0), atol=1e-2)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "ends"])
+@pytest.mark.parametrize("pooling", ["mean", "max", "ends"])
 def test_a_texts_vector_pools_its_states(pooling):
     """It is their mean, or the ends of both directions."""
     model, batch = model_of(pooling=pooling), texts()
 
-    def written_out(text: torch.Tensor) -> torch.Tensor:
-        states = recurrent(model.recurrence, text)
-        return states.mean(0) if pooling == "mean" else torch.cat([states[-1, :4], states[0, 4:]])
+    def vector(text: torch.Tensor) -> torch.Tensor:
+        states = written_out(model, text)
+        ends = torch.cat([states[-1, :4], states[0, 4:]])
+        return {"mean": states.mean(0), "max": states.amax(0), "ends": ends}[pooling]
 
-    assert_each_alone(text_vector(model, batch), written_out, batch)
+    assert_each_alone(text_vector(model, batch), vector, batch)
+
+
+def test_dropout_acts_on_the_words_and_between_layers():
+    """With all dropped, each layer runs over zeros; states themselves are handed on whole."""
+    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
+    states = model(batch.vectors, batch.mask)
+    read: list[torch.Tensor] = []
+    for layer in model.recurrence.forwards:
+        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    assert torch.equal(model(batch.vectors, batch.mask), states)
+    assert len(read) == 2 and not any(inputs.any() for inputs in read)
+    model.eval()(batch.vectors, batch.mask)
+    assert all(inputs.any() for inputs in read[2:])

@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from architectures.recurrent.blstm_2dcnn import BLSTM2D
 from harness import registry
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 WIDTH, HIDDEN, LENGTH = 3, 6, 10
 
@@ -41,7 +41,9 @@ def written_out(model: BLSTM2D, vectors: Tensor) -> Tensor:
 
     Numbers are divided by how many maps there are.
     """
-    states = sum(recurrent(model.recurrence, vectors[:LENGTH]).chunk(2, dim=1))
+    forwards, backwards = model.recurrence.forwards[0], model.recurrence.backwards[0]
+    vectors = vectors[:LENGTH]
+    states = lstm(forwards, vectors) + lstm(backwards, vectors.flip(0)).flip(0)
     maps, rows = (
         ([[list(row) for row in states]], LENGTH)
         if model.convolution is None
@@ -92,6 +94,45 @@ def test_the_pooling_variant_is_the_one_without_filters():
     entry = registry.entry("architectures", "blstm_2dpooling")
     model = registry.load(entry)(WIDTH, **entry.hyperparameters)
     assert [name for name, _ in model.named_parameters() if "recurrence" not in name] == []
+    assert model.size == 32 * 150
+    small_one = small(partial(registry.load(entry), WIDTH, **entry.hyperparameters | {"hidden": HIDDEN}), length=LENGTH)
+    batch = texts((7, 4, 10))
+    assert_each_alone(small_one(batch), partial(written_out, small_one), batch)
+
+
+def test_blstm_2dcnn_has_filters_and_its_pooling_variant_none():
+    """Two ids of one model would be two rows with one mechanism."""
+    for id, filters in {"blstm_2dcnn": 1, "blstm_2dpooling": 0}.items():
+        entry = registry.entry("architectures", id)
+        model = registry.load(entry)(WIDTH, **entry.hyperparameters)
+        assert sum(isinstance(module, nn.Conv2d) for module in model.modules()) == filters, id
+
+
+def test_filters_start_as_he_et_al_say_and_biases_at_zero():
+    """Biases of PyTorch's size would drown what young states give."""
+    model = BLSTM2D(WIDTH, hidden=HIDDEN, maps=500)
+    assert not model.convolution.bias.any()
+    assert abs(model.convolution.weight.std() / (2 / 9) ** 0.5 - 1) < 0.05
+    assert model.convolution.weight.abs().max() > 3 * (2 / 9) ** 0.5, "a Gaussian has tails"
+
+
+@pytest.mark.parametrize("convolve", [True, False])
+def test_dropout_acts_on_words_and_on_the_sum_of_the_states(convolve):
+    """With all words dropped the LSTM reads zeros; with all states dropped the map is zero."""
+    model, read = model_of(convolve=convolve, dropouts=(1.0, 0.0, 0.0)).train(), []
+    model.recurrence.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
+    batch = texts((7, 4))
+    model(batch)
+    assert not read[0].any()
+    whole = model_of(convolve=convolve, dropouts=(0.0, 1.0, 0.0))
+    vectors = whole.train()(batch)
+    if convolve:  # the biases are left
+        bias = whole.convolution.bias.clamp(min=0) / 2
+        maps = vectors.view(2, 2, -1)
+        assert all(number in (0.0, bias[m].item()) for m in range(2) for number in maps[:, m].flatten().tolist())
+    else:
+        assert not vectors.any()
+    assert whole.eval()(batch).std() > 0.01
 
 
 def test_twin_texts_are_refused_with_the_reason():

@@ -13,7 +13,7 @@ from architectures.recurrent.gru import GRU
 from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import gru
 
 RESET, KEEP, CANDIDATE = range(3)
 """Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the
@@ -24,6 +24,13 @@ texts = partial(random_texts, (6, 4), 1, 3)
 model_of = partial(small, GRU, 3, hidden=4)
 
 
+def written_out(model: GRU, vectors: torch.Tensor) -> torch.Tensor:
+    """States (n, size) of GRU layers, layer by layer."""
+    for layer in model.recurrence.forwards:
+        vectors = gru(layer, vectors)
+    return vectors
+
+
 def bias(model: GRU, gate: int, value: float) -> None:
     """Hold a gate open (a large value) or shut (a large negative one)."""
     layer, size = model.recurrence.forwards[0], model.size
@@ -31,10 +38,12 @@ def bias(model: GRU, gate: int, value: float) -> None:
         layer.bias_ih_l0[gate * size : (gate + 1) * size] = value
 
 
-def test_states_follow_the_equations_at_every_real_word():
+@pytest.mark.parametrize("layers", [1, 2])
+def test_states_follow_the_equations_at_every_real_word(layers):
     """Eq. 4.26-4.30, but for the candidate's reset, which acts behind the matrix."""
-    model, batch = model_of(), texts()
-    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
+    model, batch = model_of(layers=layers), texts()
+    assert len(model.recurrence.forwards) == layers and not model.recurrence.backwards
+    assert_each_alone(model(batch.vectors, batch.mask), partial(written_out, model), batch, states=True)
 
 
 def test_two_steps_of_one_unit_by_the_papers_own_equations():
@@ -98,8 +107,21 @@ def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_pa
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
     model, batch = model_of(pooling=pooling), texts()
 
-    def written_out(text: torch.Tensor) -> torch.Tensor:
-        states = recurrent(model.recurrence, text)
+    def vector(text: torch.Tensor) -> torch.Tensor:
+        states = written_out(model, text)
         return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
 
-    assert_each_alone(text_vector(model, batch), written_out, batch)
+    assert_each_alone(text_vector(model, batch), vector, batch)
+
+
+def test_dropout_acts_on_the_words_and_between_layers():
+    """With all dropped, each layer runs over zeros; states themselves are handed on whole."""
+    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
+    states = model(batch.vectors, batch.mask)
+    read: list[torch.Tensor] = []
+    for layer in model.recurrence.forwards:
+        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    assert torch.equal(model(batch.vectors, batch.mask), states)
+    assert len(read) == 2 and not any(inputs.any() for inputs in read)
+    model.eval()(batch.vectors, batch.mask)
+    assert all(inputs.any() for inputs in read[2:])

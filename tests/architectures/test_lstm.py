@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
 
 from architectures.recurrent.lstm import LSTM
 from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 INPUT, FORGET, CANDIDATE, OUTPUT = range(4)
 """Order of the gates in PyTorch's stacked weights."""
+
+
+def written_out(model: LSTM, vectors: torch.Tensor) -> torch.Tensor:
+    """States (n, size) of LSTM layers, layer by layer."""
+    for layer in model.recurrence.forwards:
+        vectors = lstm(layer, vectors)
+    return vectors
 
 
 def test_an_open_forget_gate_and_a_closed_input_gate_copy_the_cell_for_ever():
@@ -37,16 +45,39 @@ texts = partial(random_texts, (6, 4), 1, 3)
 model_of = partial(small, LSTM, 3, hidden=4)
 
 
-def test_states_follow_the_equations_and_each_reads_the_past_alone():
-    model, batch = model_of(), texts()
+@pytest.mark.parametrize("layers", [1, 2])
+def test_states_follow_the_equations_and_each_reads_the_past_alone(layers):
+    """Another cell, a layer less, or a state that reads ahead is another architecture."""
+    model, batch = model_of(layers=layers), texts()
+    assert len(model.recurrence.forwards) == layers and not model.recurrence.backwards
     states = model(batch.vectors, batch.mask)
-    assert_each_alone(states, partial(recurrent, model.recurrence), batch, states=True)
+    assert_each_alone(states, partial(written_out, model), batch, states=True)
     changed = batch.vectors.clone()
     changed[:, 3] += 1
     moved = (model(changed, batch.mask) - states).abs().sum(-1)[0] > 1e-6
     assert moved.tolist() == [False] * 3 + [True] * 3
 
 
-def test_a_texts_vector_is_its_last_real_state():
-    model, batch = model_of(), texts()
-    assert_each_alone(text_vector(model, batch), lambda text: recurrent(model.recurrence, text)[-1], batch)
+@pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
+    """It is the last one unless told otherwise."""
+    model, batch = model_of(pooling=pooling), texts()
+
+    def vector(text: torch.Tensor) -> torch.Tensor:
+        states = written_out(model, text)
+        return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
+
+    assert_each_alone(text_vector(model, batch), vector, batch)
+
+
+def test_dropout_acts_on_the_words_and_between_layers():
+    """With all dropped, each layer runs over zeros; states themselves are handed on whole."""
+    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
+    states = model(batch.vectors, batch.mask)
+    read: list[torch.Tensor] = []
+    for layer in model.recurrence.forwards:
+        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    assert torch.equal(model(batch.vectors, batch.mask), states)
+    assert len(read) == 2 and not any(inputs.any() for inputs in read)
+    model.eval()(batch.vectors, batch.mask)
+    assert all(inputs.any() for inputs in read[2:])

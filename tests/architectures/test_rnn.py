@@ -14,10 +14,17 @@ from harness import registry
 from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import rnn
 
 texts = partial(random_texts, (6, 4), 1, 3)
 model_of = partial(small, ElmanRNN, 3, hidden=4)
+
+
+def written_out(model: ElmanRNN, vectors: torch.Tensor) -> torch.Tensor:
+    """States (n, size) of Elman layers, layer by layer."""
+    for layer in model.recurrence.forwards:
+        vectors = rnn(layer, vectors)
+    return vectors
 
 
 def weights(model: ElmanRNN) -> tuple[torch.Tensor, torch.Tensor]:
@@ -46,20 +53,34 @@ def test_the_recurrence_has_two_matrices_and_no_bias():
 
 def test_every_layer_is_the_recurrence_on_the_states_below():
     model, batch = model_of(layers=2), texts()
-    assert_each_alone(model(batch.vectors, batch.mask), partial(recurrent, model.recurrence), batch, states=True)
+    assert len(model.recurrence.forwards) == 2 and not model.recurrence.backwards
+    assert_each_alone(model(batch.vectors, batch.mask), partial(written_out, model), batch, states=True)
 
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
     model, batch = model_of(pooling=pooling), texts()
 
-    def written_out(text: torch.Tensor) -> torch.Tensor:
-        states = recurrent(model.recurrence, text)
+    def vector(text: torch.Tensor) -> torch.Tensor:
+        states = written_out(model, text)
         return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
 
-    assert_each_alone(text_vector(model, batch), written_out, batch)
+    assert_each_alone(text_vector(model, batch), vector, batch)
 
 
 def test_its_recipe_clips_gradients():
     """Plain recurrent networks diverge on long texts without it."""
     assert registry.entry("architectures", "rnn").recipe.clip == 5.0
+
+
+def test_dropout_acts_on_the_words_and_between_layers():
+    """With all dropped, each layer runs over zeros; states themselves are handed on whole."""
+    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
+    states = model(batch.vectors, batch.mask)
+    read: list[torch.Tensor] = []
+    for layer in model.recurrence.forwards:
+        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    assert torch.equal(model(batch.vectors, batch.mask), states)
+    assert len(read) == 2 and not any(inputs.any() for inputs in read)
+    model.eval()(batch.vectors, batch.mask)
+    assert all(inputs.any() for inputs in read[2:])

@@ -3,12 +3,15 @@ one height at once."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from architectures.recurrent.tree_lstm import CHILDREN, TreeLSTM
+from harness import registry
 from harness.views.tree import TreeBatch, Trees, parse
 from tests.support.models import small
 
@@ -140,6 +143,23 @@ def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tr
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * states[kept])
     assert 0.4 < kept.float().mean() < 0.6
+
+
+def test_each_id_reads_children_as_its_name_says():
+    """The sum forgets their order, the binary tree does not; two ids of one model would be two rows
+    with one mechanism."""
+    turned = batch("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
+    straight = batch("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
+    for id, ordered in {"tree_lstm": True, "tree_lstm_child_sum": False}.items():
+        entry = registry.entry("architectures", id)
+        model = small(partial(registry.load(entry), WIDTH, **entry.hyperparameters | {"hidden": HIDDEN}))
+        assert torch.allclose(model(turned), model(straight), atol=1e-5) != ordered, id
+
+
+def test_forget_gates_start_without_a_bias_and_share_it():
+    """One bias for all children, at zero as in the authors' code."""
+    model = TreeLSTM(WIDTH, HIDDEN)
+    assert model.forget_bias.shape == (HIDDEN,) and not model.forget_bias.any()
 
 
 def test_an_unknown_way_to_read_children_is_refused_by_name():
