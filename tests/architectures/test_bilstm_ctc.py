@@ -3,9 +3,12 @@ torch's own."""
 
 from __future__ import annotations
 
+import io
 import itertools
 
+import numpy as np
 import pytest
+import soundfile
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +18,7 @@ from harness.problems.transcribe import TranscribeFrames
 from harness.views.frames import FrameBatch
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 BLANK, S, T = 0, 1, 2
 
@@ -93,6 +96,37 @@ def test_layers_are_stacked_and_read_in_both_directions(layers):
     assert lengths.tolist() == [6, 4]
 
     def written_out(vectors: Tensor) -> Tensor:
-        return recurrent(encoder.recurrence, vectors) @ encoder.output.weight.T + encoder.output.bias
+        for forwards, backwards in zip(encoder.recurrence.forwards, encoder.recurrence.backwards, strict=True):
+            vectors = torch.cat([lstm(forwards, vectors), lstm(backwards, vectors.flip(0)).flip(0)], dim=1)
+        return vectors @ encoder.output.weight.T + encoder.output.bias
+
+    assert len(encoder.recurrence.forwards) == layers
 
     assert_each_alone(scores, written_out, (inputs.vectors, inputs.mask), states=True)
+
+
+def test_weights_start_uniform_within_the_papers_bound():
+    """A Gaussian start has tails; PyTorch's depends on the size of a layer."""
+    encoder = BiLSTMCTC(246, labels=30)
+    assert len(encoder.recurrence.forwards) == len(encoder.recurrence.backwards) == 3
+    for name, weight in encoder.named_parameters():
+        assert 0.09 < weight.abs().max() <= 0.1, name
+        assert abs(weight.std() * 3**0.5 - 0.1) < 0.02, name
+
+
+def test_features_are_filters_and_energy_with_both_differences():
+    """123 numbers a frame, two frames a step: 40 bands and their energy, their slopes over five
+    frames, and the slopes of these. Without differences the network would hear less than the
+    paper's."""
+    view = BiLSTMCTC.reads("audio", {})
+    assert view.width == 2 * 3 * (40 + 1)
+    file = io.BytesIO()
+    samples = np.random.default_rng(0).normal(size=4000).astype(np.float32) * np.linspace(0.01, 0.3, 4000)
+    soundfile.write(file, samples, 8000, format="WAV")
+    features = view.features({"bytes": file.getvalue(), "path": "noise.wav"})
+    assert features.shape[1] == 123
+    bands, slopes, bends = np.split(features, 3, axis=1)
+    for frame in range(2, len(features) - 2):
+        for found, of in ((slopes, bands), (bends, slopes)):
+            expected = (2 * (of[frame + 2] - of[frame - 2]) + of[frame + 1] - of[frame - 1]) / 10
+            np.testing.assert_allclose(found[frame], expected, atol=1e-4)
