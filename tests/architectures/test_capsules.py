@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from architectures.blocks.capsules import separate_margin_loss
 from architectures.capsule.capsules import CapsuleA, CapsuleB
+from harness import registry
 from harness.views.words import WordBatch
 
 
-def model_of(kind: type[CapsuleB] = CapsuleB) -> CapsuleB:
+def model_of(kind: type[CapsuleB] = CapsuleB, **settings) -> CapsuleB:
     torch.manual_seed(0)
-    return kind(width=5, classes=2, maps=8, primary=3, capsules=4, size=4)
+    return kind(**{"width": 5, "classes": 2, "maps": 8, "primary": 3, "capsules": 4, "size": 4} | settings)
 
 
 def words_of(length: int = 7) -> WordBatch:
@@ -54,9 +55,34 @@ def test_the_orphan_takes_votes_away_from_the_classes():
     assert after.sum() < before.sum() / 2
 
 
-def test_the_convolution_of_capsule_a_reads_three_words():
-    (column,) = model_of(CapsuleA).columns
-    assert column.ngrams.weight.shape == (8, 5, 3)
+def test_capsule_a_is_capsule_b_with_one_column():
+    """Each of its sizes is one of the columns': another order, or a size that is not handed on,
+    would give other scores."""
+    sizes = {"maps": 7, "primary": 3, "capsules": 5, "size": 2, "window": 4, "iterations": 2}
+    one, other = model_of(CapsuleA, ngram=2, **sizes), model_of(CapsuleB, ngrams=(2,), **sizes)
+    assert torch.equal(one(words_of()), other(words_of()))
+
+
+@pytest.mark.parametrize("kind", [CapsuleA, CapsuleB])
+def test_as_many_rounds_of_routing_as_are_asked_for(kind):
+    """One round and three would be one model if the number did not reach the columns."""
+    once, again = model_of(kind, iterations=1), model_of(kind, iterations=3)
+    assert not torch.allclose(once(words_of()), again(words_of()), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("id", "ngrams"), [("capsule_a", [3]), ("capsule_b", [3, 4, 5])])
+def test_each_name_stands_for_its_columns(id: str, ngrams: list[int]):
+    """A word in the middle of a text reaches a column through as many windows as it is wide."""
+    entry = registry.entry("architectures", id)
+    model = registry.load(entry)(5, 2, **entry.hyperparameters)
+    words = words_of(9)
+    vectors = words.vectors.clone()
+    vectors[:, 4] += 1
+    found = []
+    for column in model.columns:
+        before, after = (column.ngrams(v.mT) for v in (words.vectors, vectors))
+        found.append(int((before - after).abs().amax((0, 1)).gt(1e-6).sum()))
+    assert found == ngrams
 
 
 def test_columns_read_three_four_and_five_words_with_weights_of_their_own():
