@@ -104,11 +104,24 @@ class Source2Token(nn.Module):
     paper="Shen et al. 2018",
     source="M2.5[81] T5",
     year=2018,
-    recipe=Recipe(optimizer="adadelta", lr=0.5, batch_size=64, weight_decay=0.00005),
+    recipe=Recipe(
+        optimizer="adadelta",
+        lr=0.5,
+        rho=0.95,
+        eps=1e-8,
+        batch_size=64,
+        weight_decay=0.00005,
+        decay_exempt=("biases", "vectors"),
+    ),
     tiny={"hidden": 12},
     vectors_of_paper="GloVe",
+    version=2,
     deviations=(
         "Matching joins [u, v, |u-v|, u*v]; the paper takes the plain difference.",
+        (
+            "The vector of a single text is scored by one linear layer; in the authors' code for SST a layer of ReLU"
+            " units stands between, and dropout before both."
+        ),
         (
             "Where no vector of the text is asked for (tagging, reading, speech) the states stand without source2token"
             " attention."

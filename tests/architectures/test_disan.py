@@ -99,7 +99,8 @@ def test_a_texts_vector_is_its_source2token_attention_feature_by_feature():
     _, first, _, _, second = model.source2token.scores
 
     def mean(states: Tensor) -> Tensor:
-        return softmax_mean([second.weight @ F.elu(first(state)) + second.bias for state in states], states)
+        hidden = [F.elu(first.weight @ state + first.bias) for state in states]
+        return softmax_mean([second.weight @ h + second.bias for h in hidden], states)
 
     assert_each_alone(model.pooled(states, mask), mean, (states, mask), atol=1e-5, rtol=1e-5)
 
@@ -139,3 +140,49 @@ def test_long_texts_keep_no_number_for_each_pair_of_words_and_feature():
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(vectors, mask)
     assert sum(kept) < (2 * LONG) ** 2 * HIDDEN
+
+
+def dropped(**settings) -> DiSAN:
+    """A model in training that drops every number it may drop."""
+    return model_of(dropout=1.0, **settings).train()
+
+
+@pytest.mark.parametrize("direction", ["forwards", "backwards"])
+def test_queries_and_keys_are_dropped_and_values_are_not(direction):
+    """All keys are alike then, and s_j is the plain mean of the tokens that j sees: dropped values
+    would make it zero, and kept keys another mean."""
+    layer, tokens = getattr(dropped(), direction), torch.randn(1, 5, HIDDEN)
+    found = layer.attention(tokens, mask_of([5]))[0]
+    for j in range(5):
+        seen = tokens[0, :j] if direction == "forwards" else tokens[0, j + 1 :]
+        torch.testing.assert_close(found[j], seen.mean(0) if len(seen) else torch.zeros(HIDDEN))
+
+
+def test_what_the_map_and_the_gate_read_is_dropped():
+    """Tokens are elu(b) then, whatever the words are, and the gate stands at sigmoid(b). A
+    direction without dropout overfits small tasks."""
+    layer, context = dropped().forwards, torch.randn(1, 5, HIDDEN)
+    layer.attention = lambda tokens, mask: context
+    token, gate = F.elu(layer.map.bias), torch.sigmoid(layer.gate_token.bias)
+    expected = gate * token + (1 - gate) * context
+    torch.testing.assert_close(layer(torch.randn(1, 5, WIDTH), mask_of([5])), expected)
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_both_layers_of_source2token_attention_read_dropped_states(kept):
+    """With either of them blind every position scores the same, and the vector is the plain mean of
+    the states, which are not dropped themselves."""
+    model, (states, mask) = dropped(), random_vectors(LENGTHS, 1, 2 * HIDDEN)
+    model.source2token.scores[kept].p = 0.0
+    assert_each_alone(model.pooled(states, mask), lambda own: own.mean(0), (states, mask))
+
+
+def test_as_many_numbers_are_dropped_as_are_asked_for():
+    """A share that does not reach the layers leaves the paper's dropout out."""
+    model = model_of(dropout=0.5).train()
+    layer = model.forwards
+    seen: list[Tensor] = []
+    layer.map.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    model.source2token.scores[1].register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    model.pooled(model(torch.ones(20, 9, WIDTH), mask_of([9] * 20)), mask_of([9] * 20))
+    assert all(0.4 < (numbers == 0).float().mean() < 0.6 for numbers in seen)
