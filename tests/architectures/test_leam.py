@@ -6,12 +6,18 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from architectures.attention.leam import LabelEmbeddingAttention
 from harness.objectives import collected_losses
+from harness.problems import problem
+from harness.problems.classify import ClassTarget
+from harness.training.model import build
+from harness.views.words import Words
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import cosine
@@ -22,7 +28,13 @@ LENGTHS = (7, 1, 4)
 texts = partial(random_texts, LENGTHS, 1, WIDTH)
 
 
-model_of = partial(small, LabelEmbeddingAttention, WIDTH, CLASSES, hidden=6, window=WINDOW, stretch=5.0)
+def model_of(**settings) -> LabelEmbeddingAttention:
+    """A model whose biases, which start at zero, show in the result."""
+    sizes = {"hidden": 6, "window": WINDOW, "stretch": 5.0} | settings
+    model = small(LabelEmbeddingAttention, WIDTH, CLASSES, **sizes)
+    if sizes["stretch"] is not None:
+        nn.init.normal_(model.bias, std=0.5)
+    return model
 
 
 def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list[float]:
@@ -42,6 +54,17 @@ def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list
     return [math.exp(score) / total for score in best]
 
 
+def classified(model: LabelEmbeddingAttention, vector: Tensor) -> Tensor:
+    """Scores of the classes of one vector, by the weights of the two layers."""
+    first, second = linear_layers(model)
+    return second.weight @ (first.weight @ vector + first.bias).clamp(min=0) + second.bias
+
+
+def linear_layers(model: LabelEmbeddingAttention) -> list[nn.Linear]:
+    """The two layers of the classifier."""
+    return [layer for layer in model.classifier if isinstance(layer, nn.Linear)]
+
+
 def test_a_word_weighs_as_much_as_its_neighbourhood_meets_its_best_label():
     model, words = model_of(), texts()
     for weights, vectors, length in zip(model.weights(words), words.vectors, LENGTHS, strict=True):
@@ -54,7 +77,7 @@ def test_scores_are_those_of_the_weighted_mean_of_the_word_vectors_themselves():
 
     def scores(vectors: Tensor) -> Tensor:
         weights = weights_written_out(model, vectors)
-        return model.classifier(sum(weight * vector for weight, vector in zip(weights, vectors, strict=True)))
+        return classified(model, sum(weight * vector for weight, vector in zip(weights, vectors, strict=True)))
 
     assert_each_alone(model(words), scores, words)
 
@@ -72,7 +95,7 @@ def test_each_labels_vector_is_classified_as_its_own_class():
     model, words = model_of(regulariser=2.0), texts()
     with collected_losses() as terms:
         model(words)
-    losses = [-model.classifier(label).log_softmax(0)[number] for number, label in enumerate(model.labels)]
+    losses = [-classified(model, label).log_softmax(0)[number] for number, label in enumerate(model.labels)]
     torch.testing.assert_close(terms["regulariser"], 2.0 * sum(losses) / CLASSES)
     terms["regulariser"].backward()
     assert model.labels.grad.any() and all(parameter.grad.any() for parameter in model.classifier.parameters())
@@ -82,3 +105,36 @@ def test_each_labels_vector_is_classified_as_its_own_class():
 def test_an_even_window_is_refused_by_name():
     with pytest.raises(ValueError, match="leam: window=4"):
         LabelEmbeddingAttention(WIDTH, CLASSES, window=4)
+
+
+def test_both_layers_of_the_classifier_read_dropped_numbers():
+    """The first one sees nothing of the text when everything is dropped before it, the second
+    nothing at all."""
+    model, words = model_of(dropout=1.0).train(), texts()
+    first, second = linear_layers(model)
+    dropouts = [layer for layer in model.classifier if isinstance(layer, nn.Dropout)]
+    torch.testing.assert_close(model(words), second.bias.expand(3, -1))
+    dropouts[-1].p = 0.0
+    torch.testing.assert_close(model(words), (second.weight @ first.bias.clamp(min=0) + second.bias).expand(3, -1))
+    dropouts[0].p, dropouts[-1].p = 0.0, 1.0
+    torch.testing.assert_close(model(words), second.bias.expand(3, -1))
+
+
+def test_label_vectors_start_as_word_vectors_do():
+    """Uniform within a quarter, like the vectors of unknown words beside which they are compared;
+    no label is preferred at the start."""
+    model = model_of(stretch=None)
+    assert model.labels.abs().max() <= 0.25 and model.labels.std() > 0.1 and not model.bias.any()
+
+
+def test_training_minimises_the_regulariser_too():
+    """A term that no loss holds is no regulariser: labels would drift away from their classes."""
+    view, target = Words(min_count=1), ClassTarget()
+    view.fit(["a b c", "b d"])
+    target.fit([{"label": "x"}, {"label": "y"}])
+    sizes = {"hidden": 6, "window": 3, "dropout": 0.0}
+    model = build(LabelEmbeddingAttention, problem("classify"), sizes, view, target, WIDTH).train()
+    inputs, gold = {"text": view.collate(view.encode(["a b c", "b d"]), np.arange(2))}, torch.tensor([0, 1])
+    own = torch.stack([classified(model.encoder, label) for label in model.encoder.labels])
+    expected = F.cross_entropy(model(inputs), gold) + F.cross_entropy(own, gold)
+    torch.testing.assert_close(model.loss_of(model.read(inputs), gold), expected)
