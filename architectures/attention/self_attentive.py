@@ -24,6 +24,7 @@ from harness.views.words import WordBatch
     vectors_of_paper="word2vec or GloVe",
     deviations=(
         "Two texts are compared by [u, v, |u-v|, u*v] of their vectors, not by the gated encoder of their matrices.",
+        "The L2 penalty takes all weights, biases and word vectors too; the paper does not say which ones its takes.",
     ),
 )
 class SelfAttentive(TextEncoder):
