@@ -52,8 +52,10 @@ class Level(nn.Module):
     year=2016,
     recipe=Recipe(optimizer="sgd", lr=0.1, momentum=0.9, batch_size=64, vector_dims=200),
     tiny={"hidden": 8, "context": 12},
+    vectors_of_paper="word2vec, trained on the documents",
     deviations=(
-        "PyTorch's GRU resets the state behind the recurrent matrix and not before it.",
+        "PyTorch's GRU has a second bias in its candidate state, which the reset gate scales; the paper's has one.",
+        "Documents end after 30 sentences and sentences after 60 words.",
         "Words seen once, not less than five times, are unknown: the vocabulary is that of the other architectures.",
         "The learning rate, which the paper searches for each data set, is 0.1.",
     ),

@@ -19,9 +19,10 @@ from harness.views.words import WordBatch
     paper="Liu et al. 2016",
     source="M2.5[82]",
     year=2016,
-    recipe=Recipe(optimizer="rmsprop", lr=0.001, batch_size=128),
+    recipe=Recipe(optimizer="rmsprop", lr=0.001, alpha=0.9, batch_size=128),
     tiny={"hidden": 12},
     vectors_of_paper="GloVe",
+    version=2,
     deviations=(
         "The word vectors are tuned.",
         "Matching joins [u, v, |u-v|, u*v] and has a hidden layer; the paper takes the plain difference, and softmax.",

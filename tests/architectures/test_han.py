@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 
 from architectures.attention.han import ContextAttention, HierarchicalAttention, Level
+from harness import registry
 from harness.views.sentences import SentenceBatch
 from tests.support.batches import random_documents
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import gru, softmax_mean
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -23,10 +25,17 @@ documents = partial(random_documents, DOCUMENTS, 1, WIDTH)
 model_of = partial(small, HierarchicalAttention, WIDTH, hidden=2, context=5)
 
 
+def states_of(level: Level, vectors: torch.Tensor) -> torch.Tensor:
+    """States of the GRU's two directions over one text, side by side."""
+    (left,), (right,) = level.recurrence.forwards, level.recurrence.backwards
+    return torch.cat([gru(left, vectors), gru(right, vectors.flip(0)).flip(0)], dim=1)
+
+
 def level_of(level: Level, vectors: torch.Tensor) -> torch.Tensor:
     """One vector from vectors (n, width) by a bidirectional GRU and attention."""
-    states = recurrent(level.recurrence, vectors)
-    scores = [torch.tanh(level.attention.hidden(state)) @ level.attention.context for state in states]
+    states = states_of(level, vectors)
+    hidden, context = level.attention.hidden, level.attention.context
+    scores = [torch.tanh(hidden.weight @ state + hidden.bias) @ context for state in states]
     return softmax_mean(scores, states)
 
 
@@ -38,6 +47,39 @@ def test_a_document_is_read_sentence_by_sentence_and_then_as_sentences():
     for vector, document in zip(found, sentences, strict=True):
         expected = level_of(model.sentences, torch.stack([level_of(model.words, sentence) for sentence in document]))
         torch.testing.assert_close(vector, expected)
+
+
+def test_a_gru_of_the_papers_equations_is_one_whose_second_bias_is_zero():
+    """r resets what the recurrent matrix gives, tanh(W x + r * (U h) + b), as in the paper: this is
+    why the row declares a bias and not another GRU."""
+    level = model_of().words
+    layer, states = level.recurrence.forwards[0], []
+    with torch.no_grad():
+        layer.bias_hh_l0.zero_()
+    w, u, b = layer.weight_ih_l0.chunk(3), layer.weight_hh_l0.chunk(3), layer.bias_ih_l0.chunk(3)
+    h, words = torch.zeros(2), torch.randn(5, WIDTH)
+    for x in words:
+        r, z = (torch.sigmoid(w[k] @ x + u[k] @ h + b[k]) for k in (0, 1))
+        h = (1 - z) * torch.tanh(w[2] @ x + r * (u[2] @ h) + b[2]) + z * h
+        states.append(h)
+    found = level.recurrence(words[None], torch.ones(1, 5, dtype=torch.bool))[0, :, :2]
+    torch.testing.assert_close(found, torch.stack(states))
+
+
+def test_long_documents_end_where_the_row_says():
+    """30 sentences of 60 words: another cut is another input, which the row would not tell."""
+    cls = registry.load(registry.entry("architectures", "han"))
+    view = cls.reads("text", {})
+    view.fit(texts := [("word " * 70 + "end. ") * 40])
+    batch = view.collate(view.encode(texts), np.arange(1))
+    assert batch.mask.shape == (1, 30, 60) and batch.mask.all()
+
+
+def test_a_context_vector_starts_small():
+    """A strong one would pick a word of each sentence before anything is learned; none at all would
+    stand still beside tanh(0)."""
+    context = Level(3, 2, 4000).attention.context
+    assert len(context) == 4000 and 0.095 < context.std() < 0.105
 
 
 def test_the_levels_have_parameters_of_their_own():
