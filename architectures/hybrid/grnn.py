@@ -92,6 +92,10 @@ SENTENCES = {"conv": ConvolutionalSentence, "lstm": RecurrentSentence}
     recipe=Recipe(optimizer="sgd", lr=0.03, batch_size=1, vector_dims=200),
     tiny={"hidden": 16},
     vectors_of_paper="word2vec, trained on the reviews",
+    deviations=(
+        "Documents end after 30 sentences and sentences after 60 words.",
+        "Weights start as PyTorch's layers do; the paper's start between -0.01 and 0.01.",
+    ),
     variants={"grnn_lstm": {"name": "LSTM-GRNN", "hyperparameters": {"sentence": "lstm"}}},
 )
 class GatedRNN(TextEncoder):

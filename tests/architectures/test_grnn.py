@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from harness import registry
 from harness.views.sentences import SentenceBatch
 from tests.support.batches import mask_of, random_documents
 from tests.support.models import small
-from tests.support.oracles import recurrent
+from tests.support.oracles import lstm
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -25,6 +26,15 @@ documents = partial(random_documents, DOCUMENTS, 1, WIDTH)
 
 
 model_of = partial(small, GatedRNN, WIDTH, hidden=4)
+
+
+@pytest.mark.parametrize("id", ["grnn_conv", "grnn_lstm"])
+def test_long_documents_end_where_the_row_says(id):
+    """30 sentences of 60 words: another cut is another input, which the row would not tell."""
+    view = registry.load(registry.entry("architectures", id)).reads("text", {})
+    view.fit(texts := [("word " * 70 + "end. ") * 40])
+    batch = view.collate(view.encode(texts), np.arange(1))
+    assert batch.mask.shape == (1, 30, 60) and batch.mask.all()
 
 
 def convolved(model: ConvolutionalSentence, sentence: Tensor) -> Tensor:
@@ -64,7 +74,7 @@ def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
         if sentence == "conv":
             vectors = [convolved(model.sentence, words) for words in document]
         else:
-            vectors = [recurrent(model.sentence.recurrence, words)[-1] for words in document]
+            vectors = [lstm(model.sentence.recurrence.forwards[0], words)[-1] for words in document]
         states = states_of(model.document, vectors)
         torch.testing.assert_close(vector, sum(states) / len(states))
 
@@ -102,11 +112,15 @@ def test_a_documents_sentences_have_an_order():
 
 
 def test_both_names_differ_in_how_sentences_are_read():
-    kinds = {id: registry.entry("architectures", id) for id in ("grnn_conv", "grnn_lstm")}
-    models = {id: registry.load(entry)(WIDTH, **entry.hyperparameters) for id, entry in kinds.items()}
-    assert {id: type(model.sentence).__name__ for id, model in models.items()} == {
-        "grnn_conv": "ConvolutionalSentence",
-        "grnn_lstm": "RecurrentSentence",
+    """By what they make of a sentence: a name that stood for the other would be one row twice."""
+    words = torch.randn(1, 5, WIDTH)
+    expected = {
+        "grnn_conv": lambda sentence: convolved(sentence, words[0]),
+        "grnn_lstm": lambda sentence: lstm(sentence.recurrence.forwards[0], words[0])[-1],
     }
+    for id, written_out in expected.items():
+        entry = registry.entry("architectures", id)
+        model = small(registry.load(entry), WIDTH, hidden=4, **entry.hyperparameters)
+        torch.testing.assert_close(model.sentence(words, mask_of([5]))[0], written_out(model.sentence))
     with pytest.raises(ValueError, match="none of conv, lstm"):
         GatedRNN(WIDTH, sentence="cnn")
