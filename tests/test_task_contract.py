@@ -77,7 +77,7 @@ def test_a_sound_task_passes_in_both_tiers(results, tmp_path):
         ('"macro_f1")', '"macro-f1")', "its metrics are known", "did you mean macro_f1"),
         ('metrics=("accuracy", ', 'metrics=("span_f1", "accuracy", ', "mini: its metrics can be computed", "'tags'"),
         ("Random(split)", "Random()", "mini: a second reading gives the same rows", "train differs: fix the seed"),
-        ('"text": f"', '"sentence": f"', "mini: rows have what systems read", "row train-0: no text"),
+        ('"text": f"', '"sentence": f"', "mini: every split can be read", "has no column 'text'"),
         (
             "class Mine(Task):",
             'class Mine(Task):\n    inputs = ("text", "tree")',

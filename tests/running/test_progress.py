@@ -44,7 +44,7 @@ def test_the_newest_epoch_of_a_log_is_found_behind_anything_else(tmp_path):
 
 
 def test_a_dry_run_says_what_would_run_why_not_and_how_long(capsys):
-    pending = Pending([record("a", seed=1).cell], [Planned(record("b").cell, "it does not fit")], [record("c")], [])
+    pending = Pending([record("a", seed=1).cell], [Planned(record("b").cell, "it does not fit")], [record("c")], [], [])
     show(pending, Estimate([record("a", seconds={"total": 90.0})]), 1)
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("run   a on sst2, seed 1") and told[0].endswith("about 1 min 30 s")

@@ -39,7 +39,10 @@ def mirror_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         told: list[str] = []
         return Mirror(uri, Store(tmp_path), lambda record: tmp_path / "no.log", told.append), fake, told
 
-    return make
+    yield make
+    for thread in threading.enumerate():  # one that hung until now would meet the tracker of the next test
+        if thread.name == "mlflow":
+            threading.Thread.join(thread, 10)
 
 
 def test_records_are_sent_in_order_and_the_end_waits_for_them(mirror_of):

@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from harness import contract, registry
+from harness import registry
+from harness.contract.trained import TrainedCase
 from harness.objectives import Supervised
 from harness.problems.base import Batch
 from harness.running import grid
@@ -385,7 +386,7 @@ def test_a_generator_counts_what_it_does_in_training(architecture):
 def mini_model(architecture: str, task: str):
     """A tiny model of an architecture for a mini task, and a batch of its dev split."""
     entry = registry.entry("architectures", architecture)
-    case = contract._Case(entry, registry.entry("tasks", task), grid.hyperparameters(entry) | entry.tiny)
+    case = TrainedCase(entry, registry.entry("tasks", task), grid.hyperparameters(entry) | entry.tiny)
     return case.model(), case.corpus.dev.collate(np.arange(4))
 
 

@@ -180,7 +180,7 @@ def _first_failure(tests: Sequence[str]) -> str:
                 self.first = f"{report.nodeid} cannot be collected"
 
     failures = Failures()
-    # Neither other plugins nor assertions that explain themselves: both take longer than most tests.
+    # No other plugins, and no assertions that explain themselves: both take longer than most tests.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     status = pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *tests], plugins=[failures])
     return failures.first or ("" if status in (0, 5) else f"pytest ended with {int(status)}")
