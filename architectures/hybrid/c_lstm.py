@@ -19,8 +19,10 @@ from harness.views.words import WordBatch
     paper="Zhou et al. 2015",
     source="M2.9[129]",
     year=2015,
-    recipe=Recipe(optimizer="rmsprop", lr=0.001, batch_size=32),
+    recipe=Recipe(optimizer="rmsprop", lr=0.001, alpha=0.9, batch_size=32),
     tiny={"maps": 16, "hidden": 16},
+    vectors_of_paper="word2vec",
+    version=2,
     deviations=("The softmax layer has no L2 penalty; the paper's is 0.001.",),
 )
 class CLSTM(TextEncoder):

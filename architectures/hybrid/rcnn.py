@@ -36,6 +36,7 @@ class Context(nn.Module):
     year=2015,
     recipe=Recipe(optimizer="sgd", lr=0.01, batch_size=1, vector_dims=50),
     tiny={"context": 12, "hidden": 24},
+    vectors_of_paper="Skip-gram, trained on Wikipedia",
     deviations=("The paper leaves the contexts' nonlinearity open; it is tanh here.",),
 )
 class RecurrentCNN(TextEncoder):

@@ -8,9 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from architectures.blocks.recurrent import reverse
 from architectures.hybrid.rcnn import RecurrentCNN
-from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 
 WIDTH, CONTEXT = 4, 3
@@ -46,12 +45,12 @@ def test_a_batch_is_each_text_written_out_word_by_word():
 
 def test_the_contexts_of_a_word_leave_the_word_out():
     """Copies that take a bidirectional layer's own state at the word read it twice."""
-    model, vectors, mask = model_of(stretch=None), torch.randn(1, 7, WIDTH), mask_of([7])
+    model, vectors = model_of(stretch=None), torch.randn(1, 7, WIDTH)
     changed = vectors.clone()
     changed[0, 3] += 1
 
     def contexts(words: Tensor) -> tuple[Tensor, Tensor]:
-        return model.left(words)[0], reverse(model.right(reverse(words, mask)), mask)[0]
+        return model.left(words)[0], model.right(words.flip(1))[0].flip(0)
 
     left, right = ((a - b).abs().amax(1) > 1e-6 for a, b in zip(contexts(changed), contexts(vectors), strict=True))
     assert left.tolist() == [False] * 4 + [True] * 3
@@ -74,3 +73,11 @@ def test_each_unit_takes_its_own_strongest_word():
         model.project.weight[:WIDTH, CONTEXT : CONTEXT + WIDTH] = torch.eye(WIDTH)
     batch = texts([6])
     torch.testing.assert_close(model(batch)[0, :WIDTH], torch.tanh(batch.vectors[0].amax(0)))
+
+
+def test_contexts_start_like_word_vectors_and_differ_from_each_other():
+    """Zeros at both ends would make the first and the last word of a text look alike."""
+    model = RecurrentCNN(WIDTH, context=200)
+    for start in (model.left.start, model.right.start):
+        assert start.abs().max() <= 0.25 and start.std() > 0.1
+    assert not torch.equal(model.left.start, model.right.start)
