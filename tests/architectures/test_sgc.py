@@ -3,6 +3,8 @@ may be seen of dev and test."""
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from scipy import sparse
 
 from architectures.blocks.corpus_graph import TextGraph, corpus_graph, normalised
 from architectures.graph.sgc import Propagated, SimplifiedGraphConvolution, logistic_regression
+from harness import registry
 from harness.ragged import Ragged
 from tests.support.labelled_texts import DEV, TEST, TRAIN, rows
 
@@ -49,6 +52,53 @@ def test_the_regression_ends_where_torchs_gradient_of_the_loss_vanishes(penalty)
     loss = F.cross_entropy(scores, torch.tensor([0, 1, 1])) + penalty / 2 * weights.square().sum()
     (slope,) = torch.autograd.grad(loss, weights)
     assert weights.abs().max() > 0.1 and slope.abs().max() < 1e-4 * penalty**0.5
+
+
+@pytest.mark.parametrize("penalty", [1e-8, 1e-9])
+def test_the_regression_with_the_models_own_penalties_reaches_its_minimum(penalty):
+    """The smallest two take hundreds of steps on the mini task. Stopped before, they would be other
+    penalties than their numbers say, and dev would choose among those."""
+    assert penalty in inspect.signature(SimplifiedGraphConvolution).parameters["penalties"].default
+    entry = registry.entry("tasks", "sst2")
+    train = list(registry.load(entry)(entry).mini("train"))
+    graph = TextGraph.of(train, 20, 1)
+    features = Propagated(graph.adjacency, graph.places(train), 2)
+    gold = np.array([[row["label"] == label for label in ("negative", "positive")] for row in train], dtype=float)
+    assert gold.sum() == len(train)
+    weights = logistic_regression(features, gold, penalty)
+    shares = np.exp(features @ weights)
+    shares /= shares.sum(axis=1, keepdims=True)
+    slope = features.back((shares - gold) / len(gold)) + penalty * weights
+    assert np.abs(slope).max() < 2e-8
+
+
+def test_of_two_penalties_that_are_right_equally_often_the_larger_one_counts():
+    """In whatever order they are given: the smaller one fits noise."""
+    for penalties in ((1e-3, 1e-9), (1e-9, 1e-3)):
+        assert fitted(penalties=penalties).penalty == 1e-3
+
+
+@pytest.mark.parametrize("settings", [{"window": 2}, {"min_count": 4}])
+def test_the_graph_is_the_one_that_the_settings_ask_for(settings):
+    """Windows of two words join fewer words than one window over the text, and rare words are
+    left out."""
+    graph = fitted(**settings).graph.adjacency.toarray()
+    expected = TextGraph.of((*TRAIN, *DEV, *TEST), **{"window": 20, "min_count": 1} | settings)
+    assert np.array_equal(graph, expected.adjacency.toarray())
+    usual = TextGraph.of((*TRAIN, *DEV, *TEST), 20, 1).adjacency.toarray()
+    assert graph.shape != usual.shape or not np.allclose(graph, usual)
+
+
+def test_texts_are_answered_from_two_propagations_unless_more_are_asked_for():
+    """The power that was asked for is the one that the regression and the answers use."""
+    for power in (1, 3):
+        model = fitted(power=power)
+        dense = np.linalg.matrix_power(model.graph.adjacency.toarray(), power)[model.graph.places(TEST)]
+        scores = dense @ model.weights
+        assert model.predict(TEST) == [model.labels[best] for best in scores.argmax(axis=1)]
+        gold = np.array([[row["label"] == label for label in model.labels] for row in TRAIN], dtype=float)
+        features = Propagated(model.graph.adjacency, model.graph.places(TRAIN), power)
+        assert np.array_equal(model.weights, logistic_regression(features, gold, model.penalty))
 
 
 def fitted(train=TRAIN, dev=DEV, test=TEST, **settings) -> SimplifiedGraphConvolution:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from architectures.blocks.corpus_graph import corpus_graph, normalised
+from architectures.blocks.corpus_graph import TextGraph, corpus_graph, normalised
 from architectures.graph import text_gcn
 from architectures.graph.text_gcn import TextGCN, as_tensor
 from harness.ragged import Ragged
@@ -143,3 +143,54 @@ def test_the_operations_of_a_text_are_its_part_of_the_pass_over_the_graph():
     train = [{"id": "a", "text": "good", "label": "pos"}, {"id": "b", "text": "bad", "label": "neg"}]
     model = fitted(train, [train[0] | {"id": "c"}], [{"id": "d", "text": "bad"}])
     assert model.flops_per_example == 2 * (14 * 8 + 6 * 8 * 2 + 14 * 2) / 4
+
+
+class Recorder(torch.optim.Adam):
+    """Adam that keeps its weights and a copy of them before the first step."""
+
+    def __init__(self, parameters, **settings):
+        Recorder.first = [parameter.detach().clone() for parameter in parameters]
+        Recorder.live = parameters
+        super().__init__(parameters, **settings)
+
+
+def test_hidden_units_are_dropped_in_training_and_never_when_it_answers(epochs):
+    """With all of them dropped no weight learns anything, and the scores stay those of the first
+    weights; they are not zero, because answers drop nothing."""
+    model = fitted(dropout=1.0, patience=100)
+    assert len(epochs) == 31 and all(torch.equal(scores, epochs[0][1]) for _, scores in epochs)
+    assert model.scores.abs().sum(1).all()
+    assert not torch.equal(fitted(dropout=0.5).scores, fitted(dropout=0.0).scores)
+
+
+def test_weights_start_as_glorot_and_bengio_have_them(monkeypatch):
+    """Uniform within sqrt(6 / (rows + columns)): larger ones, which are spread with the same care,
+    need another learning rate."""
+    monkeypatch.setattr(torch.optim, "Adam", Recorder)
+    fitted(hidden=300)
+    for weight in Recorder.first:
+        bound = (6 / sum(weight.shape)) ** 0.5
+        assert 0.95 * bound < weight.abs().max() <= bound
+        assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+
+
+def test_the_first_step_of_a_weight_is_the_learning_rate(monkeypatch):
+    """Adam's own; weight decay or another optimiser would make another step."""
+    monkeypatch.setattr(torch.optim, "Adam", Recorder)
+    fitted(lr=0.003, epochs=1, dropout=0.0)
+    for before, after in zip(Recorder.first, Recorder.live, strict=True):
+        steps = (after.detach() - before).abs()
+        moved = steps[steps > 0]
+        assert len(moved) > len(steps.flatten()) / 4
+        torch.testing.assert_close(moved, torch.full_like(moved, 0.003), rtol=0.01, atol=0)
+
+
+@pytest.mark.parametrize("settings", [{"window": 2}, {"min_count": 4}])
+def test_the_graph_is_the_one_that_the_settings_ask_for(settings):
+    """Windows of two words join fewer words than one window over the text, and rare words are
+    left out."""
+    graph = fitted(**settings).graph.adjacency.toarray()
+    expected = TextGraph.of((*TRAIN, *DEV, *TEST), **{"window": 20, "min_count": 1} | settings)
+    assert np.array_equal(graph, expected.adjacency.toarray())
+    usual = TextGraph.of((*TRAIN, *DEV, *TEST), 20, 1).adjacency.toarray()
+    assert graph.shape != usual.shape or not np.allclose(graph, usual)
