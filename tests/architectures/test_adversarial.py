@@ -27,6 +27,19 @@ TEXTS = ["a b b c d", "c a", "d d b"]
 DIMS = 4
 
 
+class Penalised(TextEncoder):
+    """An encoder with a penalty of its own, which word vectors can lower."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.hidden = torch.nn.Linear(width, 3)
+        self.size = 3
+
+    def forward(self, words: Any) -> Tensor:
+        self.add_loss("penalty", 5 * (words.vectors - 3).square().mean())
+        return torch.tanh(self.hidden(words.vectors)).sum(1)
+
+
 class Summed(TextEncoder):
     """A smooth encoder that also reads padding, so that a move there would be seen."""
 
@@ -45,13 +58,15 @@ def view_of(texts: list[str]) -> Words:
     return view
 
 
-def prepared(regime: AdversarialTraining, task_type: str = "classify") -> tuple[Model, Batch]:
+def prepared(
+    regime: AdversarialTraining, task_type: str = "classify", encoder: type[TextEncoder] = Summed
+) -> tuple[Model, Batch]:
     """A model under the regime and a batch for it: one text per row, or two of different
     lengths."""
     torch.manual_seed(0)
     view, target = view_of(TEXTS), ClassTarget()
     target.fit([{"label": "x"}, {"label": "y"}])
-    model = build(Summed, problem(task_type), {}, view, target, DIMS)
+    model = build(encoder, problem(task_type), {}, view, target, DIMS)
     regime.prepare(model, torch.tensor([0.0, 0.0, *view.vocabulary.counts]))
     fields = {"text": TEXTS} if task_type == "classify" else {"first": TEXTS, "second": ["b", "a c d d", "b b"]}
     inputs = {field: view.collate(view.encode(texts), np.arange(3)) for field, texts in fields.items()}
@@ -98,6 +113,40 @@ def test_the_move_is_along_the_gradient_and_the_loss_is_the_sum_of_both(monkeypa
     torch.testing.assert_close(torch.cosine_similarity(r.flatten(1), gradient.flatten(1)), torch.ones(3))
     expected_rise = 0.01 * gradient.flatten(1).norm(dim=1).sum()
     torch.testing.assert_close(after - before, expected_rise, rtol=0.05, atol=0)
+
+
+def test_penalties_of_the_wrapped_encoder_count_once_and_direct_no_move(monkeypatch):
+    """LEAM's regulariser is no part of -log p: counted in both terms it would weigh twice what the
+    paper of LEAM says, and vectors would move to where the penalty grows."""
+    regime = AdversarialTraining(epsilon=0.01, weight=1.0)
+    model, batch = prepared(regime, encoder=Penalised)
+    found, (clean, moved), (before, after) = losses_and_inputs(regime, model, batch, monkeypatch)
+    penalty = 5 * (clean["text"].vectors - 3).square().mean()
+    torch.testing.assert_close(found, before + after + penalty)
+    (gradient,) = torch.autograd.grad(before, clean["text"].vectors)
+    gradient = gradient * clean["text"].mask[..., None]
+    r = moved["text"].vectors - clean["text"].vectors
+    torch.testing.assert_close(torch.cosine_similarity(r.flatten(1), gradient.flatten(1)), torch.ones(3))
+
+
+def test_a_gradient_flows_through_the_moments():
+    """The mean of the normalised vectors is 0 and their variance 1 whatever the table holds, so
+    neither has a gradient. Constant moments would let a step shift or grow all vectors."""
+    torch.manual_seed(0)
+    counts = torch.tensor([0.0, 0.0, 3.0, 1.0, 2.0])
+    table = NormalizedTable(WordTable(5, DIMS, "tuned"), counts)
+    weight = torch.randn(5, DIMS, dtype=torch.float64, requires_grad=True)
+    shares = table.frequencies.double()
+    table.frequencies = shares
+    for power in (1, 2):
+        moment = (shares @ table.normalized(weight, weight) ** power).sum()
+        (gradient,) = torch.autograd.grad(moment, weight)
+        assert gradient.abs().max() < 1e-5
+
+
+def test_the_unknown_word_weighs_as_if_seen_once_and_padding_nothing():
+    frequencies = NormalizedTable(WordTable(4, DIMS, "tuned"), torch.tensor([0.0, 0.0, 3.0, 4.0])).frequencies
+    torch.testing.assert_close(frequencies, torch.tensor([0, 1, 3, 4]) / 8)
 
 
 def test_no_gradient_flows_through_the_move(monkeypatch):
