@@ -12,7 +12,9 @@ from torch import nn
 from architectures.blocks.positions import sinusoids
 from architectures.blocks.transformer import Attention
 from architectures.transformer.transformer import TransformerEncoder
+from harness import registry
 from harness.problems.classify import text_vector
+from harness.training.optimizers import learning_rate_factor
 from tests.support.batches import assert_each_alone, mask_of, random_texts, random_vectors
 from tests.support.models import small
 from tests.support.oracles import softmax_mean
@@ -28,6 +30,16 @@ def model_of(width: int = SIZE, **settings) -> TransformerEncoder:
 def texts(width: int = SIZE) -> tuple[torch.Tensor, torch.Tensor]:
     """Vectors and mask of three texts."""
     return random_vectors(LENGTHS, 1, width)
+
+
+def positions(length: int, size: int) -> torch.Tensor:
+    """A sine and a cosine of each wavelength at each position, one by one."""
+    return torch.tensor(
+        [
+            [(math.cos if k % 2 else math.sin)(i / 10000 ** ((k - k % 2) / size)) for k in range(size)]
+            for i in range(length)
+        ]
+    )
 
 
 def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]:
@@ -55,10 +67,12 @@ def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]
 def test_states_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_positions():
     """Large numbers at padding change no real state."""
     model = model_of(layers=3)
+    layers = torchs_layers(model)
+    assert len(layers) == 3
 
     def written_out(vectors: torch.Tensor) -> torch.Tensor:
-        states = (vectors * math.sqrt(SIZE) + sinusoids(len(vectors), SIZE, torch.empty(0)))[None]
-        for layer in torchs_layers(model):
+        states = (vectors * math.sqrt(SIZE) + positions(len(vectors), SIZE))[None]
+        for layer in layers:
             states = layer(states)
         return states[0]
 
@@ -67,24 +81,21 @@ def test_states_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_posi
 
 def test_attention_is_a_softmax_of_scaled_dot_products_in_each_head():
     attention, states = small(Attention, SIZE, HEADS, joint=True), texts()[0][0]
-    queries, keys, values = attention.queries_keys_values(states).chunk(3, dim=1)
+    joint = attention.queries_keys_values
+    queries, keys, values = (states @ joint.weight.T + joint.bias).chunk(3, dim=1)
     size, heads = SIZE // HEADS, []
     for head in range(HEADS):
         part = slice(head * size, (head + 1) * size)
         scores = [[q @ k / math.sqrt(size) for k in keys[:, part]] for q in queries[:, part]]
         heads.append(torch.stack([softmax_mean(row, values[:, part]) for row in scores]))
-    expected = attention.output(torch.cat(heads, dim=1))
+    expected = torch.cat(heads, dim=1) @ attention.output.weight.T + attention.output.bias
     torch.testing.assert_close(attention(states[None], allowed=mask_of([7])[:, None, None])[0], expected)
 
 
 def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
     """Also of an odd size, which ends on a sine: frames and merged inputs have any width."""
     for size in (6, 5):
-        expected = [
-            [(math.cos if k % 2 else math.sin)(i / 10000 ** ((k - k % 2) / size)) for k in range(size)]
-            for i in range(50)
-        ]
-        torch.testing.assert_close(sinusoids(50, size, torch.empty(0)), torch.tensor(expected), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(sinusoids(50, size, torch.empty(0)), positions(50, size), atol=1e-5, rtol=1e-5)
     assert sinusoids(3, 4, torch.empty(0, dtype=torch.float64)).dtype == torch.float64
 
 
@@ -115,6 +126,57 @@ def test_vectors_of_another_width_are_mapped_to_the_models():
     assert model(*texts(5)).shape == (3, 7, SIZE)
     assert model.projection.weight.shape == (SIZE, 5)
     assert not list(model_of().projection.parameters())
+
+
+def training(layers: int = 2, **settings) -> TransformerEncoder:
+    """A model in training, whose last layer norm lets its dropout be seen."""
+    return model_of(layers=layers, **settings).train()
+
+
+def test_the_sums_of_vectors_and_positions_are_dropped():
+    """Together: with all of them dropped no layer is told anything."""
+    model, (vectors, mask) = training(dropout=1.0), texts()
+    seen: list[torch.Tensor] = []
+    model.body.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    model(vectors, mask)
+    assert not seen[0].any()
+    model.dropout.p = 0.0
+    model(vectors, mask)
+    torch.testing.assert_close(seen[1], vectors * math.sqrt(SIZE) + positions(7, SIZE))
+
+
+def test_what_a_sublayer_adds_is_dropped_and_what_it_is_added_to_is_not():
+    """With everything dropped that is added, the norms alone are left: those of the sums, one after
+    the other."""
+    model, (vectors, mask) = training(dropout=1.0), texts()
+    model.dropout.p = 0.0
+    states = vectors * math.sqrt(SIZE) + positions(7, SIZE)
+    for layer in model.body.layers:
+        for norm in layer.norms:
+            mean, variance = states.mean(-1, keepdim=True), states.var(-1, correction=0, keepdim=True)
+            states = (states - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
+    torch.testing.assert_close(model(vectors, mask), states, atol=1e-4, rtol=1e-4)
+
+
+def test_attention_weights_and_inner_units_are_not_dropped():
+    """The paper drops the sums and what sublayers add; later code drops these too, which is another
+    model to train."""
+    model, (vectors, mask) = training(dropout=0.9), texts()
+    model.dropout.p = 0.0
+    for layer in model.body.layers:
+        layer.dropout.p = 0.0
+    trained = model(vectors, mask)
+    torch.testing.assert_close(trained, model.eval()(vectors, mask))
+
+
+def test_the_recipe_leaves_its_warm_up_on_a_small_task():
+    """SST-2 has about 109 batches of 64 texts. 4,000 steps of warm-up would end the training at
+    half of the highest rate, without the decay that the schedule is named for."""
+    recipe = registry.entry("architectures", "transformer").recipe
+    steps = 109 * recipe.epochs
+    rates = [learning_rate_factor(recipe, 109)(step) for step in range(steps)]
+    assert max(rates) == pytest.approx(1, rel=0.02) and rates.index(max(rates)) < steps / 20
+    assert rates[-1] < 0.25
 
 
 def test_a_texts_vector_is_the_mean_of_its_states():
