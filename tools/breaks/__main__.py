@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tools.breaks.lists import LISTS, BadList, Break, read
-from tools.breaks.trial import Outcome, Trial, copied, load_company
+from tools.breaks.trial import Outcome, Slot, copied, load_company
 
 DRAWN = 60
 """Number of breaks that are tried for a change of shared code."""
@@ -137,8 +137,9 @@ def tried(root: Path, breaks: list[Break], jobs: int, ends: float | None) -> Ite
     if not breaks:
         return
     load_company()
-    free = [copied(root) for _ in range(jobs)]
-    copies, running = list(free), list[tuple[Trial, Break, bool]]()
+    copies = [copied(root) for _ in range(jobs)]
+    slots = [Slot(copy) for copy in copies]
+    free, running = list(slots), list[tuple[Slot, Break, bool]]()
     sound: dict[tuple[str, ...], Outcome] = {}
     waiting = list(breaks)
     try:
@@ -147,15 +148,16 @@ def tried(root: Path, breaks: list[Break], jobs: int, ends: float | None) -> Ite
             while waiting and free and not over:
                 one = waiting.pop(0)
                 alone = one.tests not in sound
-                running.append((Trial(free.pop(), None if alone else one, one.tests), one, alone))
+                running.append((free.pop(), one, alone))
+                running[-1][0].start(None if alone else one, one.tests)
             if over and not running:
                 return
             for item in list(running):
-                trial, one, alone = item
-                if (outcome := trial.ended()) is None:
+                slot, one, alone = item
+                if (outcome := slot.ended()) is None:
                     continue
                 running.remove(item)
-                free.append(trial.copy)
+                free.append(slot)
                 if alone:
                     sound[one.tests] = outcome
                     waiting.insert(0, one)
@@ -164,10 +166,10 @@ def tried(root: Path, breaks: list[Break], jobs: int, ends: float | None) -> Ite
             for one in [one for one in waiting if sound.get(one.tests, Outcome("green")).word != "green"]:
                 waiting.remove(one)
                 yield one, Outcome("no tests", f"red without a break: {sound[one.tests].detail}")
-            time.sleep(0.02)
+            time.sleep(0.01)
     finally:
-        for trial, _, _ in running:
-            trial.stop()
+        for slot in slots:
+            slot.stop()
         for copy in copies:
             shutil.rmtree(copy, ignore_errors=True)
 

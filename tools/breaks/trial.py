@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -17,11 +18,14 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tools.breaks.lists import Break
+
+HARNESS = ("harness.contract", "harness.running.session", "tests.support.models", "tests.support.oracles")
+"""What most tests import of ours: loaded once by each :class:`Slot`."""
 
 LIMIT_S = 180.0
 """Seconds after which a trial has hung."""
@@ -69,43 +73,52 @@ def copied(root: Path) -> Path:
     return copy
 
 
-class Trial:
-    """A trial under way, in a copy of the tree that no other trial uses meanwhile; ``one`` is None
-    to run the tests on the code as it is."""
+class Slot:
+    """A process with a copy of the tree of its own, in which trials run one after the other.
 
-    def __init__(self, copy: Path, one: Break | None, tests: Sequence[str]):
-        self.copy, self.one, self.began = copy, one, time.monotonic()
-        self._answer, answer = os.pipe()
+    It has the harness loaded, and each trial is a process forked from it.
+    """
+
+    def __init__(self, copy: Path):
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
         self.pid = os.fork()
         if not self.pid:
-            os.close(self._answer)
-            _in_child(copy, one, tests, answer)
-        os.close(answer)
+            os.close(self._requests)
+            os.close(self._answers)
+            _serve(copy, requests, answers)
+        os.close(requests)
+        os.close(answers)
+        self._text = b""
+
+    def start(self, one: Break | None, tests: Sequence[str]) -> None:
+        """Begin a trial; ``one`` is None to run the tests on the code as it is."""
+        self.began = time.monotonic()
+        request = {"one": one and asdict(one), "tests": list(tests)}
+        os.write(self._requests, json.dumps(request).encode() + b"\n")
 
     def ended(self) -> Outcome | None:
-        """The outcome, or None while the trial goes on; one that hangs is ended."""
-        pid, _ = os.waitpid(self.pid, os.WNOHANG)
-        if not pid:
-            if time.monotonic() - self.began < LIMIT_S:
-                return None
-            os.killpg(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        with os.fdopen(self._answer) as pipe:
-            text = pipe.read() if pid else ""
-        outcome = Outcome(**json.loads(text)) if text else Outcome("no model", "the process ended or hung")
-        outcome.seconds = time.monotonic() - self.began
-        return outcome
+        """The outcome, or None while the trial goes on."""
+        while select.select([self._answers], [], [], 0)[0]:
+            part = os.read(self._answers, 1 << 16)
+            self._text += part
+            if self._text.endswith(b"\n"):
+                outcome, self._text = Outcome(**json.loads(self._text)), b""
+                outcome.seconds = time.monotonic() - self.began
+                return outcome
+            if not part:
+                raise RuntimeError("a process of tools.breaks ended")
+        return None
 
     def stop(self) -> None:
-        """End the trial without an outcome."""
+        """End the process and the trial in it."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        os.close(self._answer)
 
 
-def _in_child(copy: Path, one: Break | None, tests: Sequence[str], answer: int) -> None:
-    """Run a trial, write its outcome and end the process."""
+def _serve(copy: Path, requests: int, answers: int) -> None:
+    """Run trials until nobody asks for more, and end the process."""
     try:
         os.setpgid(0, 0)
         silence = os.open(os.devnull, os.O_WRONLY)
@@ -115,13 +128,60 @@ def _in_child(copy: Path, one: Break | None, tests: Sequence[str], answer: int) 
         sys.dont_write_bytecode = True
         sys.path[:] = [str(copy), *(path for path in sys.path if path)]
         os.environ["PYTHONPATH"] = str(copy)
-        with _applied(copy, one):
-            outcome = _outcome(one, tests)
-        os.write(answer, json.dumps({"word": outcome.word, "detail": outcome.detail}).encode())
-    except BaseException as error:  # the parent is told instead
-        os.write(answer, json.dumps({"word": "no model", "detail": repr(error)[:300]}).encode())
+        with suppress(ImportError):  # a tree of another form is loaded by its tests
+            for name in HARNESS:
+                importlib.import_module(name)
+        with os.fdopen(requests) as lines:
+            for line in lines:
+                request = json.loads(line)
+                one = Break(**request["one"] | {"tests": tuple(request["one"]["tests"])}) if request["one"] else None
+                os.write(answers, json.dumps(asdict(_trial(copy, one, request["tests"]))).encode() + b"\n")
     finally:
         os._exit(0)
+
+
+def _trial(copy: Path, one: Break | None, tests: Sequence[str]) -> Outcome:
+    """A trial in a process forked from this one; one that hangs is ended."""
+    answer, answers = os.pipe()
+    with _applied(copy, one):
+        pid = os.fork()
+        if not pid:
+            _in_child(copy, one, tests, answers)
+        os.close(answers)
+        ends = time.monotonic() + LIMIT_S
+        while not (ended := os.waitpid(pid, os.WNOHANG)[0]) and time.monotonic() < ends:
+            time.sleep(0.01)
+        if not ended:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    with os.fdopen(answer) as pipe:
+        text = pipe.read() if ended else ""
+    return Outcome(**json.loads(text)) if text else Outcome("no model", "the process ended or hung")
+
+
+def _in_child(copy: Path, one: Break | None, tests: Sequence[str], answers: int) -> None:
+    """Run a trial, write its outcome and end the process."""
+    try:
+        if one:
+            _forget(copy, one)
+        os.write(answers, json.dumps(asdict(_outcome(one, tests))).encode())
+    except BaseException as error:  # the parent is told instead
+        os.write(answers, json.dumps({"word": "no model", "detail": repr(error)[:300]}).encode())
+    finally:
+        os._exit(0)
+
+
+def _forget(copy: Path, one: Break) -> None:
+    """Have the tree's modules imported anew if the broken file is one of those that are loaded."""
+    ours = {name: module.__file__ for name, module in sys.modules.items() if _is_below(copy, module)}
+    if str(copy / one.file) in ours.values():
+        for name in ours:
+            del sys.modules[name]
+
+
+def _is_below(copy: Path, module: Any) -> bool:
+    file = getattr(module, "__file__", None)
+    return bool(file) and file.startswith(f"{copy}{os.sep}")
 
 
 class _applied:
