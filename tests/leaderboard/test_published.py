@@ -19,7 +19,7 @@ def test_a_new_results_folder_has_published_values_beside_its_own(tmp_path, monk
     board = read(tmp_path)
     assert len(board.published) == 192 and any(value.notes for value in board.published)
     assert len(read_catalogue(board)) > 200
-    assert board.notices == []
+    assert not [notice for notice in board.notices if "published" in notice]
 
 
 def test_files_beside_the_records_take_the_place_of_the_package_s(tmp_path):
