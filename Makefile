@@ -42,7 +42,7 @@ test: $(INSTALLED)
 
 # Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
 breaks-changed: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m tools.breaks --since $(BASE) --minutes 10
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.breaks --since $(BASE) --minutes 6
 
 breaks: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.breaks
