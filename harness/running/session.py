@@ -125,7 +125,7 @@ class Session:
             data = DataFolder(self.data_dir, self.store.folder / "work" / "fingerprints.json")
             self._read_data(data.signature)
             self._drop_other_data(data)
-            self._read_data(data.signature)
+            self._read_data(data.signature)  # now also of the tasks whose cells run again
         else:
             self._read_data()
         self._tell_of_other_code()
