@@ -16,14 +16,20 @@ import pytest
 
 from tests.faults.grids import CELLS, GRID, Row, document, finish, results_of
 
+_rows: list[Row] = []
+
 
 @pytest.fixture(scope="session")
-def table() -> Iterator[list[Row]]:
-    """Where tests enter what they did; written at the end of the session."""
-    rows: list[Row] = []
-    yield rows
-    if path := os.environ.get("ARCHBENCH_RELIABILITY"):
-        Path(path).write_text(document(rows), encoding="utf-8")
+def table() -> list[Row]:
+    """Rows in which tests enter what they did; written at the end of the session."""
+    return _rows
+
+
+@pytest.hookimpl(trylast=True)  # after the counts of tests/fuzz, which the document shows too
+def pytest_sessionfinish() -> None:
+    path = os.environ.get("ARCHBENCH_RELIABILITY")
+    if path and _rows:
+        Path(path).write_text(document(_rows), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -159,7 +159,7 @@ SNLI_TSV = (
     b"gold_label\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1\tsentence2\tpairID\tsource\n"
     b"neutral\t( a b )\t( c )\ta b\tc\t1n\tx\n-\t( a b )\t( c )\ta b\td\t2n\tx\n"
     b"entailment\t( many children ) ( play outside )\t( somebody plays )\tmany children play outside\tsomebody plays"
-    b"\tthird\tx\n" * 3
+    b"\tthird\tx\n"
 )
 
 
