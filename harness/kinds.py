@@ -116,9 +116,9 @@ class Architecture:
 
 
 VECTORS = ("tuned", "static", "fixed", "multichannel", "random")
-"""Uses of word vectors: ``tuned`` in training; ``static``, never tuned; ``fixed``, tuned only where
-none are given; ``multichannel``, a tuned and a static copy; ``random``, tuned, and given ones are
-not read."""
+"""Uses of word vectors: ``tuned`` in training; ``fixed`` (``static``, an older name), not tuned;
+``multichannel``, a tuned and a fixed copy; ``random``, tuned, and given ones are not read. Where
+none are given all are tuned: fixed ones would be noise for ever."""
 
 
 class Encoder(Architecture, nn.Module):
@@ -133,6 +133,9 @@ class Encoder(Architecture, nn.Module):
     vectors: str = "tuned"
     head_bias: bool = True
     head_max_norm: float | None = None
+    ordinary_dropouts: ClassVar[tuple[str, ...]] = ("dropout",)
+    """Hyperparameters that protocol ``equal`` sets to 0, since it has a dropout of its own for all
+    encoders of a task. One that is the mechanism itself, as a DAN's of words, is not among them."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Name prefixes of parameters that may stay without a gradient, each for a reason given beside
     it."""
@@ -246,8 +249,11 @@ class Tagger(Encoder):
 
 
 class SpanScores(NamedTuple):
-    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding;
-    ``no_answer`` (B,) where there is one."""
+    """Scores of the answer's first and last word, ``start`` and ``end`` (B, T), -inf at padding.
+
+    ``no_answer`` is the score of having none, where there is one: (B,), the same beside the starts
+    and the ends, or (B, 2), one for each.
+    """
 
     start: Tensor
     end: Tensor
@@ -306,7 +312,7 @@ class Generator(Encoder):
 
 class PretrainedEncoder(Encoder):
     """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``);
-    ``pooled(states)`` is the text's vector."""
+    ``pooled(states)`` is the text's vector, ``word_states(states)`` what words are labelled by."""
 
     gives = "joined states"
     size: int
@@ -316,12 +322,17 @@ class PretrainedEncoder(Encoder):
         """Vector (B, size) for the whole input."""
         return states[:, 0]
 
+    def word_states(self, states: Tensor) -> Tensor:
+        """States (B, W, size) of words, as the layer that labels them reads them."""
+        return states
+
 
 class Estimator(Architecture):
     """A system without gradient training: counts, a convex solver, a graph over the corpus.
 
-    ``task_types`` are the types it runs on. A ``transductive`` one is also given the test rows
-    without their answers; the leaderboard says so.
+    ``task_types`` are the types it runs on; a constructor with a parameter ``task_type`` is given
+    that of the task. A ``transductive`` one is also given the test rows without their answers; the
+    leaderboard says so.
     """
 
     gives = "predictions"

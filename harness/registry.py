@@ -13,6 +13,7 @@ import ast
 import functools
 import importlib
 import importlib.util
+import math
 import os
 import re
 import sys
@@ -26,13 +27,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from harness.errors import RegistryError, UnknownName, unknown
-from harness.settings import Recipe
+from harness.settings import FULL, Budget, Recipe
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 Sort = Literal["architectures", "tasks", "problems", "metrics"]
-KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime")
+KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime", "floor")
 TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe", "regress", "regress_pair")
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
@@ -50,6 +51,11 @@ class Entry:
     def family(self) -> str:
         """Folder of the file: the architecture's family."""
         return self.file.parent.name
+
+    @property
+    def shipped(self) -> bool:
+        """True for one of this package's own, as against a plugin's."""
+        return self.file.is_relative_to(_ROOT / _FOLDERS[self.sort])
 
     def check(self) -> None:
         """Raise :class:`RegistryError` for options that do not fit each other."""
@@ -77,6 +83,8 @@ class ArchitectureEntry(Entry):
     """Sizes for the contract tests."""
     deviations: tuple[str, ...] = ()
     """Sentences, each on one difference from the paper."""
+    sees: tuple[str, ...] = ()
+    """Data that it learns from beside the labelled training examples, such as "texts of test"."""
     vectors_of_paper: str | None = None
     """Word vectors that the paper starts from ("word2vec"), for a note at results without any."""
     version: int = 1
@@ -98,15 +106,31 @@ class TaskEntry(Entry):
     main_metric: str
     sizes: dict[str, int] = field(hash=False)
     """Official counts per split; a smaller training set makes a record ``partial``."""
-    epochs: int
-    """Most passes that protocol ``equal`` allows on it."""
     protocol: str
     """Choices of the adapter, in words."""
+    epochs: int = 10
+    """Passes of the budget ``full`` where ``budgets`` has none."""
+    budgets: dict[str, Budget] = field(default_factory=dict, hash=False)
+    """Amounts of training by name, the smallest first; ``full`` has all examples."""
+    dropout: float = 0.1
+    """Dropout of all encoders in protocol ``equal``."""
+    equal_view: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Settings that protocol ``equal`` gives to views that have them, such as the sampling rate."""
     version: int = 1
 
     def check(self) -> None:
         if self.main_metric not in self.metrics:
             raise RegistryError(f"{self.id}: main metric {self.main_metric!r} is not among its metrics {self.metrics}")
+        sizes = [math.inf if each.examples is None else each.examples for each in self.budgets.values()]
+        if sizes != sorted(sizes):
+            raise RegistryError(f"{self.id}: budgets {', '.join(self.budgets)}: a later one has fewer examples")
+        if FULL in self.budgets and self.budgets[FULL].examples is not None:
+            raise RegistryError(f"{self.id}: budget {FULL} has all examples, not {self.budgets[FULL].examples}")
+
+    @property
+    def all_budgets(self) -> dict[str, Budget]:
+        """The budgets, of which every task has ``full``."""
+        return self.budgets if FULL in self.budgets else {**self.budgets, FULL: Budget(self.epochs)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +151,11 @@ class ProblemEntry(Entry):
     """Columns in whose words the length of a unit is counted; None for ``texts``."""
     cluster: str | None = None
     """Column that dependent rows share."""
+    stratum: str | None = None
+    """Column of whose values a sample of the rows has as large shares as all rows."""
+    equal_view: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Settings that protocol ``equal`` gives to views of words on such tasks, where they have
+    them."""
     unit: str = "example"
     """One of those that a score is a mean over."""
     survey: str | None = None
@@ -192,7 +221,7 @@ def register(id: str, *, variants: Mapping[str, dict[str, Any]] = MappingProxyTy
     and ``recipe``. A variant adds its ``deviations`` to these and leaves out the sentences that it
     repeats in ``without_deviations``; all else that it names replaces. A variant that has little in
     common with the rest takes a decorator of its own. Every argument is a literal (or
-    ``Recipe(...)`` of literals), because listings are read from the source text.
+    ``Recipe(...)`` or ``Budget(...)`` of literals), because listings are read from the source text.
     """
     return _register("architectures", id, options | {"variants": variants})
 
@@ -399,9 +428,10 @@ def _declares_entry_points() -> bool:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Value of a literal, in which ``Recipe(...)`` with literal arguments may stand."""
-    if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Recipe":
-        return Recipe(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
+    """Value of a literal, in which ``Recipe(...)`` and ``Budget(...)`` with literal arguments may
+    stand."""
+    if isinstance(node, ast.Call) and (made := {"Recipe": Recipe, "Budget": Budget}.get(getattr(node.func, "id", ""))):
+        return made(*map(ast.literal_eval, node.args), **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
     if isinstance(node, ast.Dict):
         keys = [ast.literal_eval(key) for key in node.keys if key is not None]
         return dict(zip(keys, map(_literal, node.values), strict=True))
@@ -596,7 +626,7 @@ def load(entry: Entry) -> type:
     fails."""
     try:
         name = _modules.get(entry.file)
-        if entry.file.is_relative_to(_ROOT / _FOLDERS[entry.sort]):
+        if entry.shipped:
             name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
         with _said_when_slow(entry.file):
             module = importlib.import_module(name) if name else _import_file(entry.file)

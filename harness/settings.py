@@ -30,7 +30,8 @@ class TrainingSettings:
 
     ``lr`` is the learning rate, or several that are compared on dev. ``clip`` is the largest norm
     of the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a
-    better dev score after which training stops.
+    better dev score after which training stops. ``min_steps`` optimiser steps are made in any case:
+    where ``epochs`` passes have fewer, more passes are made, and patience counts from there on.
 
     Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
     Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
@@ -56,6 +57,12 @@ class TrainingSettings:
     place; 0 is none. ``groups`` gives parameters whose name matches a shell pattern a rate of their
     own: pairs (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay``
     multiplies the rate for each layer further from the output.
+
+    Three settings change what an encoder reads and what is read of it, whatever the encoder;
+    recipes leave them alone. ``shared_words`` adds to each word of two texts whether it stands in
+    the other one. ``unknown_rate`` is the probability that a word seen once in training is read as
+    the unknown word while training. ``dropout`` acts on word vectors, and on what the head's layer
+    reads.
     """
 
     optimizer: str = "adam"
@@ -85,6 +92,10 @@ class TrainingSettings:
     averaging: float = 0.0
     groups: tuple[tuple[str, float], ...] = ()
     layer_decay: float = 1.0
+    min_steps: int = 0
+    shared_words: bool = False
+    unknown_rate: float = 0.0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for a name or a number that no training can have."""
@@ -95,7 +106,7 @@ class TrainingSettings:
             _one_of("decay_exempt", name, EXEMPT)
         if not self.learning_rates or not all(rate > 0 for rate in self.learning_rates):
             raise ValueError(f"training.lr: {self.lr!r} is not a positive number, or several")
-        for name in ("warmup_share", "label_smoothing", "averaging"):
+        for name in ("warmup_share", "label_smoothing", "averaging", "unknown_rate", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"training.{name}: {getattr(self, name)!r} is not a share from 0 to below 1")
         for name in ("batch_size", "epochs", "step_epochs"):
@@ -145,21 +156,50 @@ _ALWAYS = ("learning_rates", *list(_DEFAULTS)[: list(_DEFAULTS).index("betas")])
 
 
 @dataclass(frozen=True)
+class Budget:
+    """Amount of training that a task gives each architecture, under a name such as ``small``.
+
+    ``examples`` of the training set (None: all of it) are passed over ``passes`` times in batches
+    of ``batch_size``, and ``min_steps`` optimiser steps are made in any case. A recipe has passes
+    and batches of its own: of a budget it takes the examples alone. ``reason`` says why so much.
+    """
+
+    passes: int
+    examples: int | None = None
+    min_steps: int = 0
+    batch_size: int = 32
+    reason: str = ""
+
+
+FULL, CUSTOM = "full", "custom"
+"""Names of the budget with all examples, which every task has, and of one that a user chose by
+``--max-train`` or ``--max-epochs``: its cells are never ranked."""
+
+
+@dataclass(frozen=True)
 class Limits:
-    """Caps of a cell: ``max_train`` training examples and ``max_epochs`` passes; None is no cap."""
+    """Caps of a cell: ``max_train`` training examples and ``max_epochs`` passes (None is no cap),
+    and the task's ``budget`` that they are from, if they are from one."""
 
     max_train: int | None = None
     max_epochs: int | None = None
+    budget: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the budget."""
+        return self.budget or (FULL if self.max_train is None and self.max_epochs is None else CUSTOM)
 
     @classmethod
     def of(cls, hyperparameters: Mapping[str, Any]) -> Limits:
         """The caps in a cell's hyperparameters; none where a foreign record lacks them."""
         limits = hyperparameters.get("limits") or {}
-        return cls(limits.get("max_train"), limits.get("max_epochs"))
+        return cls(limits.get("max_train"), limits.get("max_epochs"), limits.get("budget"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The caps as a record holds them."""
-        return dataclasses.asdict(self)
+        """The caps as a record holds them; ``budget`` came later, and is there where it says more
+        than they do."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "budget" or value}
 
 
 def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:

@@ -43,6 +43,8 @@ class Task:
     inputs: ClassVar[tuple[str, ...]] = ("text",)
     """Forms in which its texts can be read: ``text``, ``tree`` (a ``tree`` column stands beside
     it), ``audio``."""
+    official_test: ClassVar[bool] = True
+    """False where its test is a division of its own, whatever its size."""
     entry: TaskEntry
 
     def __init__(self, entry: TaskEntry):
@@ -99,6 +101,12 @@ class Task:
             rows = list(self.mini(split))
         self._check(rows, split)
         return rows
+
+    def official_test_examples(self, tier: Tier, examples: int) -> int:
+        """Scored examples that belong to the official test: all of them, where they are as many as
+        the task declares, none otherwise."""
+        official = self.official_test and tier != "mini" and examples == self.entry.sizes.get("test")
+        return examples if official else 0
 
     def _download(self, split: Split) -> datasets.Dataset:
         import datasets

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import topics
 from tasks.readers import hub
@@ -28,7 +29,21 @@ LABELS = ("World", "Sports", "Business", "Sci/Tech")
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 114000, "dev": 6000, "test": 7600},
-    epochs=4,
+    budgets={
+        "small": Budget(
+            5,
+            examples=2000,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            4,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Title and description joined by a space, left as published (entities and backslashes included). There is no"
         " official dev set: 5 % of the training items, chosen by the SHA-256 of their text, are held out as dev and not"

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import speech
 from tasks.readers import hub
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     metrics=("wer", "cer"),
     main_metric="wer",
     sizes={"train": 859, "dev": 89, "test": 130},
-    epochs=40,
+    budgets={
+        "small": Budget(20, min_steps=1000, batch_size=16, reason="CTC says nothing for some hundred steps"),
+        "full": Budget(
+            40,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
+    equal_view={"rate": 16000, "stack": 3},
     protocol=(
         "Official train and test utterances (948 and 130, other speakers). Dev is held out of train by whole speakers,"
         " chosen by the SHA-256 of their names, up to 10 % of the utterances (7 of 74 speakers). Transcripts in lower"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import stories as mini_stories
 from tasks.readers import hub
@@ -24,10 +25,25 @@ SKILLS = range(1, 21)
     "babi",
     name="bAbI",
     type="answer",
+    version=2,
     metrics=("skill_accuracy", "skills_solved"),
     main_metric="skill_accuracy",
     sizes={"train": 18012, "dev": 1988, "test": 20000},
-    epochs=40,
+    budgets={
+        "small": Budget(
+            5,
+            examples=4000,
+            min_steps=500,
+            batch_size=32,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            20,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "English, version 1.2, 1,000 training questions per skill. One model learns all twenty skills together; the"
         " score is the mean of their accuracies, and a skill is solved from .95. Dev is held out of train by whole"
@@ -84,7 +100,7 @@ def _questions(story: dict[str, list], skill: str, number: int) -> Iterable[Row]
         if kind == 0:
             facts.append(text.strip())
         else:
-            yield row(f"{skill}-{number}-{line}", facts, text, answer, skill) | {"story": str(number)}
+            yield row(f"{skill}-{number}-{line}", facts, text, answer, skill) | {"story": f"{skill}-{number}"}
 
 
 def _of_split(rows: Iterable[Row], split: Split) -> list[Row]:
@@ -98,4 +114,4 @@ def _of_split(rows: Iterable[Row], split: Split) -> list[Row]:
     if split != "test":
         train, dev = hold_out(rows, share=0.1, group=lambda r: first[r["story"]])
         chosen = train if split == "train" else dev
-    return [{name: value for name, value in r.items() if name != "story"} for r in chosen]
+    return chosen

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import tagging
 from tasks.readers import hub
@@ -27,7 +28,21 @@ _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
     metrics=("span_f1", "token_accuracy"),
     main_metric="span_f1",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
-    epochs=15,
+    budgets={
+        "small": Budget(
+            6,
+            examples=1500,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            10,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Official split (testa is dev); -DOCSTART- lines left out, sentences without their documents; IOB1 tags turned"
         " into BIOES."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.registry import register_task
+from harness.settings import Budget
 from tasks.conll2003_ner import Conll2003Ner
 
 _TAGS = (
@@ -18,7 +19,21 @@ _TAGS = (
     metrics=("token_accuracy",),
     main_metric="token_accuracy",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
-    epochs=15,
+    budgets={
+        "small": Budget(
+            6,
+            examples=1500,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            10,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left"
         " out. Not the usual Penn Treebank sections."

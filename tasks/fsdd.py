@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import speech
 from tasks.readers import hub
@@ -27,7 +28,21 @@ _HUB = ("mteb/free-spoken-digit-dataset", "c34455c99604d35cb8d27328c267be1478efc
     metrics=("wer", "cer"),
     main_metric="wer",
     sizes={"train": 2400, "dev": 300, "test": 300},
-    epochs=30,
+    budgets={
+        "small": Budget(
+            15,
+            examples=600,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            15,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are"
         " test; of the 2,700 others, 5-9 are held out as dev and 10-49 are train. All six speakers are in all splits."
@@ -92,7 +107,21 @@ class Fsdd(Task):
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 2400, "dev": 300, "test": 300},
-    epochs=30,
+    budgets={
+        "small": Budget(
+            15,
+            examples=600,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            15,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol="The recordings and splits of fsdd, the digit as one of ten classes.",
 )
 class FsddClass(Fsdd):
@@ -108,7 +137,21 @@ class FsddClass(Fsdd):
     metrics=("wer", "cer"),
     main_metric="wer",
     sizes={"train": 1500, "dev": 500, "test": 1000},
-    epochs=30,
+    budgets={
+        "small": Budget(
+            15,
+            examples=600,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            15,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the"
         " first three are train, the fourth is dev, the last two are test, with all their recordings. Not the official"
@@ -119,6 +162,7 @@ class FsddUnseen(Fsdd):
     """Single digits of speakers who are not in training."""
 
     hub = Hub(*_HUB, splits=(("train", "train+test"), ("dev", "train+test"), ("test", "train+test")))
+    official_test = False
     unseen = True
 
 
@@ -129,7 +173,21 @@ class FsddUnseen(Fsdd):
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 1500, "dev": 500, "test": 1000},
-    epochs=30,
+    budgets={
+        "small": Budget(
+            15,
+            examples=600,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            15,
+            min_steps=1500,
+            batch_size=16,
+            reason="all examples",
+        ),
+    },
     protocol="The recordings and splits of fsdd_unseen, the digit as one of ten classes.",
 )
 class FsddClassUnseen(FsddUnseen):

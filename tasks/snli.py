@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import inference
 from tasks.readers import hub
@@ -37,7 +38,21 @@ _PARTIAL_HEADER = (
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 549367, "dev": 9842, "test": 9824},
-    epochs=10,
+    budgets={
+        "small": Budget(
+            5,
+            examples=4000,
+            min_steps=500,
+            batch_size=32,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            5,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "first is the premise, second the hypothesis, as plain sentences; pairs without a gold label are dropped, as is"
         " usual. Tier local trains on snli_1.0_train.jsonl if it is there, else on the partial file (23,530 pairs)."

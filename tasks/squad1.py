@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import reading
 from tasks.readers import hub
@@ -22,10 +23,25 @@ if TYPE_CHECKING:
     "squad1",
     name="SQuAD 1.1",
     type="extract",
+    version=2,
     metrics=("exact_match", "f1"),
     main_metric="f1",
     sizes={"train": 78840, "dev": 8759, "test": 10570},
-    epochs=8,
+    budgets={
+        "small": Budget(
+            3,
+            examples=2000,
+            min_steps=150,
+            batch_size=32,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            5,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "The official test set is hidden, so the official dev set is our test, as in most papers' dev columns. Dev is"
         " held out of the 87,599 training questions: whole paragraphs, chosen by the SHA-256 of their letters and"
@@ -70,12 +86,13 @@ def held_out(rows: Iterable[Row], split: Split) -> list[Row]:
 def hub_rows(source: Hub | None, rows: datasets.Dataset, unanswerable: bool) -> Iterator[Row]:
     """Rows of a hub copy of SQuAD, their offsets checked; ``unanswerable`` says whether questions
     without an answer belong there."""
-    hub.require_columns(source, rows, "id", "context", "question", "answers")
+    hub.require_columns(source, rows, "id", "title", "context", "question", "answers")
     for row in rows:
         answers = {"text": row["answers"]["text"], "start": row["answers"]["answer_start"]}
         answerable = bool(answers["text"]) if unanswerable else True
         check_answers(f"{hub.place(source)}, question {row['id']}", row["context"], answers, answerable)
-        yield {"id": row["id"], "passage": row["context"], "question": row["question"], "answers": answers}
+        columns = {"id": row["id"], "passage": row["context"], "question": row["question"], "answers": answers}
+        yield columns | {"article": row["title"]}
 
 
 def _partial(folder: Path) -> Iterator[Row]:

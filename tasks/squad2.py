@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import reading
 from tasks.readers.lines import find, present
@@ -23,10 +24,25 @@ if TYPE_CHECKING:
     "squad2",
     name="SQuAD 2.0",
     type="extract",
+    version=2,
     metrics=("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"),
     main_metric="f1",
     sizes={"train": 117288, "dev": 13031, "test": 11873},
-    epochs=8,
+    budgets={
+        "small": Budget(
+            3,
+            examples=2000,
+            min_steps=150,
+            batch_size=32,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            5,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set"
         " is hidden) and dev is whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash."
@@ -64,11 +80,13 @@ class Squad2(Task):
 
 def _half_by_article(path: Path, split: Split) -> list[Row]:
     found = list(questions(path))
-    titles = sorted({question.article for question in found}, key=lambda title: hashlib.sha256(title.encode()).digest())
+    titles = sorted(
+        {question.row["article"] for question in found}, key=lambda title: hashlib.sha256(title.encode()).digest()
+    )
     test, dev = len(titles) // 4, len(titles) // 8
     if not dev:
         raise DataError(
             f"{path}: {len(titles)} articles are too few to be divided into train, dev and test; expected 16"
         )
     chosen = {"test": titles[:test], "dev": titles[test : test + dev], "train": titles[test + dev :]}[split]
-    return [question.row for question in found if question.article in chosen]
+    return [question.row for question in found if question.row["article"] in chosen]

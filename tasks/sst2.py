@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Row, Split
 from tasks.mini import sentiment
 from tasks.sst5 import Sst5
@@ -22,7 +23,21 @@ if TYPE_CHECKING:
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 6920, "dev": 872, "test": 1821},
-    epochs=12,
+    budgets={
+        "small": Budget(
+            6,
+            examples=2000,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            8,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Whole sentences, not phrases (GLUE trains on 67,349 phrases: its scores are not comparable); sentences with a"
         " neutral root are dropped. The labels of the inner nodes are used by tree models only, through the column tree"

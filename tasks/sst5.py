@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import sentiment
 from tasks.readers import hub
@@ -27,7 +28,21 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 8544, "dev": 1101, "test": 2210},
-    epochs=12,
+    budgets={
+        "small": Budget(
+            6,
+            examples=2000,
+            min_steps=500,
+            batch_size=16,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            8,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes"
         " are used by tree models only, through the column tree (tier local and mini; the hub's copy has lower-cased"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
+from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import answers
 from tasks.readers import hub
@@ -28,7 +29,21 @@ _HEADER = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID"
     metrics=("map", "mrr", "map_237", "mrr_237"),
     main_metric="map",
     sizes={"train": 8672, "dev": 2733, "test": 6165},
-    epochs=8,
+    budgets={
+        "small": Budget(
+            5,
+            examples=3000,
+            min_steps=400,
+            batch_size=32,
+            reason="half a core minute",
+        ),
+        "full": Budget(
+            8,
+            min_steps=1500,
+            batch_size=32,
+            reason="all examples",
+        ),
+    },
     protocol=(
         "Train keeps the 873 of 2,118 questions that have a right answer (8,672 of 20,360 pairs). Dev and test keep all"
         " their rows; the metrics leave out questions without a right answer (243 of 633 test questions remain), and"

@@ -8,11 +8,16 @@ from collections import defaultdict
 import pytest
 
 from harness import registry
+from harness.errors import LeaderboardError
+from harness.leaderboard.catalogue import COLUMNS, CatalogueEntry, homes, read_catalogue, system_of
 from harness.leaderboard.published import SOURCES
+from harness.running import grid
 
 CATALOGUE = SOURCES / "catalogue.csv"
 DONE = {"1"}
 """Waves that are complete."""
+LATER = {"multi30k"}
+"""Homes of complete waves whose task is not built yet."""
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +63,73 @@ def test_a_system_has_the_kind_and_the_source_of_its_row(systems, files) -> None
         if entry.kind not in (system["kind"], "fit") or not {*entry.source.split()} & {*system["source"].split()}
     ]
     assert not wrong
+
+
+# --- homes ---
+
+
+@pytest.fixture(scope="module")
+def home_of(tmp_path_factory) -> dict[str, CatalogueEntry | None]:
+    """The line of each architecture of this package but the floors, by its id."""
+    catalogue = read_catalogue(tmp_path_factory.mktemp("results"))
+    entries = registry.entries("architectures").values()
+    return {e.id: system_of(e, catalogue) for e in entries if e.shipped and e.kind != "floor"}
+
+
+def test_every_architecture_has_a_home(home_of) -> None:
+    """One without would be missing from the full budget, and nobody told."""
+    assert [id for id, system in home_of.items() if system is None or not system.home] == []
+
+
+def test_a_home_says_that_it_is_the_papers_or_the_nearest(systems) -> None:
+    """Readers of the grid take a score on the paper's own data for a reproduction."""
+    wrong = [
+        system["id"]
+        for system in systems
+        if system["home_reason"].startswith("in the paper (") == ("nearest" in system["home_reason"])
+    ]
+    assert not wrong
+
+
+def test_every_architecture_fits_its_home(home_of) -> None:
+    """A home on which it cannot run is none. Of waves to come the tasks are not built yet."""
+    entries, tasks = registry.entries("architectures"), registry.entries("tasks")
+    chosen = {id: system.home for id, system in home_of.items() if system.home not in LATER}
+    assert sorted(set(chosen.values()) - set(tasks)) == []
+    unfit = {
+        id: reason
+        for id, home in chosen.items()
+        if (reason := grid.reason_to_skip(entries[id], tasks[home], grid.hyperparameters(entries[id])))
+    }
+    assert unfit == {}
+    assert {id for id in LATER if id in tasks} == set(), "is built: no longer to be left out here"
+
+
+def test_an_id_has_the_home_of_its_file_or_of_what_it_goes_on_from(home_of) -> None:
+    """Variants, and a file of its own for a form of a system, have no lines of their own."""
+    assert {id: home_of[id].name for id in ("blstm_2dpooling", "bidaf_self_attention", "attn_seq2seq_luong")} == {
+        "blstm_2dpooling": "BLSTM-2DPooling / 2DCNN",
+        "bidaf_self_attention": "BiDAF (+ self-attention + ELMo)",
+        "attn_seq2seq_luong": "Attentional encoder-decoder",
+    }
+    assert home_of["bilstm_crf"].name == "BiLSTM-CRF", "not that of bilstm, which it goes on from"
+
+
+def test_a_home_that_is_not_registered_or_not_known_is_told(tmp_path) -> None:
+    known = registry.entries("architectures")
+    chosen = [known[id] for id in ("dan", "seq2seq", "attn_seq2seq_dot", "floor_random", "bilstm")]
+    assert homes(chosen, ["sst2", "snli"], tmp_path) == (
+        {"dan": "sst2", "bilstm": "snli"},
+        [
+            "seq2seq, attn_seq2seq_dot: its home multi30k is not registered",
+            "floor_random: no home, since the catalogue does not know it",
+        ],
+    )
+
+
+@pytest.mark.parametrize("columns", [COLUMNS[:-1], [*COLUMNS, "task"]])
+def test_a_catalogue_of_ones_own_with_other_columns_is_named(tmp_path, columns) -> None:
+    """Without a home in silence, a grid of homes would be empty."""
+    (tmp_path / "catalogue.csv").write_text(",".join(columns) + "\n" + ",".join("x" for _ in columns) + "\n")
+    with pytest.raises(LeaderboardError, match=r"catalogue\.csv: the columns are .*, expected .*'home_reason'"):
+        read_catalogue(tmp_path)

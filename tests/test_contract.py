@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from harness import registry
 from harness.contract import Result, check
 from harness.contract.trained import FIRST
 
-ARCHITECTURES = registry.entries("architectures")
+ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
 
 @pytest.mark.parametrize("id", ARCHITECTURES)
@@ -191,7 +192,13 @@ def test_a_system_that_reads_the_answers_of_the_rows_it_is_asked_about_fails(typ
     file = tmp_path / "peeking.py"
     file.write_text(PEEKING.format(type=type))
     monkeypatch.setattr(registry, "_plugins", [file])
-    results = check(registry.entry("architectures", "peeking"))
-    assert len(results) > 1
-    for result in results[1:]:
-        assert not result.passed and result.message.startswith("KeyError: "), result
+    results = {result.name.partition(": ")[2]: result for result in check(registry.entry("architectures", "peeking"))}
+    unharmed = ["", "threads bounded, settings kept", "the time limit can be kept"]
+    if type in ("extract", "transcribe"):  # without wrong answers
+        unharmed.append("learns from train alone")
+    assert all(results.pop(name).passed for name in unharmed)
+    assert len(results) > 5
+    for result in results.values():
+        assert not result.passed and re.match("predict reads the column '.*', which is an answer", result.message), (
+            result
+        )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.contract.default_size import first_task, learned
+from harness.contract.default_size import cell_of, learned
 from harness.errors import MissingWeights, UsageError
 
 PLUGIN = """
@@ -84,6 +84,11 @@ def test_the_time_ends_a_training_that_gets_nowhere(entry):
     assert learned(entry("constant"), seconds=1).seconds < 20
 
 
+def test_another_task_can_be_asked_for(entry):
+    """Such as one whose classes are unevenly common, which the first task does not show."""
+    assert learned(entry("learner"), seconds=60, task=registry.entry("tasks", "ohsumed")).task == "ohsumed"
+
+
 def test_a_row_without_its_weights_says_so(monkeypatch):
     """It is skipped by name and not called chance."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -93,4 +98,4 @@ def test_a_row_without_its_weights_says_so(monkeypatch):
 
 def test_an_architecture_without_a_task_says_why(entry):
     with pytest.raises(UsageError, match="misfit fits no task: "):
-        first_task(entry("misfit"))
+        cell_of(entry("misfit"), list(registry.entries("tasks").values()))

@@ -154,8 +154,8 @@ def test_a_task_type_is_one_file(folder: Path):
     page = (folder / "results" / "leaderboard" / "task-reds.html").read_text()
     text = " ".join(re.sub("<[^>]+>", " ", page).split())
     assert "miscount ↓ 95 % interval rank accuracy" in text
-    assert re.search(r"Counter \S+ fit 0\.03 \(1\) 0\.00 to 0\.\d\d 1 97\.5 \(1\)", text), (
-        "best is the lowest, in words"
+    assert re.search(r"Counter \S+ fit 0\.03 \(1\) 0\.00 to 0\.\d\d – 97\.5 \(1\)", text), (
+        "the lowest comes first, and protocol smoke has no rank"
     )
 
 

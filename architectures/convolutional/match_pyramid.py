@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.overlap import same_words
 from architectures.blocks.pooling import dynamic_max
 from harness.kinds import PairEncoder
+from harness.layers.overlap import same_words
 from harness.registry import Recipe, register
 from harness.views.base import View
 from harness.views.words import WordBatch, Words

@@ -64,6 +64,7 @@ def logistic_regression(features: Propagated, gold: np.ndarray, penalty: float) 
     paper="Wu et al. 2019",
     source="M2.7[108] T2",
     year=2019,
+    sees=("texts of test",),
     version=2,
     deviations=(
         "TRANSDUCTIVE, as in the paper: the test texts, without their labels, are in its graph.",

@@ -47,6 +47,7 @@ class Propagation(torch.autograd.Function):
     paper="Yao et al. 2019",
     source="M2.7[107] T2",
     year=2019,
+    sees=("texts of test",),
     tiny={"hidden": 16},
     deviations=(
         "TRANSDUCTIVE, as in the paper: the test texts, without their labels, are in its graph.",

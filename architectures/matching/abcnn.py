@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.overlap import shared
 from harness.kinds import PairEncoder, pool
+from harness.layers.overlap import shared
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch, Words
 

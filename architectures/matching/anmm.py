@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.overlap import same_words
 from architectures.blocks.ranking import pairwise_hinge_loss
 from harness.kinds import PairEncoder
 from harness.layers.attention import masked_softmax
+from harness.layers.overlap import same_words
 from harness.registry import Recipe, register
 from harness.views.words import UNKNOWN, WordBatch
 

@@ -87,7 +87,7 @@ class LearnedQuery(nn.Module):
     paper="Tan et al. 2018",
     source="M2.5[87] T5",
     year=2018,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=32),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, batch_size=32),
     tiny={"hidden": 10},
     vectors_of_paper="GloVe",
     deviations=(

@@ -50,7 +50,11 @@ def position_encoded(vectors: Tensor, mask: Tensor) -> Tensor:
     variants={"memn2n_layerwise": {"name": "MemN2N (layer-wise)", "hyperparameters": {"tying": "layerwise"}}},
     deviations=(
         "No linear start (hops without softmax in the first epochs).",
-        "The empty slots of the random noise only move older facts back in time; they cannot be attended to.",
+        "One training, of which dev chooses the epoch; the paper keeps that of ten with the lowest training error.",
+        "The softmax is over the answers of the training set and one more for all others, not over the vocabulary.",
+        "Full stops and question marks are words, and words that training shows once are all the same word.",
+        "The empty slots of the random noise stand before the newest fact and only move older ones back in time.",
+        "Slots without a fact are not attended to; in the authors' code they take part with a score of zero.",
     ),
 )
 class MemN2N(Answerer):

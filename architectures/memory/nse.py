@@ -25,13 +25,23 @@ computes the others again."""
     paper="Munkhdalai & Yu 2017",
     source="M2.6[95] T1 T5",
     year=2017,
-    recipe=Recipe(optimizer="adam", lr=0.0003, batch_size=128, epochs=40, weight_decay=0.00003, clip=15.0),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.0003,
+        batch_size=128,
+        epochs=40,
+        patience=40,
+        weight_decay=0.00003,
+        decay_exempt=("vectors",),
+        clip=15.0,
+    ),
     vectors_of_paper="GloVe",
+    version=2,
     deviations=(
-        "The word vectors are tuned.",
-        "Weights start as PyTorch's layers do, not uniform in +-0.1.",
-        "A linear layer classifies; the paper has a hidden ReLU layer before it.",
-        "Matching joins [u, v, |u-v|, u*v]; the paper takes the plain difference.",
+        "Without --vectors the word vectors start at random and are tuned; the paper's are GloVe and stay fixed.",
+        "A linear layer classifies a text; the paper has a hidden ReLU layer, with dropout, before it.",
+        "Matching reads [u, v, |u-v|, u*v] with as many hidden units as u has, not u-v and 1,024 units with dropout.",
+        "Padding is no slot of the memory; the authors' code fills each text to 32 words that can be read.",
     ),
 )
 class NeuralSemanticEncoder(SequenceEncoder):
@@ -41,7 +51,8 @@ class NeuralSemanticEncoder(SequenceEncoder):
     At word t: o_t = LSTM(x_t) asks, z_t = softmax(M o_t) over the slots, m_t = z_t M is read, c_t =
     W [o_t; m_t] + b composes, h_t = LSTM(c_t) is the state, and M becomes M (1 - z_t) + z_t h_t,
     slot by slot. A text's vector is its last state. The compose network is one linear layer, as in
-    the authors' code. Dropout acts on both LSTMs' inputs.
+    the authors' code. Dropout acts on both LSTMs' inputs, not on the memory. All weights start
+    uniform in +-0.1.
 
     Each step reads what the last one wrote, so a loop over the words cannot be avoided, and each
     moves the whole memory: time grows with the square of the length. The questions o_t and their
@@ -49,6 +60,7 @@ class NeuralSemanticEncoder(SequenceEncoder):
     """
 
     pooling = "last"
+    vectors = "fixed"
 
     def __init__(self, width: int, dropout: float = 0.3):
         super().__init__()
@@ -58,6 +70,8 @@ class NeuralSemanticEncoder(SequenceEncoder):
         self.compose_found = nn.Linear(width, 2 * width, bias=False)
         self.write = nn.LSTMCell(2 * width, width)
         self.size = width
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
 
     def steps(
         self, asked: Tensor, composed: Tensor, mask: Tensor, memory: Tensor, state: Tensor, cell: Tensor

@@ -23,7 +23,7 @@ from harness.views.words import WordBatch
     paper="Zhou et al. 2016",
     source="M2.2[40] T1",
     year=2016,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=10, weight_decay=0.00001),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, batch_size=10, weight_decay=0.00001),
     tiny={"hidden": 12, "maps": 4},
     deviations=(
         "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",
@@ -56,6 +56,8 @@ class BLSTM2D(TextEncoder):
     maps, each as wide as the 300 features, make it more than ten times slower than a bidirectional
     LSTM alone.
     """
+
+    ordinary_dropouts = ("dropouts",)
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from harness.views.words import WordBatch
     paper="Mueller & Thyagarajan 2016",
     source="M2.8[119]",
     year=2016,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=64, clip=5.0, vector_dims=300),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, batch_size=64, clip=5.0, vector_dims=300),
     tiny={"hidden": 24},
     vectors_of_paper="word2vec",
     deviations=(

@@ -8,8 +8,8 @@ import torch
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor, nn
 
-from architectures.blocks.overlap import same_words, shared
 from harness.kinds import PairEncoder
+from harness.layers.overlap import same_words, shared
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch, Words
 
@@ -76,7 +76,9 @@ def distinct(text: WordBatch) -> Tensor:
     paper="Severyn & Moschitti 2015",
     source="M2.8[116]",
     year=2015,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, batch_size=50, epochs=25, weight_decay=0.00001, vector_dims=50),
+    recipe=Recipe(
+        optimizer="adadelta", lr=1.0, rho=0.95, batch_size=50, epochs=25, weight_decay=0.00001, vector_dims=50
+    ),
     tiny={"maps": 24, "overlap": 3},
     vectors_of_paper="word2vec",
     deviations=(

@@ -12,6 +12,7 @@ from harness import registry
 from harness.cli.app import LightCommand, add_plugins, app, console, report
 from harness.cli.options import GRID, RUNNING, SORTS, DataDir, Plugins, Results
 from harness.errors import check_choice
+from harness.leaderboard.tables.overlap import Counted, overlaps, short
 
 
 @app.command("list", cls=LightCommand, rich_help_panel=RUNNING)
@@ -21,22 +22,27 @@ def list_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     plugin: Plugins = None,
+    results: Results = Path("results"),
 ) -> None:
     """List the architectures and tasks.
 
     The list is read from the source text of their files; none of them is imported.
+
+    Tasks say how many test examples stand in train, exactly / nearly, by the records in --results.
     """
     add_plugins(plugin)
     if what:
         check_choice("list", what, SORTS)
     listing = {sort: registry.entries(sort) for sort in SORTS if what in (None, sort)}
+    described = {sort: list(map(_described, entries.values())) for sort, entries in listing.items()}
+    counted = overlaps(Path(results)) if "tasks" in described else {}  # a light command's options are texts
     if as_json:
-        print(
-            json.dumps({sort: [_described(e) for e in entries.values()] for sort, entries in listing.items()}, indent=1)
-        )
+        for row in described.get("tasks", ()):
+            row["overlap"] = counted[row["id"]]._asdict() if row["id"] in counted else None
+        print(json.dumps(described, indent=1))
     else:
-        for sort, entries in listing.items():
-            _print_table(sort, entries)
+        for sort, rows in described.items():
+            _print_table(sort, rows, counted)
     for sort in listing:
         for error in registry.broken(sort).values():
             report(f"left out: {error}")
@@ -51,16 +57,18 @@ def _described(entry: registry.Entry) -> dict[str, Any]:
     return {"id": entry.id} | family | {name: getattr(entry, name) for name in names}
 
 
-def _print_table(sort: registry.Sort, entries: dict[str, registry.Entry]) -> None:
-    """Print architectures by family, tasks in one table."""
+def _print_table(sort: registry.Sort, described: list[dict[str, Any]], counted: dict[str, Counted]) -> None:
+    """Print architectures by family, tasks in one table, with a column for overlaps where some are
+    known."""
     columns = {
         "architectures": ("id", "name", "kind", "paper", "year"),
-        "tasks": ("id", "name", "type", "main_metric", "sizes"),
+        "tasks": ("id", "name", "type", "main_metric", "sizes", *(("test in train",) if counted else ())),
     }[sort]
     families: dict[str, list[list[str]]] = {}
-    for row in map(_described, entries.values()):
+    for row in described:
         if sort == "tasks":
             row["sizes"] = ", ".join(f"{split} {count}" for split, count in row["sizes"].items())
+            row["test in train"] = short(counted[row["id"]]) if row["id"] in counted else "unknown"
         families.setdefault(row.get("family", "tasks"), []).append([str(row[column]) for column in columns])
     header = [column.replace("_", " ") for column in columns]
     for family, rows in sorted(families.items()):

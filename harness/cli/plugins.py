@@ -32,9 +32,9 @@ def check(
 ) -> None:
     """Check that an architecture or a task keeps its contract.
 
-    Of an architecture: shapes, gradients, padding, seeds, saving, and that it can overfit a few
-    examples. Of a task: its rows in every split, its metrics, and that systems see no answer; with
-    --data-dir also what its files hold.
+    Of an architecture: shapes, gradients, padding, seeds, saving, threads, that it can overfit a
+    few examples, and that it learns from train alone. Of a task: its rows in every split, its
+    metrics, and that systems see no answer; with --data-dir also what its files hold.
     """
     add_plugins(plugin)
     known = registry.entries("architectures") | registry.entries("tasks")

@@ -34,6 +34,14 @@ def run(
         str,
         typer.Option(metavar="N,N,...", help="Random seeds; each one is a cell of its own.", rich_help_panel=GRID),
     ] = "0",
+    home: Annotated[
+        bool,
+        typer.Option(
+            "--home",
+            help="Run each architecture on one task: the data set of its paper, or the nearest at hand.",
+            rich_help_panel=GRID,
+        ),
+    ] = False,
     plugin: Plugins = None,
     shard: Annotated[
         str | None,
@@ -71,7 +79,9 @@ def run(
     data_dir: DataDir = None,
     max_train: Annotated[
         int | None,
-        typer.Option(min=1, help="Limit on training examples. It marks the record as partial.", rich_help_panel=DATA),
+        typer.Option(
+            min=1, help="Limit on training examples: a budget of your own, never ranked.", rich_help_panel=DATA
+        ),
     ] = None,
     vectors: Annotated[
         Path | None,
@@ -89,6 +99,14 @@ def run(
             rich_help_panel=TRAINING,
         ),
     ] = "smoke",
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Amount of training that each task declares: full has all examples, small less than a minute of them.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = "full",
     override: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +122,7 @@ def run(
         int | None,
         typer.Option(
             min=1,
-            help="Limit on passes over the training examples. It marks the record as partial.",
+            help="Limit on passes over the training examples: a budget of your own, never ranked.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
@@ -185,6 +203,8 @@ def run(
     from harness.running.progress import Display, show, summarise
     from harness.running.session import Request, Session
 
+    add_plugins(plugin)
+    import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
     request = Request(
         results=results,
         architectures=architectures,
@@ -192,6 +212,7 @@ def run(
         tier=tier,  # type: ignore[arg-type]  # the request checks it
         data_dir=data_dir,
         protocol=protocol,
+        budget=budget,
         seeds=_seeds(seeds),
         workers=_workers(workers),
         threads=threads,
@@ -211,11 +232,10 @@ def run(
         retry_failed=retry_failed,
         changed=changed,
         shard=shard,
+        homes=_homes(architectures, tasks, results) if home else None,
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
-    add_plugins(plugin)
-    import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
     session = Session(request, tell=report)
     pending = session.pending
     if dry_run:
@@ -228,6 +248,21 @@ def run(
     summarise(pending, records, session.store)
     if not session.complete(records):
         raise typer.Exit(1)
+
+
+def _homes(architectures: str, tasks: str, results: Path) -> dict[str, str]:
+    """The only task of each chosen architecture; those without are reported and left out."""
+    from harness.leaderboard.catalogue import homes
+
+    found, reasons = homes(registry.match("architectures", architectures), registry.entries("tasks"), results)
+    if not found:
+        raise UsageError("\n  ".join(["--home: no chosen architecture has one", *reasons]))
+    chosen = {entry.id for entry in registry.match("tasks", tasks)}
+    if not chosen & set(found.values()):
+        raise UsageError(f"--home with -t {tasks}: the homes are {', '.join(sorted(set(found.values())))}")
+    for reason in reasons:
+        report(f"left out by --home: {reason}")
+    return found
 
 
 def _workers(text: str) -> int | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from harness import registry
-from harness.metrics import better, info
+from harness.metrics import better, info, score
 from harness.metrics.information import PERCENT
 from harness.problems import problem
 from harness.registry import TaskEntry
@@ -35,9 +36,33 @@ def require(condition: bool, message: str) -> None:
         raise Broken(message)
 
 
+Check = Callable[[], str | None]
+"""Raises an error when something does not hold; may return what is worth knowing."""
+
+
+def run(name: str, body: Check, told: type[Exception] = Broken) -> Result:
+    """The result of one check, whose body returns what is worth knowing, or nothing.
+
+    An error of the type ``told``, as :class:`Broken`, says by itself what is wrong; of others the
+    name is shown.
+    """
+    try:
+        return Result(name, True, body() or "")
+    except (Broken, told) as found:
+        return Result(name, False, str(found))
+    except Exception as error:  # a plugin may raise anything, and each crash is the failure of one check
+        return Result(name, False, f"{type(error).__name__}: {error}")
+
+
 def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
     """Predictions without a model that an architecture must beat on a task."""
     return next(iter(problem(task.type).floors(train, rows).values()))
+
+
+def best_floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
+    """The best main metric on the rows that needs no learning."""
+    main, floors = task.main_metric, problem(task.type).floors(train, rows).values()
+    return max((score([main], predictions, rows)[main] for predictions in floors), key=info(main).quality)
 
 
 def perfect(metric: str) -> float:
@@ -55,6 +80,37 @@ def above(metric: str, limit: float, share: float) -> float:
     share of what is missing to the perfect value."""
     step = share if is_fraction(metric) else share * abs(perfect(metric) - limit)
     return limit - step if info(metric).lower_is_better else limit + step
+
+
+class Flipped:
+    """Rows of dev with wrong answers (:meth:`harness.problems.base.Problem.flipped`).
+
+    A system that learns from ``train`` alone does not give them: its main metric on them is not
+    above ``limit``, which is chance and :data:`CLEARLY`. ``right`` are the rows as they are.
+    """
+
+    def __init__(self, task: TaskEntry, train: list[Row], right: list[Row], rows: list[Row]):
+        self.metric, self.right, self.rows = task.main_metric, right, rows
+        self.limit = above(self.metric, best_floor(task, train, rows), CLEARLY)
+
+    def score(self, predictions: list[Any]) -> float:
+        """The main metric by the wrong answers, but no more than the limit for who gives the right
+        ones oftener: a model that knows little spreads its mistakes unevenly."""
+        wrong, right = (score([self.metric], predictions, rows)[self.metric] for rows in (self.rows, self.right))
+        return self.limit if better(self.metric, wrong, self.limit) and better(self.metric, right, wrong) else wrong
+
+    def require_unlearnt(self, found: float) -> str:
+        """Raise :class:`Broken` for a score that tells that they were learnt."""
+        require(
+            not better(self.metric, found, self.limit),
+            f"shown wrong answers of dev, it gives them: {self.metric} by them is {found:.3f}, and chance with a margin"
+            f" is {self.limit:.3f}; dev is there to choose settings, not to learn from",
+        )
+        return ""
+
+
+NOT_FLIPPED = "not asked of this task type: its answers depend on the texts, so no wrong ones can be made"
+"""Note in the place of the check where the task type has no wrong answers."""
 
 
 def shortened(row: Row, task_type: str) -> Row:

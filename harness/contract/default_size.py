@@ -10,6 +10,7 @@ import dataclasses
 import math
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +19,15 @@ from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from harness import registry
-from harness.contract.base import CLEARLY, Result
+from harness.contract.base import CLEARLY, Result, above, best_floor
 from harness.errors import ArchbenchError, UsageError
 from harness.kinds import Estimator
-from harness.metrics import better, info, score
+from harness.metrics import better, score
 from harness.problems import problem
 from harness.records import Cell
-from harness.registry import ArchitectureEntry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
-from harness.running.worker import Assembly
+from harness.running.worker import Assembly, constructor_settings, made
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict
@@ -60,41 +61,36 @@ class Learned:
     seconds: float
 
 
-def first_task(entry: ArchitectureEntry) -> grid.Planned:
-    """The cell of an architecture on the first task that it fits, by its own recipe;
+def cell_of(entry: ArchitectureEntry, tasks: Sequence[TaskEntry]) -> Cell:
+    """The cell of an architecture on the first of these tasks that it fits, by its own recipe;
     :class:`~harness.errors.UsageError` gives the reason where there is none."""
-    tasks = list(registry.entries("tasks").values())
     planned = grid.plan([entry], tasks, tier="mini", protocol="paper", seeds=[0])
-    fitting = [item for item in planned if item.reason is None]
+    fitting = [item.cell for item in planned if item.reason is None]
     if not fitting:
         raise UsageError(f"{entry.id} fits no task: {planned[0].reason}")
     return fitting[0]
 
 
-def learned(entry: ArchitectureEntry, seconds: float = 120.0) -> Learned:
-    """Train an architecture on its mini task until dev is far above the floor or the time is over,
-    and score test. An epoch is never cut.
+def learned(entry: ArchitectureEntry, seconds: float = 120.0, task: TaskEntry | None = None) -> Learned:
+    """Train an architecture on a mini task, if none is given the first that it fits, until dev is
+    far above the floor or the time is over, and score test. An epoch is never cut.
 
     ``seconds`` are those of the processor, so that what else the machine does changes nothing.
     """
     began = time.process_time()
-    cell = first_task(entry).cell
+    cell = cell_of(entry, [task] if task else list(registry.entries("tasks").values()))
     task = registry.entry("tasks", cell.task)
     adapter = registry.load(task)(task)
     train, dev, test = (adapter.load(split, "mini").to_list() for split in ("train", "dev", "test"))
-    main, asked = task.main_metric, problem(task.type)
-
-    def floor(rows: list[Row]) -> float:
-        return _best(main, [score([main], guesses, rows)[main] for guesses in asked.floors(train, rows).values()])
-
+    main, floors = task.main_metric, [best_floor(task, train, rows) for rows in (dev, test)]
     with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
         if issubclass(registry.load(entry), Estimator):
             scores, epochs, finite = _fitted(entry, cell, main, train, dev, test), 1, True
         else:
-            scores, epochs, finite = _trained(cell, Path(folder), main, floor(dev), test, began + seconds)
-    learns = _beyond(main, scores[0], floor(dev), CLEARLY) and _beyond(main, scores[1], floor(test), CLEARLY)
+            scores, epochs, finite = _trained(cell, Path(folder), main, floors[0], test, began + seconds)
+    learns = all(better(main, found, above(main, limit, CLEARLY)) for found, limit in zip(scores, floors, strict=True))
     word = "learns" if learns else "chance" if finite else "diverged"
-    return Learned(entry.id, task.id, main, word, floor(test), *scores, epochs, time.process_time() - began)
+    return Learned(entry.id, task.id, main, word, floors[1], *scores, epochs, time.process_time() - began)
 
 
 def as_shipped(entry: ArchitectureEntry) -> Result:
@@ -108,24 +104,14 @@ def as_shipped(entry: ArchitectureEntry) -> Result:
     return Result(name, found.word == "learns", f"{found.task}: {found.word}, {scores}")
 
 
-def _best(metric: str, values: list[float]) -> float:
-    return min(values) if info(metric).lower_is_better else max(values)
-
-
-def _beyond(metric: str, found: float, floor: float, distance: float) -> bool:
-    """True if a score is better than a floor by more than a distance."""
-    return better(metric, found, floor) and abs(found - floor) > distance
-
-
 def _fitted(
     entry: ArchitectureEntry, cell: Cell, metric: str, train: list[Row], dev: list[Row], test: list[Row]
 ) -> tuple[float, float]:
     """Scores on dev and test of a system without gradient training."""
-    cls: type[Estimator] = registry.load(entry)
-    hidden = problem(registry.entry("tasks", cell.task).type).input_rows
-    names = {name: value for name, value in cell.hyperparameters.items() if name not in grid.HARNESS_SECTIONS}
-    estimator = cls(seed=0, **names)
-    estimator.fit(train, dev, hidden(test) if cls.transductive else ())
+    task = registry.entry("tasks", cell.task)
+    hidden = problem(task.type).input_rows
+    estimator = made(registry.load(entry), task, cell.seed, constructor_settings(cell))
+    estimator.fit(train, dev, hidden(test) if estimator.transductive else ())
     dev_score, test_score = (score([metric], estimator.predict(hidden(rows)), rows)[metric] for rows in (dev, test))
     return dev_score, test_score
 
@@ -163,6 +149,7 @@ class _Ends(Checkpoint):
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         assert isinstance(module, FitModule)
-        reached = _beyond(module.main_metric, module.curve[-1][module.main_metric], self.floor, FAR)
+        main = module.main_metric
+        reached = better(main, module.curve[-1][main], above(main, self.floor, FAR))
         if reached or time.process_time() > self.ends:
             trainer.should_stop = True

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from harness import registry
-from harness.contract.base import CLEARLY, above, floor, require
+from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor, require
+from harness.contract.imports import again
+from harness.contract.process import Watch, require_obeyed, seeds_given
+from harness.data.corpus import chosen
 from harness.kinds import Estimator
 from harness.metrics import better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
+from harness.running.worker import made
 from harness.task import Row
+
+FEW = 4
+"""One of so many training rows stays in train where wrong answers are shown: the others stand in
+dev with them, so that they outweigh the right ones for whoever learns from both."""
+
+
+class Fit(NamedTuple):
+    """A fitted system, its answers to the rows that it was asked about, and the seeds that its
+    generators were given."""
+
+    estimator: Estimator
+    predictions: list[Any]
+    seeds: set[str]
 
 
 @functools.cache
@@ -22,18 +40,28 @@ def _rows(task_id: str, split: str) -> Any:
 
 
 class FittedCase:
-    """A system without gradient training on one mini task."""
+    """A system without gradient training on one mini task.
+
+    It is asked about test, as in a run: the answers of dev are given to it.
+    """
 
     def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
-        self.task, self.settings = registry.load(task)(task), settings
+        self.entry, self.task, self.settings = entry, registry.load(task)(task), settings
         self.cls: type[Estimator] = registry.load(entry)
-        self.train, self.dev = _rows(task.id, "train").to_list(), _rows(task.id, "dev").to_list()
+        self.train, self.dev, self.test = (_rows(task.id, split).to_list() for split in ("train", "dev", "test"))
         self.problem = problem(task.type)
-        self.hidden = self.problem.input_rows(self.dev)
+        self.hidden = self.problem.input_rows(self.test)
 
-    def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+    def checks(self, learning: bool) -> Iterator[tuple[str, Check]]:
+        with Watch() as watch:
+            yield from self.of_the_system(learning)
+        yield "threads bounded, settings kept", watch.require_bounded
+        yield "the time limit can be kept", watch.require_endable
+
+    def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield "a prediction per row", self.answers
         yield "same seed, same result", self.determinism
+        yield "another seed, other random numbers", self.obedience
         if not self.cls.transductive:
             yield "reordering the rows changes nothing", self.order
             yield (
@@ -46,38 +74,93 @@ class FittedCase:
             )
         if learning:
             yield "beats the floor on its mini task", self.learns
+            yield "learns from train alone", self.learns_from_train
 
     @functools.cached_property
-    def fitted(self) -> Estimator:
-        return self.fit()
+    def first(self) -> Fit:
+        return self.fit(self.cls, self.train, self.dev, self.hidden)
 
-    def fit(self) -> Estimator:
-        estimator = self.cls(seed=0, **self.settings)
-        estimator.fit(self.train, self.dev, self.hidden if self.cls.transductive else ())
-        return estimator
+    @functools.cached_property
+    def second(self) -> Fit:
+        """A fit with another seed on few training rows; the others are its dev, with wrong answers
+        if the task type has such, and are what it is asked."""
+        few, others = self.parts
+        dev = others if self.flipped is None else self.flipped.rows
+        return self.fit(self.cls, few, dev, self.problem.input_rows(others), seed=1)
+
+    @functools.cached_property
+    def parts(self) -> tuple[list[Row], list[Row]]:
+        """One of :data:`FEW` training rows, and the others."""
+        kept = {*chosen(_rows(self.task.entry.id, "train"), len(self.train) // FEW, seed=0).tolist()}
+        few = [row for number, row in enumerate(self.train) if number in kept]
+        return few, [row for number, row in enumerate(self.train) if number not in kept]
+
+    @functools.cached_property
+    def flipped(self) -> Flipped | None:
+        """The others with wrong answers; None where the task type has none."""
+        few, others = self.parts
+        rows = self.problem.flipped(others)
+        return None if rows is None else Flipped(self.task.entry, few, others, rows)
+
+    def fit(self, cls: type[Estimator], train: list[Row], dev: list[Row], asked: list[Row], seed: int = 0) -> Fit:
+        """A fresh system that is fitted and asked; a transductive one is given the rows that it
+        will be asked about, without their answers."""
+        with seeds_given() as seeds:
+            estimator = made(cls, self.task.entry, seed, self.settings)
+            with self.no_answers("fit", "its third argument"):
+                estimator.fit(train, dev, asked if cls.transductive else ())
+            return Fit(estimator, self.predict(estimator, asked), seeds)
+
+    def predict(self, estimator: Estimator, rows: list[Row]) -> list[Any]:
+        with self.no_answers("predict", "it"):
+            return estimator.predict(rows)
+
+    @contextmanager
+    def no_answers(self, method: str, where: str) -> Iterator[None]:
+        """Say of a plugin that asks a row for its answer that there is none."""
+        answers = set(self.problem.entry.columns) - set(self.problem.entry.inputs)
+        try:
+            yield
+        except KeyError as error:
+            if error.args and error.args[0] in answers:
+                raise Broken(
+                    f"{method} reads the column {error.args[0]!r}, which is an answer: the rows that {where} is given"
+                    f" have {', '.join(self.hidden[0])} alone"
+                ) from error
+            raise
 
     def answers(self) -> None:
-        predictions = self.fitted.predict(self.hidden)
+        predictions = self.first.predictions
         require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
-        score(self.task.entry.metrics, predictions, self.dev)
+        score(self.task.entry.metrics, predictions, self.test)
 
     def determinism(self) -> None:
-        first, second = self.fitted.predict(self.hidden), self.fit().predict(self.hidden)
-        require(first == second, "two fits with one seed predict differently")
+        """A second fit by the plugin's file imported once more, as in a new process."""
+        other = self.fit(again(self.entry), self.train, self.dev, self.hidden)
+        require(self.first.predictions == other.predictions, "two fits with one seed predict differently")
+
+    def obedience(self) -> None:
+        require_obeyed(self.first.seeds, self.second.seeds)
 
     def order(self) -> None:
         require(
-            self.fitted.predict(self.hidden)[::-1] == self.fitted.predict(self.hidden[::-1]),
+            self.first.predictions[::-1] == self.predict(self.first.estimator, self.hidden[::-1]),
             "predictions depend on the order of the rows",
         )
 
     def accepts(self, rows: list[Row]) -> None:
-        require(len(self.fitted.predict(self.problem.input_rows(rows))) == len(rows), "a prediction is missing")
+        asked = self.problem.input_rows(rows)
+        require(len(self.predict(self.first.estimator, asked)) == len(rows), "a prediction is missing")
 
     def learns(self) -> None:
         main = self.task.entry.main_metric
-        limit = score([main], floor(self.task.entry, self.train, self.dev), self.dev)[main]
-        found = score([main], self.fitted.predict(self.hidden), self.dev)[main]
+        limit = score([main], floor(self.task.entry, self.train, self.test), self.test)[main]
+        found = score([main], self.first.predictions, self.test)[main]
         require(
-            better(main, found, above(main, limit, CLEARLY)), f"{main} on dev is {found:.3f}; the floor is {limit:.3f}"
+            better(main, found, above(main, limit, CLEARLY)), f"{main} on test is {found:.3f}; the floor is {limit:.3f}"
         )
+
+    def learns_from_train(self) -> str:
+        if self.flipped is None:
+            return NOT_FLIPPED
+        return self.flipped.require_unlearnt(self.flipped.score(self.second.predictions))

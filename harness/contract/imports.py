@@ -5,19 +5,32 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
+from typing import Any
 
 import numpy as np
 import torch
 
 from harness import registry
 from harness.contract.base import require
+from harness.contract.process import Watch
 from harness.registry import ArchitectureEntry
 
 
 def changes_nothing(entry: ArchitectureEntry) -> None:
-    """Import the plugin's file once more: defaults of torch and random generators stay."""
+    """Import the plugin's file once more: settings of the process, its threads and its random
+    generators stay."""
     registry.load(entry)  # what it imports for the first time is not its own doing
-    defaults, generators = _defaults(), _generators()
+    generators = _generators()
+    with Watch() as watch:
+        again(entry)
+    watch.require_bounded()
+    watch.require_endable()
+    require(_generators() == generators, "a global random generator was used")
+
+
+def again(entry: ArchitectureEntry) -> Any:
+    """The plugin's class from its file imported once more: nothing that an object of the other one
+    has done is left in it, as in a new process."""
     spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -26,14 +39,7 @@ def changes_nothing(entry: ArchitectureEntry) -> None:
         spec.loader.exec_module(module)
     finally:
         del sys.modules[spec.name]
-    require(
-        _defaults() == defaults, f"default dtype, threads or gradient mode changed from {defaults} to {_defaults()}"
-    )
-    require(_generators() == generators, "a global random generator was used")
-
-
-def _defaults() -> tuple[torch.dtype, int, bool]:
-    return torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled()
+    return getattr(module, entry.class_name)
 
 
 def _generators() -> tuple[bytes, ...]:

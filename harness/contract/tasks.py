@@ -4,12 +4,12 @@ data folder, on its files."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 from harness import registry
-from harness.contract.base import Broken, Result, require
+from harness.contract.base import Check, Result, require, run
 from harness.errors import ArchbenchError
 from harness.metrics import info, score
 from harness.problems import problem
@@ -17,41 +17,24 @@ from harness.registry import TaskEntry
 from harness.task import Row, Split, Task, Tier, fingerprint
 
 SPLITS: tuple[Split, ...] = get_args(Split)
-Check = Callable[[], str]
-"""Raises an error when something does not hold; otherwise returns what is worth knowing, or
-nothing."""
 
 
 def check(entry: TaskEntry, data_dir: Path | None = None) -> list[Result]:
     """Run every check on every tier that can be read; a crash in one is its failure, and the others
     still run. Tier ``local`` is read with a ``data_dir``."""
-    results = [_run("its file can be imported", lambda: _import(entry))]
+    results = [run("its file can be imported", lambda: _import(entry), ArchbenchError)]
     if not results[0].passed:
         return results
-    results.append(_run("its metrics are known", lambda: _metrics(entry)))
+    results.append(run("its metrics are known", lambda: _metrics(entry), ArchbenchError))
     task: Task = registry.load(entry)(entry)
-    own: list[Tier] = [tier for tier in ("mini", "local") if has_tier(task, tier)]
-    results.append(_run("it has rows", lambda: _tiers(own)))
+    own: list[Tier] = [tier for tier in ("mini", "local") if task.reason_to_skip(entry.id, tier) is None]
+    results.append(run("it has rows", lambda: _tiers(own), ArchbenchError))
     for tier in own:
         if tier == "local" and data_dir is None:
             results.append(Result("local", True, "not read without --data-dir"))
         else:
             results += _TierChecks(task, tier, data_dir).results()
     return results
-
-
-def has_tier(task: Task, tier: Tier) -> bool:
-    """True for a task that says how the rows of a tier are made."""
-    return getattr(type(task), tier) is not getattr(Task, tier)
-
-
-def _run(name: str, body: Check) -> Result:
-    try:
-        return Result(name, True, body())
-    except (Broken, ArchbenchError) as found:
-        return Result(name, False, str(found))
-    except Exception as error:  # a task is code of its author, and may raise anything
-        return Result(name, False, f"{type(error).__name__}: {error}")
 
 
 def _import(entry: TaskEntry) -> str:
@@ -83,11 +66,11 @@ class _TierChecks:
         return {split: self.task.load(split, self.tier, self.folder).to_list() for split in SPLITS}
 
     def results(self) -> Iterator[Result]:
-        read = _run(f"{self.tier}: every split can be read", self.counts)
+        read = run(f"{self.tier}: every split can be read", self.counts, ArchbenchError)
         yield read
         if read.passed:
             for name, body in self.checks():
-                yield _run(f"{self.tier}: {name}", body)
+                yield run(f"{self.tier}: {name}", body, ArchbenchError)
 
     def checks(self) -> Iterator[tuple[str, Check]]:
         if self.tier == "local":

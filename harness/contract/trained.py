@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import functools
 import json
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from harness import registry
-from harness.contract.base import CLEARLY, Broken, above, floor, is_fraction, perfect, require
+from harness.contract.base import (
+    CLEARLY,
+    NOT_FLIPPED,
+    Broken,
+    Check,
+    Flipped,
+    above,
+    floor,
+    is_fraction,
+    perfect,
+    require,
+)
+from harness.contract.imports import again
+from harness.contract.process import Watch, require_obeyed, seeds_given
 from harness.data.batches import length_buckets
 from harness.data.corpus import Corpus, Split
 from harness.kinds import OUTPUTS, Encoder
 from harness.metrics import better, score
 from harness.objectives import Objective, Step
-from harness.problems.base import Batch
+from harness.problems.base import Batch, NoTarget
+from harness.ragged import Columns
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.worker import unwrapped
@@ -26,7 +43,7 @@ from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.cost import flops_per_example
 from harness.training.lazy_updates import LazyAdam, clip_gradients
-from harness.training.model import Model, build, objective_of, predict
+from harness.training.model import Model, build, objective_of, predict, predict_with_loss
 from harness.training.optimizers import set_gradients
 from harness.views.base import View
 
@@ -52,6 +69,24 @@ DIMENSIONS = {
 """Dimensions of what ``forward`` returns, by the output that it stands for; other outputs are not
 one tensor."""
 
+
+class Steps(NamedTuple):
+    """First steps of a training: their losses, and the seeds that generators were given."""
+
+    losses: list[float]
+    seeds: set[str]
+
+
+class Learning(NamedTuple):
+    """Main metric of a training on dev: the floor, a score clearly above it, the best one, and the
+    last one by the wrong answers that the model was shown."""
+
+    floor: float
+    wanted: float
+    best: float
+    flipped: float
+
+
 _corpora: dict[tuple[str, str, str], Corpus] = {}
 
 
@@ -66,7 +101,7 @@ class TrainedCase:
     """A trained architecture on one mini task."""
 
     def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
-        self.entry, self.task = entry, registry.load(task)(task)
+        self.entry, self.task, self.given = entry, registry.load(task)(task), settings
         self.regime, wrapped, settings = unwrapped(entry, settings)
         if self.regime is not None:
             settings = grid.hyperparameters(wrapped) | wrapped.tiny
@@ -79,7 +114,13 @@ class TrainedCase:
         self.audio = "audio" in self.corpus.train.rows.column_names
         self.repeatable = True
 
-    def checks(self, learning: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+    def checks(self, learning: bool) -> Iterator[tuple[str, Check]]:
+        with Watch() as watch:
+            yield from self.of_the_model(learning)
+        yield "threads bounded, settings kept", watch.require_bounded
+        yield "the time limit can be kept", watch.require_endable
+
+    def of_the_model(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield FIRST, self.shape
         yield "finite loss and a prediction per row", self.answers
         yield "every parameter gets a gradient", self.gradients
@@ -87,8 +128,10 @@ class TrainedCase:
         if self.repeatable:  # otherwise no two passes can be compared
             yield "padding changes nothing", self.padding
             yield "reordering a batch changes nothing", self.order
+            yield "reads no answer", self.blind
             yield "save and load", self.round_trip
         yield "same seed, same result", self.determinism
+        yield "another seed, other random numbers", self.obedience
         if not self.audio:
             yield (
                 "a text of length 1",
@@ -102,9 +145,13 @@ class TrainedCase:
             yield "its operations can be counted", self.operations
             yield "overfits 8 examples", self.overfits
             yield "beats the floor on its mini task", self.learns
+            yield "learns from train alone", self.learns_from_train
 
     def model(self, seed: int = 0) -> Model:
         torch.manual_seed(seed)
+        return self.built()
+
+    def built(self) -> Model:
         view = self.corpus.view
         model = build(self.cls, self.problem, self.settings, view, self.corpus.target, VECTOR_DIMS)
         if self.regime is not None:
@@ -143,6 +190,23 @@ class TrainedCase:
                 numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))
             ]
 
+    def encoded(self, rows: Mapping[str, Sequence[Row]]) -> dict[str, Columns]:
+        """Inputs by field, each read from rows of its own."""
+        return {
+            field: self.corpus.view.encode([read(row) for row in rows[field]])
+            for field, read in self.corpus.fields.items()
+        }
+
+    def asked(self, rows: Mapping[str, Sequence[Row]]) -> Split:
+        """A split of such inputs, without targets."""
+        return Split(self.corpus.train.rows, self.corpus.view, NoTarget(), self.encoded(rows), {})
+
+    def labelled(self, table: Any, rows: list[Row]) -> Split:
+        """A split of the rows, which a table holds too, with their targets."""
+        view, target = self.corpus.view, self.corpus.target
+        inputs = self.encoded(dict.fromkeys(self.corpus.fields, rows))
+        return Split(table, view, target, inputs, target.encode(rows, view))
+
     def answers(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())
         loss = self.loss(model, batch)
@@ -167,7 +231,8 @@ class TrainedCase:
             except Exception as error:  # the layers above may raise anything when the shape is wrong
                 failure = error
         if returned and isinstance(returned[0], Tensor):
-            self.require_shape(model, tuple(returned[0].shape), len(batch.rows))
+            read = batch.inputs["text"].ids if self.cls.output_form() == "joined states" else batch.rows
+            self.require_shape(model, tuple(returned[0].shape), len(read))
         if failure is not None:
             raise failure
 
@@ -211,14 +276,17 @@ class TrainedCase:
         require(not without, f"no gradient reaches {', '.join(without)}")
 
     def padding(self) -> None:
-        lengths = self.corpus.train.lengths
-        short, long = int(lengths.argmin()), int(lengths.argmax())
-        model = self.model()
-        self._same(
-            self.evidence(model, np.array([short]))[0],
-            self.evidence(model, np.array([short, long]))[0],
-            "beside a longer text",
-        )
+        """A row beside one that is longer in one of its inputs alone, and in all."""
+        model, train, fields = self.model(), self.corpus.train, tuple(self.corpus.fields)
+        lengths = {(field,): self.corpus.view.lengths(train.inputs[field]) for field in fields}
+        for longer, units in (lengths | {fields: train.lengths}).items():
+            short, long = train.rows[int(units.argmin())], train.rows[int(units.argmax())]
+            beside = {field: [short, long if field in longer else short] for field in fields}
+            alone = {field: rows[:1] for field, rows in beside.items()}
+            one, two = (
+                self.evidence(model, np.arange(n), self.asked(rows))[0] for n, rows in ((1, alone), (2, beside))
+            )
+            self._same(one, two, f"beside a longer {' and '.join(longer)}")
 
     def order(self) -> None:
         model, rows = self.model(), self.eight()
@@ -235,13 +303,45 @@ class TrainedCase:
             f"{where} the output differs by up to {(a - b).abs().max().item():.2g}",
         )
 
+    def blind(self) -> None:
+        """Rows with and without their answers read the same."""
+        model, rows = self.model(), self.some_rows()
+        seen, asked = (self.asked(dict.fromkeys(self.corpus.fields, r)) for r in (rows, self.problem.input_rows(rows)))
+        every = np.arange(len(rows))
+        for a, b in zip(self.evidence(model, every, seen), self.evidence(model, every, asked), strict=True):
+            self._same(a, b, "where its rows hold no answers")
+
     def determinism(self) -> None:
-        losses = []
-        for _ in range(2):
-            model = self.model(seed=3)
-            steps = self.train(model, self.corpus.train, [self.eight()] * 2, lr=0.01)
-            losses.append([loss.item() for loss in steps])
-        require(losses[0] == losses[1], f"losses {losses[0]} and {losses[1]} from one seed")
+        first, again = self.first_steps, self.anew().steps(seed=3, count=2)
+        require(first.losses == again.losses, f"losses {first.losses} and {again.losses} from one seed")
+
+    def obedience(self) -> None:
+        require_obeyed(self.first_steps.seeds, self.steps(seed=4, count=1).seeds)
+
+    @functools.cached_property
+    def first_steps(self) -> Steps:
+        return self.steps(seed=3, count=2)
+
+    def steps(self, seed: int, count: int) -> Steps:
+        """The first steps of a fresh model."""
+        torch.manual_seed(seed)
+        with seeds_given() as seeds:
+            steps = self.train(self.built(), self.corpus.train, [self.eight()] * count, lr=0.01)
+            return Steps([loss.item() for loss in steps], seeds)
+
+    def anew(self) -> TrainedCase:
+        """This case as a new process has it: the plugin's file is imported once more."""
+        case, cls = copy.copy(self), again(self.entry)
+        if self.regime is not None:
+            case.regime = cls(**self.given)
+            return case
+        case.cls, view = cls, cls.view_for(self.task.entry, self.settings)
+        if type(view).__module__ == cls.__module__:  # the plugin's own, whose batches are of a new class too
+            view.restore(self.corpus.view.state())
+            case.corpus, rows = copy.copy(self.corpus), self.corpus.train.rows
+            case.corpus.view = view
+            case.corpus.train = case.labelled(rows, rows.to_list())
+        return case
 
     def round_trip(self) -> None:
         saved, other = self.model(seed=0), self.model(seed=1)
@@ -250,11 +350,7 @@ class TrainedCase:
             self._same(a, b, "after loading the saved state")
 
     def accepts(self, rows: list[Row]) -> None:
-        corpus, split = self.corpus, self.corpus.train
-        inputs = {field: corpus.view.encode([read(row) for row in rows]) for field, read in corpus.fields.items()}
-        small = Split(
-            split.rows.from_list(rows), corpus.view, corpus.target, inputs, corpus.target.encode(rows, corpus.view)
-        )
+        small = self.labelled(self.corpus.train.rows.from_list(rows), rows)
         model, batch = self.model(), small.collate(np.arange(len(rows)))
         require(math.isfinite(self.loss(model, batch).item()), "the loss is not finite")
         model.eval()
@@ -306,22 +402,53 @@ class TrainedCase:
         )
 
     def learns(self) -> None:
-        corpus, main = self.corpus, self.task.entry.main_metric
-        dev = corpus.dev.rows.to_list()
-        limit = score([main], floor(self.task.entry, corpus.train.rows.to_list(), dev), dev)[main]
+        found = self.learning
+        require(
+            better(self.task.entry.main_metric, found.best, found.wanted),
+            f"{self.task.entry.main_metric} on dev is at best {found.best:.3f} after {LEARNING_EPOCHS} epochs; the"
+            f" floor is {found.floor:.3f}",
+        )
+
+    def learns_from_train(self) -> str:
+        return NOT_FLIPPED if self.flipped is None else self.flipped.require_unlearnt(self.learning.flipped)
+
+    @functools.cached_property
+    def flipped(self) -> Flipped | None:
+        """Dev with wrong answers; None where the task type has none."""
+        dev = self.corpus.dev.rows.to_list()
+        rows = self.problem.flipped(dev)
+        return None if rows is None else Flipped(self.task.entry, self.corpus.train.rows.to_list(), dev, rows)
+
+    @functools.cached_property
+    def learning(self) -> Learning:
+        """A training until dev is clearly above the floor.
+
+        The answers of dev, which the model meets in its loss there, are wrong. One that learns from
+        train alone gives the right ones, and fewer of the wrong ones the more it learns.
+        """
+        corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
+        train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
+        limit = score([main], floor(self.task.entry, train, dev), dev)[main]
         wanted = above(main, limit, CLEARLY)
-        model, best = self.model(), limit
+        shown = corpus.dev
+        if flipped is not None:
+            shown = dataclasses.replace(shown, targets=corpus.target.encode(flipped.rows, corpus.view))
+        model, best, followed = self.model(), limit, math.nan
         batches = self._epochs()
-        for number, _ in enumerate(
-            self.train(model, corpus.train, [rows for epoch in batches for rows in epoch], lr=0.003), start=1
-        ):
+        steps = self.train(model, corpus.train, [rows for epoch in batches for rows in epoch], lr=0.003)
+        for number, _ in enumerate(steps, start=1):
             if number % len(batches[0]) == 0:
-                found = score([main], predict(model, corpus.dev, 64), dev)[main]
+                predictions, _ = predict_with_loss(model, shown, 64)
+                found = score([main], predictions, dev)[main]
                 best = found if better(main, found, best) else best
                 if better(main, best, wanted):
-                    return
+                    if flipped is None:
+                        break
+                    followed = flipped.score(predict(model, shown, 64))  # once more, after it met their answers
+                    if not better(main, followed, flipped.limit):
+                        break
                 model.train()
-        raise Broken(f"{main} on dev is at best {best:.3f} after {LEARNING_EPOCHS} epochs; the floor is {limit:.3f}")
+        return Learning(limit, wanted, best, followed)
 
     def _epochs(self) -> list[list[np.ndarray]]:
         split = self.corpus.train

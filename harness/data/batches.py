@@ -120,6 +120,7 @@ class Streams:
 
     def __init__(self, rows: int, batch_size: int, rank: int = 0, world: int = 1):
         self.count, self.rank, self.world = rows, rank, world
+        self.epoch = 0  # all are alike
         streams = min(rows, batch_size * world)
         while streams >= world and 0 < rows % streams < world:
             streams -= 1

@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,11 +61,11 @@ class Split:
         """Question number per row, where rows belong to questions."""
         return self.targets.get("group")
 
-    def some(self, most: int, seed: int) -> Split:
+    def some(self, most: int, seed: int, stratum: str | None = None) -> Split:
         """At most so many of the rows, chosen as :func:`chosen` does."""
         if most >= len(self):
             return self
-        rows = chosen(self.rows, most, seed)
+        rows = chosen(self.rows, most, seed, stratum)
         inputs = {field: _taken(columns, rows) for field, columns in self.inputs.items()}
         return Split(self.rows.select(rows), self.view, self.target, inputs, _taken(self.targets, rows))
 
@@ -110,7 +110,7 @@ class Corpus:
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
-        rows = limit(task.load("train", tier, folder), max_train)
+        rows = training_rows(task, tier, folder, max_train)
         self._check(rows)
         listed = rows.to_list()  # one row after another out of Arrow takes thirty times as long
         self.fingerprints = {"train": fingerprint(listed)}
@@ -151,7 +151,7 @@ class Corpus:
         if state is not None:
             self.view.restore(state)
             return
-        self.view.fit([read(row) for row in rows for read in self.fields.values()])
+        self.view.fit([text for read in self.fields.values() for text in _distinct(map(read, rows))])
         if file is not None:
             with taking_the_place_of(file) as path:
                 _write_state(path, self.view.state())
@@ -193,6 +193,17 @@ class Corpus:
         return self.cache / digest / name
 
 
+def _distinct(texts: Iterable[Any]) -> Iterator[Any]:
+    """Each text once, however many rows have it: a passage of three questions is one text."""
+    seen: set[str] = set()
+    for text in texts:
+        key = text if isinstance(text, str) else repr(text) if isinstance(text, list) else None
+        if key is None or key not in seen:  # recordings are no texts
+            yield text
+        if key is not None:
+            seen.add(key)
+
+
 @functools.cache
 def _source(view: type) -> str:
     """Digest of the code of a view and its bases: what another version of it encoded is not
@@ -201,21 +212,42 @@ def _source(view: type) -> str:
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
-def limit(rows: datasets.Dataset, most: int | None) -> datasets.Dataset:
-    """At most ``most`` of the rows (None: all), chosen as :func:`chosen` does."""
-    return rows if most is None or most >= len(rows) else rows.select(chosen(rows, most, seed=0))
+def training_rows(task: Task, tier: Tier, folder: Path | None, most: int | None) -> datasets.Dataset:
+    """The training rows of a task, at most ``most`` of them (None: all), chosen as :func:`chosen`
+    does: the same for all architectures and seeds."""
+    rows = task.load("train", tier, folder)
+    if most is None or most >= len(rows):
+        return rows
+    return rows.select(chosen(rows, most, 0, problem(task.entry.type).entry.stratum))
 
 
-def chosen(rows: datasets.Dataset, most: int, seed: int) -> np.ndarray:
-    """Numbers of at most ``most`` rows: a random choice, the same for the same seed, in the file's
-    order; whole questions where rows belong to questions."""
+def chosen(rows: datasets.Dataset, most: int, seed: int, stratum: str | None = None) -> np.ndarray:
+    """Numbers of at most ``most`` rows in the file's order: a random choice, the same for the same
+    seed.
+
+    It is nested: fewer rows are some of those that more are. The values of column ``stratum``,
+    where the rows have it, keep their shares; rows that belong to questions are whole questions.
+    """
     generator = np.random.default_rng(seed)
     if "group" not in rows.column_names:
-        return np.sort(generator.permutation(len(rows))[:most])
+        order = generator.permutation(len(rows))
+        if stratum in rows.column_names:
+            order = order[_evenly(np.array(rows[stratum])[order])]
+        return np.sort(order[:most])
     groups = np.array(rows["group"])
     names = generator.permutation(np.unique(groups))
     sizes = np.cumsum([(groups == name).sum() for name in names])
     return np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))]))
+
+
+def _evenly(values: np.ndarray) -> np.ndarray:
+    """An order of the places of ``values`` in whose every beginning each value has about the share
+    that it has in all."""
+    places = np.empty(len(values))
+    for value in np.unique(values):
+        of_value = np.flatnonzero(values == value)
+        places[of_value] = (np.arange(len(of_value)) + 0.5) / len(of_value)
+    return np.argsort(places, kind="stable")
 
 
 def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:

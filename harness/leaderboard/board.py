@@ -6,10 +6,11 @@ import functools
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from harness import registry
 from harness.errors import LeaderboardError
@@ -17,13 +18,18 @@ from harness.leaderboard.published import DATASET_NAMES, Published, read_publish
 from harness.leaderboard.significance import Summary, summarise
 from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
 from harness.metrics import display_info
-from harness.metrics.information import PER_TOKEN
 from harness.records import Record, Store
 from harness.records.code_digest import made_by_other_code
+from harness.records.groups import SMOKE, Group, Source, group_of
+from harness.records.registered import other_test_size
+from harness.settings import CUSTOM, FULL
+from harness.task import Split
 
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = ("local", "hub", "mini")
-PROTOCOLS = ("paper", "equal", "smoke")
+PROTOCOLS = ("paper", "equal", SMOKE)
+FLOORS = "floors"
+"""Family of the answers that need no model. They are shown, and never ranked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +37,13 @@ class Result:
     """All seeds of one configuration of an architecture on a task, by seed.
 
     ``settings`` names the hyperparameters in which it differs from the other configurations.
-    Results are compared by identity.
+    ``group`` is that of its records that ended ok, None if there are none. Results are compared by
+    identity.
     """
 
     records: tuple[Record, ...]
     settings: str = ""
+    group: Group | None = None
 
     @property
     def first(self) -> Record:
@@ -81,35 +89,49 @@ Pairs = list[tuple[str, Result]]
 
 
 class Section(NamedTuple):
-    """Results that may be compared: one tier of the data, one protocol and, for metrics whose unit
-    is a token, one way to cut text into tokens (empty for all other metrics)."""
+    """Results that are shown together: the part of their :class:`~harness.records.groups.Group`
+    that no task decides. On one task, a section may still hold several groups."""
 
     tier: str
     protocol: str
+    protocol_version: int = 1
+    budget: str = FULL
+    sees: tuple[str, ...] | None = ()
+    vectors: Source | None = None
     tokens: str = ""
+
+    @classmethod
+    def of(cls, group: Group) -> Section:
+        """The section that shows a group."""
+        protocol = group.protocol, group.protocol_version
+        return cls(group.tier, *protocol, group.budget.name, group.sees, group.vectors, group.tokens)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its parts as short texts, without those that say that there is nothing special."""
+        sees = "unknown sight" if self.sees is None else " and ".join(self.sees)
+        vectors = f"{self.vectors.name} {self.vectors.id[:8]}" if self.vectors else ""
+        parts = (self.tier, versioned(self.protocol, self.protocol_version), self.budget, sees, vectors, self.tokens)
+        return tuple(filter(None, parts))
 
     @property
     def id(self) -> str:
         """Part of an HTML id."""
-        return "-".join(re.sub(r"[^\w.]+", "_", part) for part in self if part)
+        return "-".join(re.sub(r"[^\w.]+", "_", part) for part in self.words)
+
+    @property
+    def ranked(self) -> bool:
+        """False for protocol smoke and for a budget of the user's own."""
+        return self.budget != CUSTOM and self.protocol != SMOKE
 
 
 SectionResults = dict[tuple[str, str], list[Result]]
 """Results of one section by (architecture, task)."""
 
 
-def section_of(record: Record, main_metric: str) -> Section:
-    """Section of a record of a task with this main metric."""
-    per_token = display_info(main_metric).unit == PER_TOKEN
-    return Section(record.tier, record.protocol, str(record.hyperparameters.get("tokens") or "") if per_token else "")
-
-
-def comparable(results: Iterable[tuple[str, Result]], metric: str) -> Pairs:
-    """The results that may be ranked against each other by a metric, in their order: those with a
-    score that were trained on as many examples as the largest training set among them."""
-    scored = [(architecture, result) for architecture, result in results if result.summary(metric)]
-    largest = max((result.trained_on for _, result in scored), default=0)
-    return [(architecture, result) for architecture, result in scored if result.trained_on == largest]
+def versioned(protocol: str, version: int) -> str:
+    """A protocol with its version, which the first one does not say."""
+    return protocol if version == 1 else f"{protocol} {version}"
 
 
 def architecture_file(architecture: str) -> str:
@@ -142,7 +164,16 @@ class Board:
     def name(self, architecture: str) -> str:
         """Name of an architecture; its id if it is not registered here."""
         entry = self.architectures.get(architecture)
-        return entry.name if entry else architecture
+        name = entry.name if entry else architecture
+        return f"floor: {name.removeprefix('floor: ')}" if self.is_floor(architecture) else name
+
+    def is_floor(self, architecture: str) -> bool:
+        """True for an answer that needs no model, such as the most frequent class."""
+        return architecture in self._floor_ids
+
+    @functools.cached_property
+    def _floor_ids(self) -> set[str]:
+        return {id for id, entry in self.architectures.items() if entry.family == FLOORS}
 
     def result_name(self, architecture: str, result: Result) -> str:
         """Name of an architecture with the settings of one of its configurations."""
@@ -190,9 +221,89 @@ class Board:
                 pairs.setdefault((section, task), []).extend((architecture, result) for result in configurations)
         return pairs
 
+    @functools.cached_property
+    def _leading_groups(self) -> dict[tuple[Section, str], Group]:
+        """The group of each section's task that most results are in; where the task's adapter
+        changed, one of its last version."""
+        found = {}
+        for place, pairs in self._by_task.items():
+            scored = [(architecture, result.group) for architecture, result in pairs if result.group]
+            models = [group for architecture, group in scored if not self.is_floor(architecture)]
+            groups = Counter(models or [group for _, group in scored])
+            examples = {result.group: result.trained_on for _, result in pairs}
+            if groups:
+                found[place] = max(groups, key=lambda g: (g.task_version, groups[g], examples[g], g.id))
+        return found
+
+    def group(self, section: Section, task: str) -> Group | None:
+        """The group in which a section's task is ranked; None if it has no result."""
+        return self._leading_groups.get((section, task))
+
     def rivals(self, section: Section, task: str, metric: str) -> Pairs:
-        """The :func:`comparable` results of a section's task."""
-        return comparable(self.results(section, task), metric)
+        """The results of a section's task that may be ranked against each other by a metric, in
+        their order: those of its :meth:`group` that have a score and are no floors.
+
+        :func:`~harness.leaderboard.ranking.ranked` leaves out those at the floor, too.
+        """
+        group = self.group(section, task)
+        if group is None or not group.ranked:
+            return []
+        return [
+            (architecture, result)
+            for architecture, result in self.results(section, task)
+            if result.group == group and result.summary(metric) and not self.is_floor(architecture)
+        ]
+
+    def on_same_test(self, section: Section, task: str) -> Pairs:
+        """The results of a section's task that were scored on the test data of its :meth:`group`:
+        their outcomes are those of the same units, whether they may be ranked or not."""
+        group = self.group(section, task)
+        return [
+            (architecture, result)
+            for architecture, result in self.results(section, task)
+            if group and result.group and result.group.test == group.test
+        ]
+
+    @functools.cached_property
+    def _floors(self) -> dict[tuple[str, ...], Pairs]:
+        """The results of floors by their test data."""
+        found: dict[tuple[str, ...], Pairs] = {}
+        for pairs in self._by_task.values():
+            for architecture, result in pairs:
+                if result.group and self.is_floor(architecture):
+                    found.setdefault(_test_of(result.group), []).append((architecture, result))
+        return found
+
+    def floor(self, group: Group, metric: str) -> tuple[str, float] | None:
+        """Name and mean score of the best floor on the test data of a group; None if there is none.
+
+        Floors need no training, so those of other protocols and budgets hold here too.
+        """
+        scores = [
+            (self.name(architecture).removeprefix("floor: "), summary.mean)
+            for architecture, result in self._floors.get(_test_of(group), ())
+            if (summary := result.summary(metric))
+        ]
+        return max(scores, key=lambda found: display_info(metric).quality(found[1]), default=None)
+
+    def reaches_floor(self, group: Group, metric: str, bounds: Sequence[float]) -> bool:
+        """True if an interval of a score holds that of the best floor, or only worse ones."""
+        floor, quality = self.floor(group, metric), display_info(metric).quality
+        return floor is not None and min(map(quality, bounds)) <= quality(floor[1])
+
+    def test_notes(self, result: Result) -> list[str]:
+        """Reasons why the test of a result is not the official one; empty if it is, or if the
+        corpus is generated."""
+        entry = self.tasks.get(result.first.task)
+        declared = entry.sizes.get("test") if entry else None
+        notes = (other_test_size(record, declared) for record in result.ok)
+        return [note for note in dict.fromkeys(notes) if note]
+
+    def beside_published(self, result: Result) -> bool:
+        """True if scores of a result may stand beside published ones: on the official test, not on
+        a generated corpus, and not of protocol smoke."""
+        first = result.first
+        return first.tier != "mini" and first.protocol != SMOKE and not self.test_notes(result)
 
     @functools.cached_property
     def counterparts(self) -> dict[tuple[str, str, str], Published]:
@@ -205,17 +316,6 @@ class Board:
     def main_metric(self, task: str) -> str:
         """The metric that ranks a task."""
         return main_metric_of(task, self.tasks, self.records)
-
-    @functools.cached_property
-    def test_data(self) -> dict[tuple[Section, str], set[str]]:
-        """Fingerprints of the test splits behind the scores of a section's task; scores on
-        different ones cannot be compared."""
-        fingerprints: dict[tuple[Section, str], set[str]] = {}
-        for record in self.records:
-            if record.status == "ok" and "test" in record.data:
-                section = section_of(record, self.main_metric(record.task))
-                fingerprints.setdefault((section, record.task), set()).add(record.data["test"])
-        return fingerprints
 
     @functools.cached_property
     def made_by_other_code(self) -> set[str]:
@@ -234,10 +334,15 @@ class Board:
         return {value.architecture: value.classical for value in reversed(self.published)}
 
     def order(self, architecture: str) -> tuple[Any, ...]:
-        """Sorting key of the survey's tables: classical methods first, then by year."""
+        """Sorting key of the survey's tables: floors and classical methods first, then by year."""
         entry = self.architectures.get(architecture)
         year = entry.year if entry else None
-        return not self.is_classical(architecture), year or 9999, self.name(architecture), architecture
+        kind = not self.is_floor(architecture), not self.is_classical(architecture)
+        return *kind, year or 9999, self.name(architecture), architecture
+
+
+def _test_of(group: Group) -> tuple[str, ...]:
+    return group.task, str(group.task_version), group.tier, group.test
 
 
 def main_metric_of(task: str, tasks: Mapping[str, registry.TaskEntry], records: Iterable[Record]) -> str:
@@ -278,9 +383,11 @@ def _read_published(results: Path) -> list[Published]:
 
 
 def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry]) -> dict[Section, SectionResults]:
-    """Results by section, with the seeds of one configuration together."""
+    """Results by section, with the seeds of one configuration together; the largest budget
+    first."""
     metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
-    groups: dict[Section, dict[tuple[str, str], dict[str, list[Record]]]] = {}
+    grouped: dict[Section, dict[tuple[str, str], dict[str, list[_Grouped]]]] = {}
+    largest: dict[str, int] = {}
     for record in records:
         settings = (
             record.architecture_version,
@@ -289,34 +396,73 @@ def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntr
             record.devices,
             record.hyperparameters,
         )
-        section = groups.setdefault(section_of(record, metrics[record.task]), {})
+        group = group_of(record, metrics[record.task])
+        section = grouped.setdefault(Section.of(group), {})
         seeds = section.setdefault((record.architecture, record.task), {})
-        seeds.setdefault(json.dumps(settings, sort_keys=True), []).append(record)
+        seeds.setdefault(json.dumps(settings, sort_keys=True), []).append((group, record))
+        largest[group.budget.name] = max(largest.get(group.budget.name, 0), record.counts.get("train", 0))
     return {
-        key: {pair: _with_settings(seeds.values()) for pair, seeds in sorted(groups[key].items())}
-        for key in sorted(groups, key=lambda key: (_rank(TIERS, key.tier), _rank(PROTOCOLS, key.protocol), key))
+        key: {pair: _with_settings(seeds.values()) for pair, seeds in sorted(grouped[key].items())}
+        for key in sorted(grouped, key=lambda key: _order(key, largest))
     }
+
+
+_Grouped = tuple[Group, Record]
+
+
+def _order(section: Section, largest: Mapping[str, int]) -> tuple[Any, ...]:
+    """Sorting key of sections: by tier and protocol, its last version first; the largest budget
+    first and the users' own last; ordinary rows before those that see more."""
+    budget = section.budget
+    sees = ("?",) if section.sees is None else section.sees
+    return (
+        (_rank(TIERS, section.tier), section.tier),
+        (_rank(PROTOCOLS, section.protocol), section.protocol, -section.protocol_version),
+        (budget == CUSTOM, budget != FULL, -largest[budget], budget),
+        (len(sees), sees, section.words),
+    )
 
 
 def _rank(order: Sequence[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def _with_settings(groups: Iterable[list[Record]]) -> list[Result]:
+def _with_settings(configurations: Iterable[list[_Grouped]]) -> list[Result]:
     """One result per configuration, each labelled with the settings in which it differs from the
     others."""
-    results = [Result(tuple(sorted(group, key=lambda record: record.seed))) for group in groups]
+    results = [result for seeds in configurations for result in _by_group(seeds)]
     if len(results) == 1:
         return results
     flat = [dict(_flatten(result.first.cell.to_dict())) for result in results]
+    labels = _labels(flat)
+    if len(set(labels)) < len(labels):  # one cell on two states of the data
+        labels = _labels([cell | _data_of(result) for cell, result in zip(flat, results, strict=True)])
+    return [
+        Result(result.records, label, result.group)
+        for label, result in sorted(zip(labels, results, strict=True), key=lambda pair: pair[0])
+    ]
+
+
+def _by_group(seeds: list[_Grouped]) -> Iterable[Result]:
+    """The seeds of one configuration: one result for each group of those that ended ok, since a
+    mean over two is none. The others are with the largest."""
+    groups = Counter(group for group, record in seeds if record.status == "ok")
+    order: list[Group | None] = [*sorted(groups, key=lambda group: (-groups[group], group.id))]
+    for i, group in enumerate(order or [None]):
+        found = [r for g, r in seeds if (g == group if r.status == "ok" else i == 0)]
+        yield Result(tuple(sorted(found, key=lambda record: record.seed)), "", group)
+
+
+def _labels(flat: Sequence[dict[str, object]]) -> list[str]:
+    """The entries in which each differs from the others."""
     differing = [
         name for name in sorted(set().union(*flat)) if name != "seed" and len({str(f.get(name)) for f in flat}) > 1
     ]
-    labels = [", ".join(f"{name.removeprefix('hyperparameters.')}={f.get(name)}" for name in differing) for f in flat]
-    return [
-        Result(result.records, label)
-        for label, result in sorted(zip(labels, results, strict=True), key=lambda pair: pair[0])
-    ]
+    return [", ".join(f"{name.removeprefix('hyperparameters.')}={f.get(name)}" for name in differing) for f in flat]
+
+
+def _data_of(result: Result) -> dict[str, object]:
+    return {f"{split} data": result.first.data.get(split, "not recorded")[:12] for split in get_args(Split)}
 
 
 def _flatten(value: object, name: str = "") -> Iterable[tuple[str, object]]:

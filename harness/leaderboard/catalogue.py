@@ -2,31 +2,92 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness.leaderboard.board import Board
-from harness.leaderboard.published import source_file
+from harness.leaderboard.published import read_rows, source_file
+from harness.registry import ArchitectureEntry
+
+COLUMNS = [
+    "id",
+    "name",
+    "year",
+    "paper",
+    "source",
+    "family",
+    "kind",
+    "wave",
+    "defining_mechanism",
+    "home",
+    "home_reason",
+]
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One line of ``catalogue.csv``; ``year`` is None if missing."""
+    """One line of ``catalogue.csv``; ``year`` is None if missing.
+
+    ``home`` is the task with the data set of the system's paper, or with the nearest one;
+    ``home_reason`` says which of both, and why that one.
+    """
 
     name: str
     year: int | None
     paper: str
     family: str
     mechanism: str
+    home: str
+    home_reason: str
 
 
-def read_catalogue(board: Board) -> dict[str, CatalogueEntry]:
-    """The catalogue by id, from the results folder or else from this package."""
-    with source_file(board.store.folder, "catalogue.csv").open(encoding="utf-8", newline="") as file:
-        return {row["id"]: _entry(row) for row in csv.DictReader(file) if row.get("id")}
+def read_catalogue(results: Path) -> dict[str, CatalogueEntry]:
+    """The catalogue by id, from the results folder or else from this package;
+    :class:`~harness.errors.LeaderboardError` names other columns and malformed lines."""
+    rows = read_rows(source_file(results, "catalogue.csv"), COLUMNS)
+    return {row["id"]: _entry(row) for _, row in rows if row["id"]}
 
 
-def _entry(row: dict[str, str | None]) -> CatalogueEntry:
-    year = row.get("year") or ""
-    texts = [row.get(column) or "" for column in ("name", "paper", "family", "defining_mechanism")]
-    return CatalogueEntry(texts[0], int(year) if year.isdecimal() else None, *texts[1:])
+def _entry(row: Mapping[str, str]) -> CatalogueEntry:
+    return CatalogueEntry(
+        name=row["name"],
+        year=int(row["year"]) if row["year"].isdecimal() else None,
+        paper=row["paper"],
+        family=row["family"],
+        mechanism=row["defining_mechanism"],
+        home=row["home"],
+        home_reason=row["home_reason"],
+    )
+
+
+def system_of(entry: ArchitectureEntry, catalogue: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
+    """The line of an architecture of this package: that of its id, or of its file, or of the
+    longest id that its own goes on from (``attn_seq2seq`` for ``attn_seq2seq_luong``). None for
+    floors and for plugins."""
+    if not entry.shipped:
+        return None
+    parts = entry.id.split("_")
+    begins = ["_".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
+    for name in (entry.id, entry.file.stem, *begins):
+        if name in catalogue and catalogue[name].family == entry.family:
+            return catalogue[name]
+    return None
+
+
+def homes(
+    architectures: Iterable[ArchitectureEntry], tasks: Collection[str], results: Path
+) -> tuple[dict[str, str], list[str]]:
+    """The home of each architecture that has one among ``tasks``, by id, and a message for each
+    reason why others have none."""
+    catalogue = read_catalogue(results)
+    found: dict[str, str] = {}
+    without: dict[str, list[str]] = {}
+    for entry in architectures:
+        system = system_of(entry, catalogue)
+        if system is None:
+            without.setdefault("no home, since the catalogue does not know it", []).append(entry.id)
+        elif system.home not in tasks:
+            without.setdefault(f"its home {system.home} is not registered", []).append(entry.id)
+        else:
+            found[entry.id] = system.home
+    return found, [f"{', '.join(ids)}: {reason}" for reason, ids in without.items()]

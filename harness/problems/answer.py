@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from harness.problems.base import Fields, Inputs, Problem, Properties, majority_and_random, numbers, unknown
+from harness.problems.base import Fields, Inputs, Problem, Properties, majority_and_random, numbers, turned, unknown
 from harness.problems.classify import Classify, ClassTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -33,7 +33,7 @@ class StoryHead(Classify):
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         vector = encoder(inputs["facts"], inputs["question"])
-        return vector if self.output is None else self.output(vector)
+        return vector if self.output is None else self.output(self.drop(vector))
 
 
 MAX_FACTS = 50
@@ -52,6 +52,7 @@ def story_as_text(row: Row) -> list[str]:
     inputs=("facts", "question"),
     texts=("question",),
     cluster="story",
+    stratum="skill",
     metrics=("skill_accuracy", "skills_solved"),
     survey="stories",
     forms={"facts": "texts", "answer": "name", "skill": "name"},
@@ -70,6 +71,8 @@ class AnswerProblem(Problem):
     def target(self, gives: str) -> AnswerTarget:
         return AnswerTarget()
 
+    floor_names = ("majority", "random", "newest word")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """The commonest answer, answers drawn as often as training shows them, and the last word of
         the newest fact."""
@@ -77,11 +80,18 @@ class AnswerProblem(Problem):
         drawn = majority_and_random((row["answer"] for row in train), len(rows))
         return drawn | {"newest word": ["".join(words) for words in newest]}
 
+    def right(self, row: Row) -> str:
+        return row["answer"]
+
     def shortened(self, row: Row) -> Row:
         return super().shortened(row) | {"facts": [words_of(fact)[0] for fact in row["facts"][:1]]}
 
     def with_unknown_words(self, row: Row) -> Row:
         return super().with_unknown_words(row) | {"facts": [unknown(fact) for fact in row["facts"]]}
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row]:
+        other = turned(row["answer"] for row in rows)
+        return [row | {"answer": other[row["answer"]]} for row in rows]
 
     def properties(self, rows: Sequence[Row]) -> Properties:
         return {"skill": (lambda row: row["skill"], list(dict.fromkeys(row["skill"] for row in rows)))}

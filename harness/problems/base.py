@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.errors import ContractError
@@ -78,6 +79,12 @@ class Head(nn.Module):
     smooths: ClassVar[bool] = False
     """True if its loss is a cross-entropy that can smooth labels."""
     label_smoothing: float = 0.0
+    dropout: float = 0.0
+    """Probability with which :meth:`drop` leaves out a number."""
+
+    def drop(self, values: Tensor) -> Tensor:
+        """The numbers that a layer of this head reads, some of them left out in training."""
+        return F.dropout(values, self.dropout, self.training)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Any:
         """The outputs that :meth:`loss` and :meth:`decode` read."""
@@ -162,10 +169,21 @@ class Problem:
         """The head on top of an encoder."""
         return self.heads[encoder.output_form()](encoder, target)
 
+    floor_names: ClassVar[tuple[str, ...]] = ()
+    """Names of the :meth:`floors`."""
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Prediction]]:
-        """Predictions that need no learning, by name; the first is the one that a model must
-        beat."""
+        """Predictions that need no learning, by name; the first is the one that a model must beat.
+        They read nothing of ``rows`` but the inputs."""
         raise NotImplementedError
+
+    def right(self, row: Row) -> Prediction:
+        """The prediction that is right for a row, one of them where several are: the value of the
+        column that is no input, where there is one such column."""
+        answers = [name for name in self.entry.columns if name not in self.entry.inputs]
+        if len(answers) != 1:
+            raise NotImplementedError(f"{type(self).__name__} does not say which prediction is right")
+        return row[answers[0]]
 
     # Rows that a contract check makes.
 
@@ -176,6 +194,12 @@ class Problem:
     def with_unknown_words(self, row: Row) -> Row:
         """The row with every word of its texts replaced by one that no training text has."""
         return row | {name: unknown(row[name]) for name in self.entry.texts if name in row}
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row] | None:
+        """The rows with wrong answers, each kind of answer turned into another one wherever it
+        stands, so that a system which learns from them learns to be wrong. None where an answer
+        depends on the row's own text (a span, a transcript) and has no kinds."""
+        return None
 
     # Looking at results.
 
@@ -249,6 +273,12 @@ def _first_word(text: str | list[str]) -> str | list[str]:
 def unknown(text: str | list[str]) -> str | list[str]:
     """As many words as the text has, none of which training knows."""
     return [UNKNOWN_WORD] * len(text) if isinstance(text, list) else " ".join([UNKNOWN_WORD] * len(words_of(text)))
+
+
+def turned(labels: Iterable[str]) -> dict[str, str]:
+    """Another label for each: the next one in their order, and the first for the last."""
+    names = sorted(set(labels))
+    return dict(zip(names, [*names[1:], *names[:1]], strict=True))
 
 
 def numbers(labels: Sequence[str]) -> dict[str, int]:

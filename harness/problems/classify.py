@@ -25,6 +25,7 @@ from harness.problems.base import (
     numbers,
     numbers_of,
     size_of,
+    turned,
 )
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -90,7 +91,7 @@ class Classify(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> Any:
         vector = text_vector(encoder, inputs["text"])
-        return vector if self.output is None else self.output(vector)
+        return vector if self.output is None else self.output(self.drop(vector))
 
     def loss(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
         if self.knows_none(target):
@@ -125,7 +126,7 @@ class ClassifyTree(Classify):
 
     def forward(self, encoder: TreeEncoder, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
         trees = inputs["text"]
-        return self.output(encoder.nodes(trees)), trees.roots, trees.labels
+        return self.output(self.drop(encoder.nodes(trees))), trees.roots, trees.labels
 
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:
         scores, roots, labels = outputs
@@ -180,6 +181,7 @@ def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
     inputs=("text", "tree", "audio"),
     texts=("text",),
     metrics=("accuracy", "macro_f1"),
+    stratum="label",
     forms={"label": "name", "tree": "string", "audio": "audio"},
 )
 class ClassifyProblem(Problem):
@@ -201,6 +203,8 @@ class ClassifyProblem(Problem):
     def target(self, gives: str) -> Target:
         return ClassTarget()
 
+    floor_names = ("majority", "random")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """The commonest label, and labels drawn as often as training shows them."""
         return majority_and_random((row["label"] for row in train), len(rows))
@@ -212,6 +216,11 @@ class ClassifyProblem(Problem):
     def with_unknown_words(self, row: Row) -> Row:
         strange = super().with_unknown_words(row)
         return strange | {"tree": f"(2 (2 {UNKNOWN_WORD}) (2 {UNKNOWN_WORD}))"} if "tree" in row else strange
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row]:
+        other = turned(row["label"] for row in rows)
+        trees = [{"tree": without_labels(row["tree"])} if "tree" in row else {} for row in rows]
+        return [row | {"label": other[row["label"]]} | tree for row, tree in zip(rows, trees, strict=True)]
 
     def properties(self, rows: Sequence[Row]) -> Properties:
         return {"class": (lambda row: row["label"], sorted({row["label"] for row in rows}))}

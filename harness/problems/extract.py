@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
+from harness.views.subwords import Windows
 
 if TYPE_CHECKING:
     from harness.data.corpus import Split
@@ -90,10 +91,10 @@ class Extract(Head):
         passage, question = inputs["passage"], inputs["question"]
         context, asked = encoder(passage.vectors, passage.mask), encoder(question.vectors, question.mask)
         joined = torch.cat([context, self.attention(context, asked, question.mask)], dim=-1)
-        start, end = self.output(joined).masked_fill(~passage.mask[..., None], -torch.inf).unbind(-1)
+        start, end = self.output(self.drop(joined)).masked_fill(~passage.mask[..., None], -torch.inf).unbind(-1)
         return SpanScores(start, end)
 
-    def forward(self, encoder: Any, inputs: Inputs) -> SpanScores:
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
         scores = self.spans(encoder, inputs)
         if not self.target.unanswerable:
             return SpanScores(scores.start, scores.end)
@@ -102,7 +103,7 @@ class Extract(Head):
             return scores._replace(no_answer=self.no_answer.repeat(len(scores.start)))
         return scores
 
-    def loss(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
+    def loss(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
         """Cross-entropy of start and of end; a row without an answer has the no-answer score,
         joined as position 0, as its gold.
 
@@ -110,11 +111,11 @@ class Extract(Head):
         """
         return self.row_losses(encoder, outputs, target).mean()
 
-    def row_losses(self, encoder: Any, outputs: SpanScores, target: Tensor) -> Tensor:
+    def row_losses(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
         """Cross-entropy of start plus that of end (B,)."""
         scores = torch.stack([outputs.start, outputs.end], dim=1)
         if outputs.no_answer is not None:
-            scores = torch.cat([outputs.no_answer[:, None, None].expand(-1, 2, 1), scores], dim=2)
+            scores = torch.cat([of_both(outputs.no_answer)[..., None], scores], dim=2)
             target = torch.where(target >= -1, target + 1, target)
         within = (target >= 0) & (target < scores.shape[2])
         reached = scores.gather(2, target.where(within, 0)[..., None]).squeeze(2) > -torch.inf
@@ -123,20 +124,33 @@ class Extract(Head):
         losses = F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="none")
         return losses.view(-1, 2).sum(1)
 
-    def decode(self, encoder: Any, outputs: SpanScores, batch: Batch, split: Split) -> list[str]:
-        first, last, score = best_spans(outputs.start, outputs.end)
-        empty = torch.full_like(score, -torch.inf) if outputs.no_answer is None else 2 * outputs.no_answer
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+        first, last, score, empty = self.best(outputs)
         answers = []
         starts, ends = split.targets["starts"], split.targets["ends"]
         for row, b, e, none in zip(batch.rows, first.tolist(), last.tolist(), (empty > score).tolist(), strict=True):
             answers.append("" if none else split.rows[int(row)]["passage"][starts[row][b] : ends[row][e]])
         return answers
 
-    def evidence(self, encoder: Any, outputs: SpanScores) -> list[Tensor]:
+    def best(self, outputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """First and last unit and score of each passage's best span, and the score of having none:
+        four (B,)."""
+        first, last, score = best_spans(outputs.start, outputs.end)
+        if outputs.no_answer is None:
+            return first, last, score, torch.full_like(score, -torch.inf)
+        return first, last, score, of_both(outputs.no_answer).sum(1)
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         return [
             torch.cat([start[start.isfinite()], end[end.isfinite()]])
             for start, end in zip(outputs.start, outputs.end, strict=True)
         ]
+
+
+def of_both(no_answer: Tensor) -> Tensor:
+    """The score of having no answer beside the starts and beside the ends (B, 2), of which an
+    encoder may give one (B,) for both."""
+    return no_answer if no_answer.dim() == 2 else no_answer[:, None].expand(-1, 2)
 
 
 def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tuple[Tensor, Tensor, Tensor]:
@@ -162,9 +176,24 @@ class ExtractSpan(Extract):
         return encoder(inputs["passage"], inputs["question"])
 
 
+class WindowScores(NamedTuple):
+    """Scores of N windows (T pieces at most), and their places in the B passages."""
+
+    scores: SpanScores
+    windows: Windows
+
+
 class ExtractJoined(Extract):
-    """Question and passage in one sequence: a start and an end vector over the passage's pieces
-    (Devlin et al. 2018)."""
+    """Question and passage in one sequence: a start vector S and an end vector E over the passage's
+    pieces (Devlin et al. 2018).
+
+    The softmax is the paper's, over "the words in the paragraph" and, where there may be no answer,
+    [CLS], whose state C gives S.C beside the starts and E.C beside the ends. A passage may be read
+    in several windows, each of which is trained by itself: one that does not hold the answer has
+    none, and adds nothing where every question has one. The best span of a passage is that of all
+    its windows, and begins where its window shows most context; the score of no answer is the
+    lowest.
+    """
 
     learns_no_answer = False
 
@@ -173,12 +202,50 @@ class ExtractJoined(Extract):
 
     def spans(self, encoder: Any, inputs: Inputs) -> SpanScores:
         pieces = inputs["text"]
-        states = encoder(pieces)
-        start, end = self.output(states).unbind(-1)
+        scores = self.output(encoder(pieces))
         positions, mask = pieces.firsts, pieces.word_mask
-        start, end = (scores.gather(1, positions).masked_fill(~mask, -torch.inf) for scores in (start, end))
-        empty = self.output(states[:, 0]).mean(-1)
-        return SpanScores(start, end, empty)
+        start, end = (of.gather(1, positions).masked_fill(~mask, -torch.inf) for of in scores.unbind(-1))
+        return SpanScores(start, end, scores[:, 0])
+
+    def forward(self, encoder: Any, inputs: Inputs) -> WindowScores:
+        pieces = inputs["text"]
+        return WindowScores(super().forward(encoder, inputs), pieces.windows or Windows.whole(pieces.word_mask))
+
+    def row_losses(self, encoder: Any, outputs: WindowScores, target: Tensor) -> Tensor:
+        """Cross-entropies of start and end, summed over a passage's windows (B,)."""
+        scores, windows = outputs
+        losses = super().row_losses(encoder, scores, self.golds(outputs, target))
+        return losses.where(windows.of(len(target)), 0.0).sum(1)
+
+    @staticmethod
+    def golds(outputs: WindowScores, target: Tensor) -> Tensor:
+        """First and last unit of the answer in each window (N, 2), as :class:`SpanTarget` has
+        them."""
+        scores, windows = outputs
+        gold = target[windows.rows]
+        within = gold - windows.begins[:, None]
+        held = (within[:, :1] >= 0) & (within[:, 1:] < windows.lengths[:, None])
+        elsewhere = torch.full_like(gold, IGNORED)
+        if scores.no_answer is not None:
+            elsewhere = elsewhere.masked_fill(windows.several[:, None], -1)
+        return torch.where(gold < 0, gold, torch.where(held, within, elsewhere))
+
+    def best(self, outputs: WindowScores) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        scores, windows = outputs
+        start = scores.start.masked_fill(~windows.widest, -torch.inf)
+        first, last, score, empty = super().best(scores._replace(start=start))
+        own = windows.of(int(windows.rows[-1]) + 1)
+        window = score.where(own, -torch.inf).argmax(1)
+        first, last = first + windows.begins, last + windows.begins
+        return first[window], last[window], score[window], empty.where(own, torch.inf).amin(1)
+
+    def evidence(self, encoder: Any, outputs: WindowScores) -> list[Tensor]:
+        """The scores of a passage's windows, one behind the other."""
+        scores, windows = outputs
+        found: dict[int, list[Tensor]] = {}
+        for row, numbers in zip(windows.rows.tolist(), super().evidence(encoder, scores), strict=True):
+            found.setdefault(row, []).append(numbers)
+        return [torch.cat(numbers) for numbers in found.values()]
 
 
 @register_problem(
@@ -211,6 +278,8 @@ class ExtractProblem(Problem):
     def target(self, gives: str) -> Target:
         return SymbolTarget(reserved=4, by_word=True) if gives == "next symbols" else SpanTarget()
 
+    floor_names = ("nothing", "whole passage", "shortest copy")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """No answer; the passage as a whole; the shortest copy, its first word."""
         passages = [row["passage"] for row in rows]
@@ -219,6 +288,10 @@ class ExtractProblem(Problem):
             "whole passage": passages,
             "shortest copy": [next(iter(words_of(passage)), "") for passage in passages],
         }
+
+    def right(self, row: Row) -> str:
+        """The first answer, empty where there is none."""
+        return next(iter(row["answers"]["text"]), "")
 
     def shortened(self, row: Row) -> Row:
         short = super().shortened(row)

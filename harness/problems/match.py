@@ -21,7 +21,7 @@ class Match(Classify):
         return above_twins(encoder, classes)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
-        return self.output(twin(encoder, inputs))
+        return self.output(self.drop(twin(encoder, inputs)))
 
     def constrain(self, encoder: Any) -> None:
         """The norm limit is stated for a softmax on the encoder's own vector; here layers stand
@@ -44,7 +44,7 @@ class MatchPair(Classify):
     """An architecture that reads both texts itself: linear layer on its vector."""
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
-        return self.output(encoder(inputs["first"], inputs["second"]))
+        return self.output(self.drop(encoder(inputs["first"], inputs["second"])))
 
 
 def both_texts() -> Fields:
@@ -58,6 +58,7 @@ def both_texts() -> Fields:
     columns=("first", "second", "label"),
     inputs=("first", "second"),
     texts=("first", "second"),
+    stratum="label",
     metrics=("accuracy", "macro_f1"),
     forms={"label": "name"},
 )

@@ -61,7 +61,7 @@ class Rank(Head):
         return above_twins(encoder, 1)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
-        return self.output(twin(encoder, inputs)).squeeze(1)
+        return self.output(self.drop(twin(encoder, inputs))).squeeze(1)
 
     def loss(self, encoder: Any, outputs: Tensor, target: tuple[Tensor, Tensor]) -> Tensor:
         labels, groups = target
@@ -88,7 +88,7 @@ class RankPair(Rank):
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         joined = encoder(inputs["first"], inputs["second"])
-        return joined if self.output is None else self.output(joined).squeeze(1)
+        return joined if self.output is None else self.output(self.drop(joined)).squeeze(1)
 
 
 class RankJoined(Rank):
@@ -98,7 +98,7 @@ class RankJoined(Rank):
         return nn.Linear(size_of(encoder), 1)
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
-        return self.output(text_vector(encoder, inputs["text"])).squeeze(1)
+        return self.output(self.drop(text_vector(encoder, inputs["text"]))).squeeze(1)
 
 
 QUESTION_WORDS = ("what", "who", "when", "where", "which", "why", "how")
@@ -145,6 +145,8 @@ class RankProblem(Problem):
     def target(self, gives: str) -> Target:
         return RankTarget()
 
+    floor_names = ("equal", "random", "shared words")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[float]]:
         """Equal scores, random ones, and the number of words that question and candidate share."""
 
@@ -154,6 +156,13 @@ class RankProblem(Problem):
 
         drawn = np.random.default_rng(0).random(len(rows)).tolist()
         return {"equal": [0.0] * len(rows), "random": drawn, "shared words": [shared(row) for row in rows]}
+
+    def right(self, row: Row) -> float:
+        return float(truth(row))
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row]:
+        """Right candidates are wrong, and wrong ones right."""
+        return [row | {"label": str(1 - truth(row))} for row in rows]
 
     def properties(self, rows: Sequence[Row]) -> Properties:
         return by_question_word(self)

@@ -74,7 +74,7 @@ class Regress(Head):
         return text_vector(encoder, inputs["text"])
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
-        return self.output(self.vector(encoder, inputs)).squeeze(1)
+        return self.output(self.drop(self.vector(encoder, inputs))).squeeze(1)
 
     def loss(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(outputs, target)
@@ -128,11 +128,19 @@ class RegressProblem(Problem):
     def target(self, gives: str) -> Target:
         return ScoreTarget()
 
+    floor_names = ("mean", "random")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[float]]:
         """The mean of the training scores, and scores drawn from them."""
         scores = [score_of(row) for row in train]
         drawn = np.random.default_rng(0).choice(scores, size=len(rows))
         return {"mean": [fmean(scores)] * len(rows), "random": drawn.tolist()}
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row]:
+        """High scores are low, and low ones high."""
+        scores = [score_of(row) for row in rows]
+        ends = min(scores) + max(scores)
+        return [row | {"score": ends - score} for row, score in zip(rows, scores, strict=True)]
 
 
 @register_problem(

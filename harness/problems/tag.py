@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.metrics.tagging import spans
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, padded, size_of
+from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, padded, size_of, turned
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
@@ -61,7 +61,7 @@ class Tag(Head):
         """Scores (B, T, labels) and the mask of the words (B, T)."""
         if self.output is None:
             return encoder(words), words.mask
-        return self.output(encoder(words.vectors, words.mask)), words.mask
+        return self.output(self.drop(encoder(words.vectors, words.mask))), words.mask
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
         return self.emissions(encoder, inputs["text"])
@@ -102,11 +102,12 @@ class TagJoined(Tag):
     def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:
         states = encoder(words)
         firsts = states.gather(1, words.firsts[..., None].expand(-1, -1, states.shape[-1]))
-        return self.output(firsts), words.word_mask
+        return self.output(self.drop(encoder.word_states(firsts))), words.word_mask
 
 
 @register_problem(
     "tag",
+    equal_view={"lower": True, "digits": True},
     name="Tagging",
     columns=("text", "tags"),
     inputs=("text",),
@@ -124,6 +125,8 @@ class TagProblem(Problem):
     def target(self, gives: str) -> Target:
         return TagTarget()
 
+    floor_names = ("commonest tag of each word", "majority")
+
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[list[str]]]:
         """The commonest tag of each word (for a new word that of all words), and that of all
         words."""
@@ -138,6 +141,10 @@ class TagProblem(Problem):
 
     def shortened(self, row: Row) -> Row:
         return super().shortened(row) | {"tags": row["tags"][:1]}
+
+    def flipped(self, rows: Sequence[Row]) -> list[Row]:
+        other = turned(tag for row in rows for tag in row["tags"])
+        return [row | {"tags": [other[tag] for tag in row["tags"]]} for row in rows]
 
     def slices(self, metric: str, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> dict[str, list[Slice]]:
         """F1 of each type of span, with the number of actual spans of it."""

@@ -34,7 +34,7 @@ class Transcribe(Head):
 
     def scores(self, encoder: Any, frames: Any) -> tuple[Tensor, Tensor]:
         """Label scores (B, T, labels) and their lengths (B,)."""
-        return self.output(encoder(frames.vectors, frames.mask)), frames.lengths
+        return self.output(self.drop(encoder(frames.vectors, frames.mask))), frames.lengths
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
         scores, lengths = self.scores(encoder, inputs["text"])
@@ -93,6 +93,8 @@ class TranscribeProblem(Problem):
         """Characters: behind the blank for CTC, behind padding, start, end and unknown
         otherwise."""
         return SymbolTarget(reserved=4 if gives == "next symbols" else 1, by_word=False)
+
+    floor_names = ("nothing", "majority")
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """Nothing, and the commonest transcript."""

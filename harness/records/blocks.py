@@ -48,8 +48,11 @@ def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
     for part in ("limits", "training"):
         if not isinstance(hyperparameters.get(part, {}), dict):
             raise ValueError(f"{part} is {type(hyperparameters[part]).__name__}, expected a mapping")
-    for name, limit in hyperparameters.get("limits", {}).items():
-        if limit is not None and not (isinstance(limit, int) and abs(limit) <= LARGEST):
+    limits = hyperparameters.get("limits", {})
+    if not isinstance(limits.get("budget", ""), str):
+        raise ValueError(f"limits.budget is {type(limits['budget']).__name__}, expected a name")
+    for name, limit in limits.items():
+        if name != "budget" and limit is not None and not (isinstance(limit, int) and abs(limit) <= LARGEST):
             raise ValueError(f"limits.{name} is {type(limit).__name__}, expected null or a number up to {LARGEST:g}")
     return hyperparameters
 
@@ -254,9 +257,13 @@ class Budget(TypedDict, total=False):
     seconds: Amount | None
 
 
+NO_VECTORS = "none"
+
+
 @_closed
 class Vectors(TypedDict, total=False):
-    """Given word vectors: file name or name of the set, SHA-256 of the file, numbers per vector.
+    """Word vectors: file name or name of the set (:data:`NO_VECTORS` where none were given and they
+    start at random), SHA-256 of the file, numbers per vector.
 
     ``key``: the cell that made them. ``words``: words of the vocabulary that have one. ``tuned``:
     they were trained further.

@@ -11,6 +11,8 @@ from typing import Any
 
 from harness.errors import RecordError
 from harness.files import not_json
+from harness.records.blocks import Budget
+from harness.settings import Limits
 from harness.task import Tier
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -40,6 +42,7 @@ class Cell:
     seed: int
     precision: str = "32"
     devices: int = 1
+    protocol_version: int = 1
 
     @property
     def key(self) -> str:
@@ -56,8 +59,20 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        """The fields by name; without the protocol's version where it is 1, which was not recorded
+        when there was no other."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {n: v for n, v in values.items() if n != "protocol_version" or v != 1}
+
+    @property
+    def budget(self) -> Budget:
+        """Amount of training, as its record holds it."""
+        limits, training = Limits.of(self.hyperparameters), self.hyperparameters.get("training") or {}
+        found: Budget = {"name": limits.name, "examples": limits.max_train}
+        if "epochs" in training:
+            found |= {"passes": min(limits.max_epochs or training["epochs"], training["epochs"])}
+            found |= {"batch_size": training.get("batch_size"), "min_steps": training.get("min_steps", 0)}
+        return found
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Cell:

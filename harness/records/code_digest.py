@@ -23,7 +23,7 @@ from harness.records.provenance import own_version
 from harness.records.record import Record
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
 
-HARNESS = 1
+HARNESS = 2
 """Number of what the harness computes. Raise it when the result of a cell changes: the golden
 scores of the tests tell."""
 
@@ -72,8 +72,7 @@ def _architecture_digest(entry: ArchitectureEntry, wrapped: ArchitectureEntry | 
 def _task_digest(entry: TaskEntry) -> str:
     """Digest of a task, and of its type where that is a plugin's."""
     problem = registry.entry("problems", entry.type)
-    own = problem.file.is_relative_to(_ROOT / "harness")
-    return _digest([entry.file] if own else [entry.file, problem.file])
+    return _digest([entry.file] if problem.shipped else [entry.file, problem.file])
 
 
 def code_of_cell(cell: Cell | Record) -> Code | None:
@@ -112,7 +111,7 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
 
 def _package(entry: Entry) -> tuple[str, str] | None:
     """Name and version of the installed package that an entry came from."""
-    if entry.file.is_relative_to(_ROOT / entry.sort):
+    if entry.shipped:
         version = own_version()
         return ("archbench", version) if version else None
     package = registry.distribution(entry)

@@ -3,6 +3,7 @@ error analyses are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,9 @@ class Outcomes:
     the right spans over predicted plus actual ones, word error rate the errors over the words.
     ``slices`` holds the parts of the test units by property ("length in words", "unknown words",
     "class", "entity type", "question word", "skill"). ``confusion``, for classes alone, is their
-    names and the numbers of examples by actual (rows) and predicted (columns) class.
+    names and the numbers of examples by actual (rows) and predicted (columns) class. ``clusters``
+    numbers the group of dependent units (questions of one story, recordings of one speaker) that
+    each unit is in; None where no two units depend on each other, or nothing is known of it.
     """
 
     metric: str
@@ -29,6 +32,7 @@ class Outcomes:
     denominators: np.ndarray
     slices: dict[str, list[Slice]]
     confusion: tuple[list[str], list[list[int]]] | None = None
+    clusters: list[int] | None = None
 
     @property
     def score(self) -> float:
@@ -46,6 +50,7 @@ class Outcomes:
             "denominators": denominators[0] if len(set(denominators)) == 1 else _shortest(self.denominators),
             "slices": self.slices,
             "confusion": self.confusion,
+            "clusters": self.clusters,
         }
 
     @classmethod
@@ -60,7 +65,22 @@ class Outcomes:
             raise ValueError("an outcome is not a finite number")
         slices = {name: [_slice(*part) for part in parts] for name, parts in fields["slices"].items()}
         confusion = fields["confusion"] and _confusion(*fields["confusion"])
-        return cls(_typed(fields["metric"], str), units, numerators, denominators, slices, confusion or None)
+        clusters = fields.get("clusters")  # older files have none
+        return cls(
+            _typed(fields["metric"], str),
+            units,
+            numerators,
+            denominators,
+            slices,
+            confusion or None,
+            None if clusters is None else _clusters(clusters, len(units)),
+        )
+
+
+def numbered(names: Sequence[str]) -> list[int] | None:
+    """Number of each name, counted from 0 by first occurrence; None if no name occurs twice."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return [numbers[name] for name in names] if len(numbers) < len(names) else None
 
 
 def ratio(numerators: np.ndarray, denominators: np.ndarray) -> float:
@@ -87,6 +107,14 @@ def _confusion(labels: Any, counts: Any) -> tuple[list[str], list[list[int]]]:
     if {len(row) for row in rows} | {len(rows)} != {len(labels)}:
         raise ValueError(f"{len(labels)} classes, but their confusion is not a square of that size")
     return [_typed(label, str) for label in labels], rows
+
+
+def _clusters(numbers: Any, units: int) -> list[int]:
+    """Numbers from 0, one for each unit and none left out; ``ValueError`` for anything else."""
+    found = [_typed(number, int) for number in _typed(numbers, list)]
+    if len(found) != units or set(found) != set(range(len(set(found)))):
+        raise ValueError(f"clusters are not numbered from 0, one number for each of {units} units")
+    return found
 
 
 def _shortest(values: np.ndarray) -> list[float | int]:

@@ -45,7 +45,7 @@ from harness.records.blocks import (
 )
 from harness.records.cell import Cell, check_name
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
-from harness.records.registered import registered
+from harness.records.registered import registered, seen
 from harness.task import Split, Tier
 
 SCHEMA: Final = 2
@@ -159,7 +159,8 @@ class Record(BaseModel):
         Command and error message are stored without paths of the machine, its user and passwords.
         """
         origin: dict[str, Any] = {"started": now(), "environment": environment(), "archbench": own_version()}
-        origin["registered"] = registered(cell)
+        origin["registered"], origin["sees"] = registered(cell), seen(cell)
+        origin["budget"], origin["protocol_version"] = cell.budget, cell.protocol_version
         origin["commit"], origin["dirty"] = commit()
         origin["command"] = portable_command(sys.argv) if command is None else portable_text(command)
         if (error := fields.get("error")) and "message" in error:
@@ -169,7 +170,8 @@ class Record(BaseModel):
     @property
     def cell(self) -> Cell:
         """The cell that this is the record of."""
-        return Cell(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Cell)})
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Cell)}
+        return Cell(**fields | {"protocol_version": self.protocol_version or 1})
 
     def to_json(self) -> str:
         """Canonical text (indent 1, sorted keys, trailing newline); :class:`RecordError` names a

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.records.record import Record
 
 OTHER_TEST_SIZE = "‡"
-"""Mark of a score on another number of test examples than the task declares."""
+"""Mark of a score that is not on the official test."""
 
 
 def registered(cell: Cell) -> Registered | None:
@@ -47,13 +47,27 @@ def registered(cell: Cell) -> Registered | None:
     return found or None
 
 
+def seen(cell: Cell) -> list[str] | None:
+    """Data that a cell's training uses beside the labelled training examples; None where its
+    architecture is not registered."""
+    try:
+        architecture = registry.entries("architectures").get(cell.architecture)
+    except RegistryError:
+        return None
+    return sorted(architecture.sees) if architecture else None
+
+
 def other_test_size(record: Record, declared: object) -> str:
-    """A note on a record that was scored on another number of test examples than its task declares;
-    empty for a generated corpus, whose sizes are its own."""
-    count = record.counts.get("test")
-    if record.tier == "mini" or count is None or not isinstance(declared, int) or count == declared:
+    """A note on a record that was not scored on the official test, of which its task declares the
+    size; empty for a generated corpus, whose sizes are its own."""
+    count, official = record.counts.get("test"), record.official_test_examples
+    if record.tier == "mini" or not isinstance(declared, int):
         return ""
-    return f"scored on {count:,} test examples; the task declares {declared:,}"
+    if count is not None and count != declared:
+        return f"scored on {count:,} test examples; the task declares {declared:,}"
+    if official is not None and official != declared:
+        return f"not the official test: {official:,} of its {declared:,} examples were scored"
+    return ""
 
 
 def declared_sizes(record: Record) -> dict[str, int]:

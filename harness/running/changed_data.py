@@ -50,14 +50,14 @@ class DataFolder:
         return cached[name]
 
     def _computed(self, task: str, max_train: int | None) -> dict[str, str]:
-        from harness.data.corpus import limit
+        from harness.data.corpus import training_rows
         from harness.task import fingerprint
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
-        splits = {split: adapter.load(split, "local", self.folder) for split in ("train", "dev", "test")}
-        splits["train"] = limit(splits["train"], max_train)
-        return {split: fingerprint(rows) for split, rows in splits.items()}
+        train = training_rows(adapter, "local", self.folder, max_train)
+        others = {split: adapter.load(split, "local", self.folder) for split in ("dev", "test")}
+        return {split: fingerprint(rows) for split, rows in {"train": train, **others}.items()}
 
     def _read(self) -> dict[str, dict[str, str]]:
         """Fingerprints by task and cap, as computed from the files as they are now."""

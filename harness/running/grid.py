@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,12 +25,12 @@ from harness.files import LONGEST_LINE
 from harness.records import Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
-from harness.settings import Limits, TrainingSettings
+from harness.settings import FULL, Limits, TrainingSettings
 from harness.task import Task
 
 E = TypeVar("E", bound=Entry)
 
-GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed")
+GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed", "task_type")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
 HARNESS_SECTIONS = ("training", "limits", "vectors", "view")
@@ -123,6 +123,13 @@ def no_data(task: TaskEntry, tier: str) -> str | None:
     return cls.reason_to_skip(task.id, tier)
 
 
+def no_budget(task: TaskEntry, budget: str) -> str | None:
+    """The reason why a task cannot be run on a budget, or None."""
+    if budget in task.all_budgets:
+        return None
+    return f"{task.id} has no budget {budget}; it has {' and '.join(task.all_budgets)}"
+
+
 def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
     """The architectures or tasks whose file can be imported, and one message for each that cannot:
     the others run without it."""
@@ -170,6 +177,15 @@ def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
             " itself"
         )
     return _plain(defaults | fixed, architecture)
+
+
+def without_dropouts(architecture: ArchitectureEntry) -> dict[str, Any]:
+    """As :func:`hyperparameters`, with the ordinary dropouts at 0."""
+    values = hyperparameters(architecture)
+    for name in getattr(_load(architecture), "ordinary_dropouts", ()):
+        if name in values:
+            values[name] = [0.0] * len(values[name]) if isinstance(values[name], list) else 0.0
+    return values
 
 
 def _plain(values: dict[str, Any], architecture: ArchitectureEntry) -> dict[str, Any]:
@@ -247,28 +263,35 @@ def plan(
     tier: str,
     protocol: str,
     seeds: Sequence[int],
+    budget: str = FULL,
     overrides: Sequence[str] = (),
     max_train: int | None = None,
     max_epochs: int | None = None,
     vectors: Path | None = None,
     precision: str = "32",
     devices: int = 1,
+    homes: Mapping[str, str] | None = None,
 ) -> list[Planned]:
     """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do
-    not fit.
+    not fit. ``homes`` gives each architecture its only task.
 
     Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing
     in this grid.
     """
-    from harness.training.protocols import training
+    from harness.training.protocols import VERSIONS, has_own_dropout, training, view_settings
 
     wanted = [parse_override(text) for text in overrides]
     described = _described(vectors) if vectors else None
-    limits = Limits(max_train, max_epochs).to_dict()
+    own_dropout = has_own_dropout(protocol)
+    if budget != FULL and (max_train, max_epochs) != (None, None):
+        raise UsageError(f"--budget {budget} with --max-train or --max-epochs: a budget of your own has no name")
     names: dict[Override, set[str]] = {override: set() for override in wanted}
     used: set[Override] = set()
 
     def planned_cell(architecture: ArchitectureEntry, task: TaskEntry, seed: int) -> Planned:
+        amount = task.all_budgets.get(budget, task.all_budgets[FULL])
+        limits = Limits(max_train, max_epochs) if budget == FULL else Limits(amount.examples, None, budget)
+
         def overridden(section: str, values: dict[str, Any]) -> dict[str, Any]:
             for override in wanted:
                 if override.section == section and fnmatchcase(architecture.id, override.id):
@@ -278,15 +301,16 @@ def plan(
                         used.add(override)
             return values
 
-        chosen = overridden("", hyperparameters(architecture))
-        trained = overridden("training", training(protocol, architecture, task).to_dict(complete=True))
+        chosen = overridden("", hyperparameters(architecture) if own_dropout else without_dropouts(architecture))
+        trained = overridden("training", training(protocol, architecture, task, amount).to_dict(complete=True))
         try:
             settings = TrainingSettings.from_dict(trained)
         except ValueError as error:
             raise UsageError(f"-o {architecture.id}.{error}") from error
-        values = {**chosen, "training": settings.to_dict(), "limits": dict(limits), "vectors": described}
-        if any(override.section == "view" for override in wanted):
-            values |= _changed_view(architecture, task, chosen, functools.partial(overridden, "view"))
+        values = {**chosen, "training": settings.to_dict(), "limits": limits.to_dict(), "vectors": described}
+        ours = functools.partial(view_settings, protocol, task)
+        if ours(True) or any(override.section == "view" for override in wanted):
+            values |= _changed_view(architecture, task, chosen, ours, functools.partial(overridden, "view"))
         cell = Cell(
             architecture=architecture.id,
             architecture_version=architecture.version,
@@ -298,11 +322,18 @@ def plan(
             seed=seed,
             precision=precision,
             devices=devices,
+            protocol_version=VERSIONS[protocol],
         )
-        return Planned(cell, without_data[task.id] or reason_to_skip(architecture, task, values))
+        return Planned(cell, unfit[task.id] or reason_to_skip(architecture, task, values))
 
-    without_data = {task.id: no_data(task, tier) for task in tasks}
-    planned = [planned_cell(a, t, seed) for seed in seeds for t in tasks for a in architectures]
+    unfit = {task.id: no_data(task, tier) or no_budget(task, budget) for task in tasks}
+    planned = [
+        planned_cell(a, t, seed)
+        for seed in seeds
+        for t in tasks
+        for a in architectures
+        if homes is None or homes.get(a.id) == t.id
+    ]
     for override in wanted:
         if override not in used:
             raise UsageError(_unused(override, names[override], [a.id for a in architectures]))
@@ -313,16 +344,19 @@ def _changed_view(
     architecture: ArchitectureEntry,
     task: TaskEntry,
     hyperparameters: dict[str, Any],
+    ours: Callable[[bool], dict[str, Any]],
     overridden: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """``view`` with the settings that overrides change; nothing where they change none, so that
-    the cell is the one without them. A setting that follows from a hyperparameter is left to it."""
+    """``view`` with the settings that the protocol (``ours``, of views of words or of others) and
+    overrides change; nothing where they change none, so that the cell is the one without them. A
+    setting that follows from a hyperparameter is left to it."""
     reader = getattr(_load(architecture), "reader", None)
     cls, own = (reader and reader(hyperparameters)) or (None, {})
     view = cls and cls.view_for(task, own)
     settings = {} if view is None else view.settings()
     known = {name: value for name, value in settings.items() if name != "view" and name not in cls.view_settings}
-    changes = {name: value for name, value in overridden(dict(known)).items() if value != known[name]}
+    wished = known | {name: value for name, value in ours(view.embeds).items() if name in known} if known else {}
+    changes = {name: value for name, value in overridden(wished).items() if value != known[name]}
     if not changes:
         return {}
     try:

@@ -8,7 +8,6 @@ for each task as soon as it is read: ``{"task", "counts", "faults"}``.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -21,9 +20,8 @@ import pyarrow
 
 from harness import registry
 from harness.errors import ArchbenchError, MissingFile
+from harness.running.orphans import end_with_parent
 from harness.task import Split, Task, Tier
-
-PR_SET_PDEATHSIG = 1
 
 
 def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
@@ -62,8 +60,7 @@ def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> int:
 def main() -> None:
     """Read what standard input asks for."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is told by the process that waits for this one
-    if sys.platform == "linux":  # a reader that hangs must not outlive a run that is killed
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()  # a reader that hangs must not outlive a run that is killed
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a task's code prints is no answer
     asked = json.load(sys.stdin)

@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +24,8 @@ from harness.running import grid, neighbours
 from harness.running.changed_data import DataFolder
 from harness.running.order import Estimate, in_shard, parse_shard
 from harness.running.preflight import Preflight, check_metrics, other_sizes, raise_faults
+from harness.running.ruler import known_ruler
+from harness.settings import FULL
 from harness.task import Tier
 from harness.tracking import Mirror
 from harness.training.protocols import PROTOCOLS
@@ -41,7 +43,7 @@ class Request:
 
     ``workers`` is None for as many cells at a time as the engine chooses, and ``mlflow`` is None
     for a database in the results folder. ``command`` is stored in the records as the command line
-    that made them.
+    that made them. ``homes`` is the only task of each architecture; None runs all on all.
     """
 
     results: Path
@@ -50,6 +52,7 @@ class Request:
     tier: Tier = "mini"
     data_dir: Path | None = None
     protocol: str = "smoke"
+    budget: str = FULL
     seeds: Sequence[int] = (0,)
     workers: int | None = None
     threads: int = 1
@@ -69,6 +72,7 @@ class Request:
     retry_failed: bool = False
     changed: bool = False
     shard: str | None = None
+    homes: Mapping[str, str] | None = None
     dry_run: bool = False
     command: str = ""
 
@@ -133,14 +137,18 @@ class Session:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
-            self.estimate = Estimate(self.store.all())
+            self.estimate = Estimate(self.store.all(), known_ruler(self.store.folder / "work" / "ruler"))
         self.pending.run[:] = self.estimate.longest_first(self.pending.run)
 
     def _planned(self) -> list[grid.Planned]:
         """Every cell of the grid; what cannot be imported is reported and left out."""
         request = self.request
-        architectures, errors = grid.loadable(registry.match("architectures", request.architectures))
-        tasks, more = grid.loadable(registry.match("tasks", request.tasks))
+        chosen, on = registry.match("architectures", request.architectures), registry.match("tasks", request.tasks)
+        if (homes := request.homes) is not None:
+            chosen = [entry for entry in chosen if entry.id in homes]
+            on = [entry for entry in on if entry.id in homes.values()]
+        architectures, errors = grid.loadable(chosen)
+        tasks, more = grid.loadable(on)
         unlisted = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
         self.broken = [*errors, *more, *unlisted.values()]
         for error in self.broken:
@@ -156,12 +164,14 @@ class Session:
             tier=request.tier,
             protocol=request.protocol,
             seeds=request.seeds,
+            budget=request.budget,
             overrides=request.overrides,
             max_train=request.max_train,
             max_epochs=request.max_epochs,
             vectors=request.vectors,
             precision=request.precision,
             devices=request.devices,
+            homes=homes,
         )
         _refuse_strategy(planned, request)
         return planned

@@ -7,13 +7,16 @@ into a record.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import inspect
 import json
 import math
 import os
 import shutil
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,31 +27,38 @@ from datasets import Dataset
 
 from harness import registry
 from harness.data.batches import length_buckets
-from harness.data.corpus import Corpus, limit
+from harness.data.corpus import Corpus, training_rows
+from harness.data.corpus import Split as EncodedSplit
+from harness.data.overlap import overlap_of
 from harness.data.word_vectors import read_vectors
 from harness.kinds import Encoder, Estimator, Regime
-from harness.metrics import score
+from harness.metrics import better, score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
+from harness.records.blocks import NO_VECTORS, Ruler, Vectors
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
-from harness.registry import ArchitectureEntry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import devices
-from harness.running.grid import HARNESS_SECTIONS, Settings
+from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
 from harness.running.neighbours import Watch, watched
+from harness.running.ruler import RulerError, ruler_of_today
 from harness.scoring import error_analysis
-from harness.settings import Limits, TrainingSettings
+from harness.settings import CUSTOM, Limits, TrainingSettings
 from harness.task import Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, Diverged, FitModule, fit
 from harness.training.model import Model, build, objective_of, predict
+from harness.training.protocols import has_own_dropout
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
     """Carry out a cell and return its record; predictions are saved on the way. Divergence and
     out-of-memory are results."""
     _set_up(settings)
-    record = Record.skeleton(cell, "ok", command=settings.command, code=code_of_cell(cell))
+    record = Record.skeleton(
+        cell, "ok", command=settings.command, code=code_of_cell(cell), ruler=_ruler(cell, settings)
+    )
     began = time.perf_counter()
     with watched() as watch:
         try:
@@ -90,6 +100,18 @@ def _set_up(settings: Settings) -> None:
     torch.set_num_threads(settings.threads)
 
 
+def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
+    """The machine's speed today, for a cell that others may be compared with; None where it cannot
+    be measured."""
+    if cell.tier == "mini" or cell.protocol == "smoke" or cell.budget["name"] == CUSTOM:
+        return None
+    try:
+        return ruler_of_today(settings.work / "ruler")
+    except RulerError as error:
+        print(error)
+        return None
+
+
 def _checkpoints(cell: Cell, settings: Settings, data: dict[Split, str]) -> Path:
     """The folder of the checkpoints from which a fit of this cell may go on: they were made by the
     same code from the same ``data`` (fingerprints by split). Others of this cell are removed."""
@@ -119,7 +141,8 @@ def _partial(cell: Cell, task: Task, examples: int) -> bool:
     return examples < task.entry.sizes["train"] or Limits.of(cell.hyperparameters).max_epochs is not None
 
 
-def _constructor_settings(cell: Cell) -> dict[str, Any]:
+def constructor_settings(cell: Cell) -> dict[str, Any]:
+    """A cell's hyperparameters without the sections that the harness fills."""
     return {name: value for name, value in cell.hyperparameters.items() if name not in HARNESS_SECTIONS}
 
 
@@ -131,9 +154,10 @@ def _scored(
     dev: dict[str, float],
     train: Dataset,
     rows: Dataset,
+    data: dict[Split, str],
     predictions: list[Any],
 ) -> dict[str, Any]:
-    """Fields of a record that come from the one scoring of test."""
+    """Fields of a record that come from the one scoring of test; ``data`` are digests by split."""
     listed = rows.to_list()
     test = score(task.entry.metrics, predictions, listed)
     memory = cost.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
@@ -145,16 +169,29 @@ def _scored(
     outcomes = error_analysis.outcomes(asked, task.entry.main_metric, predictions, listed, known)
     if outcomes is not None:
         store.save_outcomes(cell, saved, ids, outcomes)
-    return {"scores": {"dev": dev, "test": test}, "predictions": saved, "memory": memory}
+    return {
+        "scores": {"dev": dev, "test": test},
+        "predictions": saved,
+        "memory": memory,
+        "official_test_examples": task.official_test_examples(cell.tier, len(listed)),
+        "overlap": overlap_of(asked, train, rows, data, settings.work / "overlap"),
+        "data": data,
+    }
+
+
+def made(cls: type[Estimator], task: TaskEntry, seed: int, settings: dict[str, Any]) -> Estimator:
+    """A fresh system; one whose constructor asks for the task's type is given it."""
+    given = {"task_type": task.type} if "task_type" in inspect.signature(cls).parameters else {}
+    return cls(seed=seed, **given, **settings)
 
 
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
     task = _task(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
-    train = limit(task.load("train", cell.tier, settings.data_dir), Limits.of(cell.hyperparameters).max_train)
+    train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
     dev = task.load("dev", cell.tier, settings.data_dir)
-    estimator: Estimator = architecture(seed=cell.seed, **_constructor_settings(cell))
+    estimator = made(architecture, task.entry, cell.seed, constructor_settings(cell))
     hidden = problem(task.entry.type).input_rows
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     began = time.perf_counter()
@@ -164,7 +201,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
-    fields = _scored(cell, task, settings, watch, dev_scores, train, test, estimator.predict(hidden(test)))
+    data = {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))}
+    fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / (trained - began),
         "train_tokens_per_second": None,
@@ -177,7 +215,6 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     return fields | {
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
         "partial": _partial(cell, task, len(train)),
-        "data": {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))},
         "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
         "speed": speed,
         "flops_per_example": estimator.flops_per_example,
@@ -192,7 +229,9 @@ class Assembly:
         self.cell, self.task = cell, _task(cell)
         self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
         entry = registry.entry("architectures", cell.architecture)
-        self.regime, self.encoder_entry, self.settings = unwrapped(entry, _constructor_settings(cell))
+        self.regime, self.encoder_entry, self.settings = unwrapped(
+            entry, constructor_settings(cell), has_own_dropout(cell.protocol)
+        )
         self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
         view = self.encoder_class.view_for(self.task.entry, self.settings)
         if changes := cell.hyperparameters.get("view"):
@@ -202,6 +241,8 @@ class Assembly:
             self.task, cell.tier, settings.data_dir, view, self.encoder_class.output_form(), max_train=most, cache=cache
         )
         self.vectors_file = settings.vectors
+        self.vectors: Vectors | None = None
+        """The word vectors that the last model started from; None for a view without."""
 
     def model(self, seed: int) -> Model:
         """A fresh model, the same for the same seed."""
@@ -211,10 +252,34 @@ class Assembly:
             vectors, known = read_vectors(self.vectors_file, view.vocabulary)
             dims = vectors.shape[1]
             print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
-        model = build(self.encoder_class, self.corpus.problem, self.settings, view, self.corpus.target, dims, vectors)
+            given = self.cell.hyperparameters["vectors"]
+            self.vectors = {"name": given["file"], "sha256": given["sha256"], "dims": dims, "words": known}
+        model = build(
+            self.encoder_class,
+            self.corpus.problem,
+            self.settings,
+            view,
+            self.corpus.target,
+            dims,
+            vectors,
+            self.training,
+        )
+        if model.table is not None:
+            self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
+
+    @functools.cached_property
+    def pilot_dev(self) -> EncodedSplit:
+        """The dev rows on which learning rates are compared."""
+        return self.corpus.dev.some(PILOT_DEV, PILOT_SEED, self.corpus.problem.entry.stratum)
+
+    def above_floor(self, found: float) -> bool:
+        """True if a score on :attr:`pilot_dev` is better than predictions without a model."""
+        rows, main = self.pilot_dev.rows.to_list(), self.task.entry.main_metric
+        predictions = next(iter(self.corpus.problem.floors(self.corpus.train.rows.to_list(), rows).values()))
+        return better(main, found, score([main], predictions, rows)[main])
 
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""
@@ -235,15 +300,15 @@ class Assembly:
 
 
 def unwrapped(
-    entry: ArchitectureEntry, settings: dict[str, Any]
+    entry: ArchitectureEntry, settings: dict[str, Any], own_dropout: bool = True
 ) -> tuple[Regime | None, ArchitectureEntry, dict[str, Any]]:
     """The regime (if the entry is one), the architecture that is trained, and its constructor's
-    settings."""
+    settings: of one that is wrapped with or without its ordinary dropouts."""
     cls = registry.load(entry)
     if not issubclass(cls, Regime):
         return None, entry, settings
     wrapped = registry.entry("architectures", settings["wraps"])
-    return cls(**settings), wrapped, dict(wrapped.hyperparameters)
+    return cls(**settings), wrapped, hyperparameters(wrapped) if own_dropout else without_dropouts(wrapped)
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
@@ -262,7 +327,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {
         "objective": training.objective.name,
-        "settings": dataclasses.replace(assembly.training, lr=training.lr).to_dict(complete=True),
+        "settings": dataclasses.replace(training.settings, lr=training.lr).to_dict(complete=True),
         "learning_rates": tried,
         "curve": training.curve,
     }
@@ -278,18 +343,19 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
     pilots = _try_rates(assembly, settings, folder)
-    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots))
-    epochs = Limits.of(cell.hyperparameters).max_epochs or assembly.training.epochs
-    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, min(epochs, assembly.training.epochs))
+    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly.above_floor))
+    epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs))
     return assembly, training, pilots, kept
 
 
 class Pilot(NamedTuple):
     """Result of a pilot, whose model would take as much memory as the cell's: what rates are
-    compared by, and the score on dev."""
+    compared by, and score and loss on dev."""
 
     selection: float
     score: float
+    loss: float
 
 
 def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
@@ -299,18 +365,28 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
-        pilot.dev_split = assembly.corpus.dev.some(PILOT_DEV, PILOT_SEED)
+        pilot.dev_split = assembly.pilot_dev
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
-            tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric])
+            loss = pilot.curve[-1]["dev_loss"]
+            if math.isfinite(loss):  # a pilot may be too short for its training loss to show it
+                tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
         except Diverged as failure:
             print(failure)
     return tried
 
 
-def _best_rate(tried: dict[float, Pilot | None]) -> float:
-    """The rate whose pilot did best on dev; the first one when there is nothing to compare."""
-    return max(tried, key=lambda lr: -math.inf if tried[lr] is None else tried[lr].selection)
+def _best_rate(tried: dict[float, Pilot | None], above_floor: Callable[[float], bool]) -> float:
+    """The rate whose pilot did best on dev; the first one when there is nothing to compare.
+
+    Where no score is above the floor, the scores tell nothing yet: then it is the smallest loss.
+    """
+    pilots = {lr: pilot for lr, pilot in tried.items() if pilot is not None}
+    if not pilots:
+        return next(iter(tried))
+    if any(above_floor(pilot.score) for pilot in pilots.values()):
+        return max(pilots, key=lambda lr: pilots[lr].selection)
+    return min(pilots, key=lambda lr: pilots[lr].loss)
 
 
 def _score_and_measure(
@@ -327,7 +403,15 @@ def _score_and_measure(
         if name not in CURVE_FIELDS and not name.startswith("train_")
     }
     fields = _scored(
-        cell, task, settings, watch, dev, corpus.train.rows, test.rows, predict(model, test, batch_size, device)
+        cell,
+        task,
+        settings,
+        watch,
+        dev,
+        corpus.train.rows,
+        test.rows,
+        corpus.fingerprints,
+        predict(model, test, batch_size, device),
     )
     speed = training.clock.rates() | cost.inference(
         cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size
@@ -337,8 +421,8 @@ def _score_and_measure(
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
         "partial": _partial(cell, task, len(corpus.train)),
-        "data": corpus.fingerprints,
         "view": corpus.view.settings(),
+        "vectors": assembly.vectors,
         "parameters": cost.parameters(model),
         "speed": speed,
         "flops_per_example": flops,

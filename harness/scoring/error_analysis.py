@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.metrics.units import unit_scores
-from harness.records.outcomes import Outcomes, Slice, ratio
+from harness.records.outcomes import Outcomes, Slice, numbered, ratio
 from harness.task import Row
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def outcomes(
         for name, (value, order) in properties.items()
     }
     slices |= problem.slices(metric, predictions, rows)
-    return Outcomes(metric, units.units, numerators, denominators, slices, problem.confusion(predictions, rows))
+    clusters = numbered([problem.cluster(row) for row in units.rows])
+    return Outcomes(
+        metric, units.units, numerators, denominators, slices, problem.confusion(predictions, rows), clusters
+    )
 
 
 def _properties(problem: Problem, rows: Sequence[Row], known: Container[str] | None) -> Properties:

@@ -106,12 +106,12 @@ class _TestData:
     def _training_words(self, max_train: int | None, expected: str) -> frozenset[str] | None:
         """Words of a training set; None where it cannot be read or its digest is not the expected
         one."""
-        from harness.data.corpus import limit
+        from harness.data.corpus import training_rows
         from harness.problems import problem
         from harness.scoring.error_analysis import known_words
 
         try:
-            rows = limit(self._task.load("train", self._tier, self._folder), max_train).to_list()
+            rows = training_rows(self._task, self._tier, self._folder, max_train).to_list()
         except (DataError, OSError, ValueError, NotImplementedError):
             return None
         return known_words(problem(self.entry.type), rows) if fingerprint(rows) == expected else None

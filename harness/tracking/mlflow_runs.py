@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import html
+import itertools
 import json
 import logging
 import os
@@ -90,7 +91,6 @@ class Tracker:
         with self._repairable():
             experiment = self._experiment(record.task)
             self._set_view(experiment, record.main_metric)
-            self._by_other_code = {other.key for other in made_by_other_code([record])}
             shown = _Shown.of(
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
             )
@@ -116,7 +116,7 @@ class Tracker:
         records: dict[str, list[Record]] = {}
         for record in store.all():
             records.setdefault(record.task, []).append(record)
-        self._by_other_code = {other.key for group in records.values() for other in made_by_other_code(group)}
+        self._by_other_code = {other.key for other in made_by_other_code(itertools.chain(*records.values()))}
         keys = {record.key for group in records.values() for record in group} | {path.stem for path in store.damaged}
         removed = 0
         with self._repairable():

@@ -4,6 +4,7 @@ and clocks."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import math
 import time
@@ -36,8 +37,8 @@ from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
 from harness.training.model import Model, on_device, predict_with_loss
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups, set_gradients
 
-PILOT_EXAMPLES = 6000
-"""Training examples that a learning rate is tried on before the best one trains the cell."""
+PILOT_SHARE = 0.1
+"""Of a training's steps: what a learning rate is tried on before the best one trains the cell."""
 
 PILOT_DEV, PILOT_SEED = 1000, 1
 """Dev rows on which the pilots are compared, and the seed of their random choice: the same rows for
@@ -74,9 +75,10 @@ class Diverged(Exception):
 class FitModule(pl.LightningModule):
     """One fit of a model by its objective; dev is scored after each epoch by ``metrics``.
 
-    ``unlabelled`` are the rows of the objective's stream of that name. :func:`fit` sets ``epochs``,
-    the number of passes after which training ends at the latest: the objective's progress counts
-    on it, the learning rate's schedule on that of the settings.
+    ``unlabelled`` are the rows of the objective's stream of that name. ``settings`` get as many
+    passes as their smallest number of steps asks for. :func:`fit` sets ``epochs``, the number of
+    passes after which training ends at the latest: the objective's progress counts on it, the
+    learning rate's schedule on that of the settings.
     """
 
     def __init__(
@@ -99,14 +101,16 @@ class FitModule(pl.LightningModule):
         self.dev_split = dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
-        self.epochs = settings.epochs
+        passes = max(settings.epochs, -(-settings.min_steps // max(1, len(self._batches("labelled", 0, 1)))))
+        self.settings = dataclasses.replace(settings, epochs=passes)
+        self.epochs = passes
         self.sharded = False
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
         self.clock = StepClock()
         self.automatic_optimization = False
         self.pilot = False
-        """True if an epoch is over after :data:`PILOT_EXAMPLES`, and no weights are kept."""
+        """True if :data:`PILOT_SHARE` of the steps are one epoch, and no weights are kept."""
         self.best: dict[str, Any] | None = None
         """Epoch, selection and weights (on the CPU) of the best dev epoch so far."""
         self.plateau = 1.0
@@ -155,24 +159,40 @@ class FitModule(pl.LightningModule):
 
     def batches(self, stream: str = "labelled") -> Batches | Streams:
         """This epoch's batches of a stream."""
+        batches = self._batches(stream, self.global_rank, self.trainer.world_size)
+        batches.epoch = self.current_epoch
+        return batches
+
+    def _batches(self, stream: str, rank: int, world: int) -> Batches | Streams:
+        """The first epoch's batches of a stream for one of several processes."""
         split, settings = self.splits[stream], self.settings
         if self.objective.sequential:
-            return Streams(len(split), settings.batch_size, self.global_rank, self.trainer.world_size)
+            return Streams(len(split), settings.batch_size, rank, world)
         groups = split.groups if self.whole_groups else None
         seed = self.seed if stream == "labelled" else [self.seed, self.objective.streams.index(stream)]
         batches = Batches(split.padded_lengths, settings.batch_size, split.collate, seed, groups)
-        batches.epoch, batches.rank, batches.world = self.current_epoch, self.global_rank, self.trainer.world_size
+        batches.rank, batches.world = rank, world
         return batches
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
         """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled
         one first; shorter streams begin again."""
-        share = self.trainer.world_size * self.settings.batch_size
-        limit = -(-PILOT_EXAMPLES // share) if self.pilot else None
-        labelled, *others = (self.batches(stream).rows() for stream in self.objective.streams)
-        rows = list(zip(labelled[:limit], *map(itertools.cycle, others), strict=False))
+        labelled, *others = map(self._rows_of_epoch, self.objective.streams)
+        rows = list(zip(labelled, *map(itertools.cycle, others), strict=False))
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
+
+    def _rows_of_epoch(self, stream: str) -> list[np.ndarray]:
+        """Row numbers of the batches of this epoch; of a pilot, of its share of all."""
+        batches = self.batches(stream)
+        if not self.pilot:
+            return batches.rows()
+        steps = max(1, round(PILOT_SHARE * self.settings.epochs * len(batches)))
+        rows: list[np.ndarray] = []
+        while len(rows) < steps:
+            rows += batches.rows()
+            batches.epoch += 1
+        return rows[:steps]
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:
         settings = self.settings
@@ -367,6 +387,16 @@ class CheckpointNewestEpoch(Checkpoint):
             self._next = ended + (ended - began) / SAVING_SHARE
 
 
+class _Patience(EarlyStopping):
+    """Early stopping that does not count epochs before the smallest number of steps is made."""
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        assert isinstance(module, FitModule)
+        if (module.current_epoch + 1) * module.steps_per_epoch <= module.settings.min_steps:
+            self.wait_count = -1  # what this epoch may add
+        super().on_train_epoch_end(trainer, module)
+
+
 def fit(
     training: FitModule,
     folder: Path,
@@ -381,15 +411,16 @@ def fit(
     the weights of its best dev epoch.
 
     A ``pilot`` runs on few examples and keeps no checkpoint. ``callbacks`` are further ones of
-    Lightning's, such as one that sets ``trainer.should_stop``. Returns best epoch and number of
-    epochs, and how several processes shared the work; in all but the first of them, nothing.
+    Lightning's, such as one that sets ``trainer.should_stop``. Returns best epoch, number of
+    epochs, whether the last was the best, and how several processes shared the work; in all but
+    the first of them, nothing.
     """
-    stop = EarlyStopping("selection", mode="max", patience=training.settings.patience, check_on_train_epoch_end=True)
+    stop = _Patience("selection", mode="max", patience=training.settings.patience, check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
     whole = (
         copy.deepcopy(training.model) if strategy == "fsdp" else training.model
     )  # for scoring, which one process does alone
-    training.pilot, training.epochs = pilot, max_epochs
+    training.pilot, training.epochs = pilot, training.settings.epochs if pilot else max_epochs
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
         trainer = pl.Trainer(
@@ -421,7 +452,8 @@ def fit(
         return {}
     training.model = whole
     training.load_state_dict(training.best["weights"])
-    kept = {"best_epoch": training.best["epoch"], "epochs": len(training.curve)}
+    best, epochs = training.best["epoch"], len(training.curve)
+    kept = {"best_epoch": best, "epochs": epochs, "rising": best == epochs}
     return kept | _sharing(training.settings.batch_size, devices, strategy)
 
 

@@ -8,53 +8,101 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.data.batches import length_buckets
 from harness.data.corpus import Split
 from harness.kinds import VECTORS, Encoder, Regime
+from harness.layers.overlap import shared
 from harness.objectives import Objective, RegimeLoss, Supervised
 from harness.problems.base import Batch, Head, Problem, Target
 from harness.settings import TrainingSettings
 from harness.views.base import View
+from harness.views.words import UNKNOWN
+
+_PLAIN = TrainingSettings()
 
 
 class WordTable(nn.Module):
     """Word vectors of a vocabulary, put into any batch that has ``ids`` and ``vectors``.
 
     Random ones are uniform in +-0.25 (Kim 2014); ``given`` (words, dims) starts from a file's. The
-    padding row is zero and stays so. ``use`` is one of :data:`harness.kinds.VECTORS`.
+    padding row is zero and stays so. ``use`` is one of :data:`harness.kinds.VECTORS`. In training
+    the words that ``once`` (words,) marks are read as the unknown one with probability
+    ``unknown_rate``.
     """
 
-    def __init__(self, size: int, dims: int, use: str, given: Tensor | None = None):
+    def __init__(
+        self,
+        size: int,
+        dims: int,
+        use: str,
+        given: Tensor | None = None,
+        once: Tensor | None = None,
+        unknown_rate: float = 0.0,
+    ):
         super().__init__()
+        self.unknown_rate = unknown_rate
+        self.register_buffer("once", once if unknown_rate else None, persistent=False)
         if use not in VECTORS:
             raise ValueError(f"vectors={use!r} is none of {', '.join(VECTORS)}")
         if use == "random":
             given = None
-        fixed = use == "static" or (use == "fixed" and given is not None)
+        fixed = use in ("static", "fixed") and given is not None
         weights = torch.empty(size, dims).uniform_(-0.25, 0.25) if given is None else given.clone()
         weights[0] = 0
         self.tuned = nn.Embedding.from_pretrained(weights, freeze=fixed, padding_idx=0)
-        self.static = (
-            nn.Embedding.from_pretrained(weights.clone(), freeze=True, padding_idx=0) if use == "multichannel" else None
-        )
+        self.static = None
+        if use == "multichannel":
+            self.static = nn.Embedding.from_pretrained(weights.clone(), freeze=given is not None, padding_idx=0)
+
+    @property
+    def tunes(self) -> bool:
+        """True if training moves the vectors."""
+        return self.tuned.weight.requires_grad
 
     def forward(self, batch: Any) -> Any:
+        if self.training and self.once is not None:
+            drawn = torch.rand(batch.ids.shape, device=batch.ids.device) < self.unknown_rate
+            batch = batch._replace(ids=batch.ids.masked_fill(self.once[batch.ids] & drawn, UNKNOWN))
         batch = batch._replace(vectors=self.tuned(batch.ids))
         return batch if self.static is None else batch._replace(static=self.static(batch.ids))
 
 
 class Model(nn.Module):
-    """Reads a batch's inputs, encodes them and answers."""
+    """Reads a batch's inputs, encodes them and answers.
 
-    def __init__(self, encoder: Encoder, head: Head, table: WordTable | None):
+    ``marked`` are two inputs in each of whose words one more number says whether the other has it.
+    ``dropout`` acts on the vectors that the encoder reads.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: Head,
+        table: WordTable | None,
+        marked: tuple[str, ...] = (),
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.encoder, self.head, self.table = encoder, head, table
+        self.marked, self.dropout = marked, dropout
 
     def read(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs with word vectors looked up."""
-        return inputs if self.table is None else {field: self.table(batch) for field, batch in inputs.items()}
+        """The inputs with what the encoder reads of each word: its vector, and the mark."""
+        if self.table is None:
+            return inputs
+        words = {field: self.table(batch) for field, batch in inputs.items()}
+        if self.dropout and self.training:
+            words = {field: _changed(batch, self._dropped) for field, batch in words.items()}
+        if self.marked:
+            first, second = (words[field] for field in self.marked)
+            words[self.marked[0]], words[self.marked[1]] = _with_mark(first, second), _with_mark(second, first)
+        return words
+
+    def _dropped(self, vectors: Tensor) -> Tensor:
+        return F.dropout(vectors, self.dropout, self.training)
 
     def forward(self, inputs: dict[str, Any]) -> Any:
         return self.head(self.encoder, self.read(inputs))
@@ -79,6 +127,18 @@ class Model(nn.Module):
         )
 
 
+def _changed(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The batch with other vectors, and other fixed ones where it has them."""
+    batch = batch._replace(vectors=change(batch.vectors))
+    return batch._replace(static=change(batch.static)) if getattr(batch, "static", batch.vectors[:0]).numel() else batch
+
+
+def _with_mark(words: Any, other: Any) -> Any:
+    """The batch with one more number in each vector: 1 where the word stands in the other text."""
+    mark = shared(words, other)[..., None]
+    return _changed(words, lambda vectors: torch.cat([vectors, mark.to(vectors.dtype)], dim=-1))
+
+
 def on_device(batch: Any, device: torch.device | str) -> Any:
     """The batch's tensors moved to a device. On the CPU they are there: only to look through a
     batch takes a tenth of a millisecond."""
@@ -95,13 +155,16 @@ def build(
     target: Target,
     dims: int,
     vectors: Tensor | None = None,
+    training: TrainingSettings = _PLAIN,
 ) -> Model:
     """The model of an architecture class for a problem.
 
     ``settings`` are its hyperparameters, ``dims`` is the width of word vectors, ``vectors``
-    (words, dims) where they start; None is at random.
+    (words, dims) where they start; None is at random. ``training`` says what all encoders read
+    otherwise.
     """
-    given = {"width": dims if view.embeds else view.width, "view": view}
+    marked = problem.entry.texts if training.shared_words and view.embeds and len(problem.entry.texts) == 2 else ()
+    given = {"width": dims + bool(marked) if view.embeds else view.width, "view": view}
     labels = getattr(target, "labels", None)
     if labels is not None:
         given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
@@ -109,8 +172,13 @@ def build(
         given |= {"labels": len(target), "symbols": len(target)}
     parameters = inspect.signature(cls).parameters
     encoder = cls(**{name: value for name, value in given.items() if name in parameters}, **settings)
-    table = WordTable(view.width, dims, encoder.vectors, vectors) if view.embeds else None
-    return Model(encoder, problem.head(encoder, target), table)
+    table = None
+    if view.embeds:
+        once = torch.tensor(view.vocabulary.row_counts()) == 1
+        table = WordTable(view.width, dims, encoder.vectors, vectors, once, training.unknown_rate)
+    head = problem.head(encoder, target)
+    head.dropout = training.dropout
+    return Model(encoder, head, table, marked, training.dropout)
 
 
 def objective_of(model: Model, settings: TrainingSettings, regime: Regime | None = None) -> Objective:

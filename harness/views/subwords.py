@@ -27,13 +27,46 @@ _AT_ONCE = 1000
 """Texts tokenised together: an encoding is large, and few of them should live at a time."""
 
 
+LONGEST_QUESTION = 64
+"""Pieces of a question beside whose end windows of its passage are read (Devlin et al.'s release:
+``max_query_length``)."""
+
+
+class Windows(NamedTuple):
+    """The places of N windows in the passages that they are cut out of, those of one passage one
+    after another.
+
+    ``rows`` (N,) number the passages in the batch; ``begins`` and ``lengths`` (N,) count pieces of
+    the passage. ``several`` (N,) is true where a passage has more than one window. ``widest`` (N,
+    W) is true at the pieces that no other window of the passage shows with more context.
+    """
+
+    rows: Tensor
+    begins: Tensor
+    lengths: Tensor
+    several: Tensor
+    widest: Tensor
+
+    @classmethod
+    def whole(cls, mask: Tensor) -> Windows:
+        """One window for each passage, whose pieces are those of a mask (B, W)."""
+        rows = torch.arange(len(mask), device=mask.device)
+        return cls(rows, torch.zeros_like(rows), mask.sum(1), torch.zeros_like(rows, dtype=torch.bool), mask)
+
+    def of(self, passages: int) -> Tensor:
+        """True (passages, N) at the windows of each passage of the batch."""
+        return self.rows == torch.arange(passages, device=self.rows.device)[:, None]
+
+
 class SubwordBatch(NamedTuple):
     """Pieces of B sequences, T at most, ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``.
 
     ``ids``, ``mask`` (true at all but padding) and ``segments`` (1 in b and at its ``[SEP]``, else
     0) are (B, T), ``lengths`` (B,). ``firsts`` (B, W) are the positions of what an answer is given
     for, with ``word_mask`` (B, W): of a tokenised text the first piece of each word, of a pair each
-    piece of b (or the first piece of each of its words). Both are empty for one raw text.
+    piece of b (or the first piece of each of its words). Both are empty for one raw text. Where b
+    is a passage that is read in windows, each is a sequence of its own, and ``windows`` has their
+    places.
     """
 
     ids: Tensor
@@ -42,6 +75,7 @@ class SubwordBatch(NamedTuple):
     lengths: Tensor
     firsts: Tensor = torch.empty(0)
     word_mask: Tensor = torch.empty(0)
+    windows: Windows | None = None
 
 
 @dataclass
@@ -50,14 +84,18 @@ class Subwords(View):
     tokenizer.
 
     ``pretrained`` is a folder or a name on the hub. A sequence has at most ``max_length`` pieces
-    with ``[CLS]`` and ``[SEP]``. ``lower`` is for a vocabulary of our own.
+    with ``[CLS]`` and ``[SEP]``. ``lower`` is for a vocabulary of our own. A passage that is too
+    long is read in windows, each of which begins ``stride`` pieces behind the one before; with 0 it
+    is cut.
     """
 
     size: int = 8000
     max_length: int = 256
     pretrained: str = ""
     lower: bool = True
+    stride: int = 0
     joins: ClassVar[bool] = True
+    may_be_zero: ClassVar[tuple[str, ...]] = ("stride",)
 
     @property
     def width(self) -> int:
@@ -101,12 +139,12 @@ class Subwords(View):
 
     def encode(self, texts: Sequence[Text]) -> Columns:
         if not len(texts) or not isinstance(texts[0], list):
-            return {"ids": Ragged.of(encoding.ids[: self.max_length] for encoding in self._encodings(texts))}
+            return {"ids": Ragged.of(encoding.ids for encoding in self._encodings(texts))}
         ids, firsts = [], []
         for words, encoding in zip(texts, self._encodings(texts), strict=True):
             pieces, begins = self._by_word(encoding, len(words))
-            ids.append(pieces[: self.max_length])
-            firsts.append([at for at in begins if at < self.max_length])
+            ids.append(pieces)
+            firsts.append(begins)
         return {"ids": Ragged.of(ids), "firsts": Ragged.of(firsts)}
 
     def _by_word(self, encoding: Encoding, words: int) -> tuple[list[int], list[int]]:
@@ -125,40 +163,67 @@ class Subwords(View):
         return pieces + [self.unknown] * len(missing), begins + list(missing)
 
     def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["ids"].lengths
+        return np.minimum(columns["ids"].lengths, self.max_length)
 
     def collate(self, columns: Columns, rows: np.ndarray) -> SubwordBatch:
         """``[CLS]`` a ``[SEP]``, a cut where it is too long."""
-        lengths = np.minimum(columns["ids"].lengths[rows], self.max_length - 2)
-        batch = self._joined([(columns["ids"], lengths)], rows)
+        ids = columns["ids"]
+        lengths = np.minimum(ids.lengths[rows], self.max_length - 2)
+        batch = self._joined([(ids.values, ids.offsets[rows], lengths)])
         return _answered(batch, *columns["firsts"].pad(rows), 1, lengths) if "firsts" in columns else batch
 
     def collate_pair(
         self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer"
     ) -> SubwordBatch:
         """``[CLS]`` a ``[SEP]`` b ``[SEP]``; too long a pair loses the end of the ``longer`` text,
-        or of the ``second`` (a passage)."""
+        or of the ``second`` (a passage), which is read in windows where there is a stride."""
+        if cut == "second" and self.stride:
+            return self._in_windows(first["ids"], second["ids"], rows)
         room = self.max_length - 3
         a, b = first["ids"].lengths[rows], second["ids"].lengths[rows]
         a = np.minimum(a, room if cut == "second" else np.maximum(room - b, -(-room // 2)))
         b = np.minimum(b, room - a)
-        batch = self._joined([(first["ids"], a), (second["ids"], b)], rows)
-        every = np.tile(np.arange(max(b.max(initial=0), 1)), (len(rows), 1)), b
-        firsts, count = second["firsts"].pad(rows) if "firsts" in second else every
+        batch = self._joined([(c["ids"].values, c["ids"].offsets[rows], n) for c, n in ((first, a), (second, b))])
+        firsts, count = second["firsts"].pad(rows) if "firsts" in second else (_each_piece(b), b)
         return _answered(batch, firsts, count, a[:, None] + 2, b)
 
-    def _joined(self, parts: list[tuple[Ragged, np.ndarray]], rows: np.ndarray) -> SubwordBatch:
-        lengths = 1 + sum(part_lengths + 1 for _, part_lengths in parts)
-        ids = np.full((len(rows), lengths.max(initial=1)), self.pad, dtype=np.int64)
+    def _in_windows(self, questions: Ragged, passages: Ragged, rows: np.ndarray) -> SubwordBatch:
+        """The end of a question is cut; a passage has as many windows as its pieces need."""
+        room = self.max_length - 3
+        a, b = np.minimum(questions.lengths[rows], min(LONGEST_QUESTION, room - 1)), passages.lengths[rows]
+        size = room - a
+        step = np.minimum(size, self.stride)
+        count = 1 + -(-np.maximum(b - size, 0) // step)
+        row = np.repeat(np.arange(len(rows)), count)
+        begins = (np.arange(len(row)) - np.repeat(count.cumsum() - count, count)) * step[row]
+        a, b = a[row], np.minimum(b[row] - begins, size[row])
+        batch = self._joined(
+            [
+                (questions.values, questions.offsets[rows][row], a),
+                (passages.values, passages.offsets[rows][row] + begins, b),
+            ]
+        )
+        batch = _answered(batch, _each_piece(b), b, a[:, None] + 2, b)
+        widest = batch.word_mask.clone()
+        for window in np.flatnonzero(count > 1):
+            widest[row == window] &= torch.from_numpy(_widest(begins[row == window], b[row == window], widest.shape[1]))
+        places = (torch.from_numpy(numbers) for numbers in (row, begins, b, count[row] > 1))
+        return batch._replace(windows=Windows(*places, widest))
+
+    def _joined(self, parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> SubwordBatch:
+        """Sequences of parts; each has its texts' pieces in one array, and where in it the piece of
+        each sequence begins and how many there are (B,)."""
+        lengths = 1 + sum(part_lengths + 1 for _, _, part_lengths in parts)
+        ids = np.full((len(lengths), lengths.max(initial=1)), self.pad, dtype=np.int64)
         segments = np.zeros_like(ids)
         ids[:, 0] = self.start
-        begin = np.ones(len(rows), dtype=np.int64)
+        begin = np.ones(len(lengths), dtype=np.int64)
         everywhere = np.arange(ids.shape[1])
-        for number, (part, part_lengths) in enumerate(parts):
+        for number, (values, starts, part_lengths) in enumerate(parts):
             end = begin + part_lengths
             inside = (everywhere >= begin[:, None]) & (everywhere < end[:, None])
-            ids[inside] = part.values[(part.offsets[rows][:, None] + everywhere - begin[:, None])[inside]]
-            ids[np.arange(len(rows)), end] = self.separator
+            ids[inside] = values[(starts[:, None] + everywhere - begin[:, None])[inside]]
+            ids[np.arange(len(lengths)), end] = self.separator
             segments[inside | (everywhere == end[:, None])] = number
             begin = end + 1
         mask = mask_of(lengths, ids.shape[1])
@@ -167,7 +232,7 @@ class Subwords(View):
     def spans(self, texts: Sequence[str]) -> tuple[Ragged, Ragged]:
         """Character offsets at which each piece begins and ends, for copying an answer out of a raw
         text."""
-        offsets = [encoding.offsets[: self.max_length] for encoding in self._encodings(texts)]
+        offsets = [encoding.offsets for encoding in self._encodings(texts)]
         return Ragged.of([start for start, _ in spans] for spans in offsets), Ragged.of(
             [end for _, end in spans] for spans in offsets
         )
@@ -177,6 +242,26 @@ class Subwords(View):
 
     def restore(self, state: dict[str, Any]) -> None:
         self._set(Tokenizer.from_str(state["tokenizer"]), state["special"])
+
+
+def _each_piece(lengths: np.ndarray) -> np.ndarray:
+    """Numbers of the pieces of texts, as many in each row as the longest text has."""
+    return np.tile(np.arange(max(lengths.max(initial=0), 1)), (len(lengths), 1))
+
+
+def _widest(begins: np.ndarray, lengths: np.ndarray, width: int) -> np.ndarray:
+    """Pieces (windows, ``width``) of the windows of one passage that no other of them shows with
+    more context.
+
+    The context of a piece is the smaller of the numbers of pieces on its two sides; of equal
+    windows the first has it (``_check_is_max_context`` in Devlin et al.'s release, which prefers
+    longer windows: the one that is shorter is the last).
+    """
+    ends = begins + lengths
+    piece = np.arange(ends.max())
+    best = np.minimum(piece - begins[:, None], ends[:, None] - 1 - piece).argmax(0)
+    shown = np.minimum(begins[:, None] + np.arange(width), len(piece) - 1)
+    return best[shown] == np.arange(len(begins))[:, None]
 
 
 def _answered(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import WORD, Text, View, words_of
 
 PAD, UNKNOWN = 0, 1
+DIGIT = re.compile(r"\d")
 
 
 class Vocabulary:
@@ -102,7 +104,7 @@ class _Numbers(dict[str, int]):
 @dataclass
 class Words(VocabularyView):
     """Words, lower-cased; those seen less than ``min_count`` times in training are the unknown
-    word; cut after ``max_length``.
+    word; cut after ``max_length``. With ``digits``, each digit is read as 0.
 
     A view that reads other words overrides ``split`` (a text's words) or ``form`` (what a word
     counts as), of which the rest is made.
@@ -111,6 +113,7 @@ class Words(VocabularyView):
     lower: bool = True
     min_count: int = 2
     max_length: int = 400
+    digits: bool = False
     embeds: ClassVar[bool] = True
 
     def split(self, text: Text) -> list[str]:
@@ -119,7 +122,8 @@ class Words(VocabularyView):
 
     def form(self, word: str) -> str:
         """The entry of the vocabulary that a written word counts as."""
-        return word.lower() if self.lower else word
+        word = word.lower() if self.lower else word
+        return DIGIT.sub("0", word) if self.digits else word
 
     def read(self, text: Text) -> list[str]:
         """The words of a text as this view sees them."""

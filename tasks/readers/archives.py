@@ -1,9 +1,11 @@
-"""Zip archives of a corpus, read in place: nothing is unpacked to disk."""
+"""Archives of a corpus, read in place: nothing is unpacked to disk."""
 
 from __future__ import annotations
 
+import io
 import stat
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Self
 
 from harness.errors import DataError, MissingFile
-from tasks.readers.lines import check_encoding, undecodable, without_mark
+from tasks.readers.lines import check_encoding, undecodable, unzipped, without_mark
 
 LARGEST_MEMBER = 1 << 26
 """Bytes that a member may have, unpacked; the largest one of a corpus has 529,204."""
@@ -20,6 +22,8 @@ LARGEST_ARCHIVE = 1 << 30
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What zipfile raises for bytes that are no archive, or are damaged: not all of it is documented.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
+_TAR_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_DAMAGED_TAR = (tarfile.TarError, EOFError, OSError, ValueError, OverflowError)
 
 
 class Archive:
@@ -100,3 +104,31 @@ class Archive:
                 raise undecodable(where, encoding, error) from error
             if line:
                 yield where, line
+
+
+def members_of_tar(path: Path) -> Iterator[tuple[str, str]]:
+    """Name and text of each file in a gzipped tar archive, in the order of the archive.
+
+    Links and folders are passed over. Raises :class:`DataError` for an archive that is missing,
+    damaged or larger than :func:`tasks.readers.lines.unzipped` allows, and for a name or a text
+    that is not UTF-8.
+    """
+    raw = io.BytesIO(unzipped(path))
+    try:
+        with tarfile.open(fileobj=raw, mode="r:") as archive:
+            for member in archive:
+                if member.type not in _TAR_FILES or member.issparse():  # whose size would be a claim alone
+                    continue
+                name = member.name.encode(errors="surrogateescape")
+                content = archive.extractfile(member)
+                assert content is not None
+                yield _utf8(path, name, name), _utf8(path, name, without_mark(content.read()))
+    except _DAMAGED_TAR as error:
+        raise DataError(f"{path}: not a whole tar archive ({error})") from error
+
+
+def _utf8(path: Path, name: bytes, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise undecodable(f"{path}, {name!r:.80}", "utf-8", error) from error

@@ -50,7 +50,7 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     number, size = 0, 0
     check_encoding(encoding)
     try:
-        most = min(LARGEST_TEXT, max(SMALL_TEXT, HIGHEST_RATIO * path.stat().st_size))
+        most = _most(path)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while raw := file.readline(min(LONGEST_LINE, most) + 1):
                 number, size = number + 1, size + len(raw)
@@ -70,6 +70,29 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
         raise DataError(
             f"{path}: cannot be read after line {number} ({error}); the file is truncated or damaged"
         ) from error
+
+
+def unzipped(path: Path) -> bytes:
+    """Content of a gzipped file; :class:`DataError` for one that is missing, truncated or damaged,
+    or larger than the limits above."""
+    try:
+        most = _most(path)
+        with gzip.open(path) as file:
+            content = file.read(most + 1)
+    except FileNotFoundError as error:
+        raise MissingFile(
+            f"{path}: no such file; --data-dir must be the folder that holds {path.parent.name}/"
+        ) from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read ({error}); the file is truncated or damaged") from error
+    if len(content) > most:
+        raise DataError(f"{path}: more than the {most:,} bytes that it may unpack to; this is not the corpus's file")
+    return content
+
+
+def _most(path: Path) -> int:
+    """Bytes that a text file may have, unpacked."""
+    return min(LARGEST_TEXT, max(SMALL_TEXT, HIGHEST_RATIO * path.stat().st_size))
 
 
 def without_mark(raw: bytes) -> bytes:

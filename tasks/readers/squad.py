@@ -13,16 +13,14 @@ from tasks.readers.lines import parse_json, text
 
 
 class Question(NamedTuple):
-    """A question: the title of its article, its row, and its JSON object with whatever else a file
-    says of it."""
+    """A question: its row, and its JSON object with whatever else a file says of it."""
 
-    article: str
     row: Row
     source: dict[str, Any]
 
 
 def questions(path: Path) -> Iterator[Question]:
-    """All questions of a file, with columns id, passage, question, answers.
+    """All questions of a file, with columns id, passage, question, answers and article (its title).
 
     Raises :class:`DataError` for a file of another layout, and naming the question where an answer
     is not at its offset or ``is_impossible`` (false in version 1.1) says otherwise than the answers
@@ -43,9 +41,8 @@ def questions(path: Path) -> Iterator[Question]:
                         "start": [_offset(answer["answer_start"]) for answer in source["answers"]],
                     }
                     check_answers(where, passage, answers, answerable=not source.get("is_impossible", False))
-                    yield Question(
-                        title, {"id": id, "passage": passage, "question": question, "answers": answers}, source
-                    )
+                    row = {"id": id, "passage": passage, "question": question, "answers": answers}
+                    yield Question(row | {"article": title}, source)
     except (KeyError, TypeError) as error:
         raise DataError(
             f"{where}: {type(error).__name__} {error}; expected data > paragraphs > qas > answers as in SQuAD"

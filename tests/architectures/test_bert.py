@@ -1,26 +1,41 @@
-"""BERT: the states are those of transformers' own model, and the heads read the right ones."""
+"""BERT: the states are those of transformers' own model and of the equations written out, and the
+heads read the right ones."""
 
 from __future__ import annotations
 
 import builtins
 import functools
+import json
+import math
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from architectures.pretrained.bert import BERT
 from harness import registry
+from harness.contract.trained import TrainedCase
+from harness.data.corpus import Split
 from harness.problems import problem
 from harness.problems.base import Target
 from harness.problems.classify import ClassTarget
 from harness.problems.extract import SpanTarget
 from harness.problems.rank import RankTarget
+from harness.problems.regress import ScoreTarget
 from harness.problems.tag import TagTarget
 from harness.running import grid
+from harness.training import cost
 from harness.training.model import Model, build
+from harness.training.optimizers import exempt
 from harness.views.subwords import SubwordBatch, Subwords
+from tests.support.models import small
 
 transformers = pytest.importorskip("transformers")
 
@@ -52,7 +67,12 @@ def loaded(folder: Path) -> tuple[BERT, Subwords]:
     """Our class and its view, as the harness makes them for ``-o bert.pretrained=FOLDER``."""
     view = BERT.reads("text", {"pretrained": str(folder), "max_length": 32})
     view.fit([])
-    return BERT(view.width, pretrained=str(folder), max_length=32), view
+    return BERT(view.width, view), view
+
+
+def made(**sizes: Any) -> BERT:
+    """Our class without weights, for sequences of at most 16 pieces."""
+    return BERT(20, Subwords(max_length=16), **sizes)
 
 
 def one_text(view: Subwords, *texts) -> SubwordBatch:
@@ -100,6 +120,46 @@ def test_states_and_pooled_vectors_are_those_of_transformers(folder, second):
     torch.testing.assert_close(bert.pooled(states), expected.pooler_output)
 
 
+def by_hand(model: torch.nn.Module, ids: Tensor, segments: Tensor, heads: int) -> Tensor:
+    """States (T, size) of one sequence (T,) by the equations, from the model's weights alone."""
+    weights = dict(model.named_parameters())
+
+    def linear(x: Tensor, name: str) -> Tensor:
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def normed(x: Tensor, name: str) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        scaled = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-12).sqrt()
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def gelu(x: Tensor) -> Tensor:
+        return x * (1 + torch.erf(x / math.sqrt(2))) / 2
+
+    tables = [weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")]
+    x = normed(tables[0][ids] + tables[1][: len(ids)] + tables[2][segments], "embeddings.LayerNorm")
+    for layer in range(sum(name.endswith("query.weight") for name in weights)):
+        at = f"encoder.layer.{layer}"
+        parts = [linear(x, f"{at}.attention.self.{name}").chunk(heads, -1) for name in ("query", "key", "value")]
+        attended = [(q @ k.T / math.sqrt(q.shape[1])).softmax(-1) @ v for q, k, v in zip(*parts, strict=True)]
+        joined = linear(torch.cat(attended, -1), f"{at}.attention.output.dense")
+        x = normed(x + joined, f"{at}.attention.output.LayerNorm")
+        inner = linear(gelu(linear(x, f"{at}.intermediate.dense")), f"{at}.output.dense")
+        x = normed(x + inner, f"{at}.output.LayerNorm")
+    return x
+
+
+def test_states_of_the_model_made_here_are_those_of_the_equations():
+    """A model that is not loaded has no other to be compared with: ReLU for GELU, or another
+    order of the norms, would be another architecture."""
+    bert = small(BERT, 20, Subwords(max_length=16), layers=2, hidden=12, heads=3, stretch=20.0)
+    ids = torch.randint(20, (2, 9))
+    mask, segments = torch.arange(9) < torch.tensor([[9], [6]]), (torch.arange(9) > torch.tensor([[4], [2]])).long()
+    states = bert(SubwordBatch(ids, mask, segments, mask.sum(1)))
+    for row, length in enumerate((9, 6)):
+        expected = by_hand(bert.model, ids[row, :length], segments[row, :length], heads=3)
+        torch.testing.assert_close(states[row, :length], expected, rtol=1e-4, atol=1e-4)
+
+
 def test_the_vector_of_a_text_is_the_state_of_cls_through_tanh(folder):
     bert, view = loaded(folder)
     states = bert.eval()(one_text(view, *TEXTS))
@@ -130,6 +190,34 @@ def test_positions_matter(folder):
     assert not torch.allclose(states[0, 1], states[0, 2], atol=1e-3)
 
 
+ATTENTION = [
+    {"attn_implementation": "eager"},
+    {"_attn_implementation": "eager"},
+    {"_attn_implementation": "flash_attention_2"},
+    {"attn_implementation": "flex_attention"},
+    {"attn_implementation": "sdpa"},
+    {"output_attentions": True},
+]
+
+
+@pytest.mark.parametrize("named", ATTENTION, ids=str)
+def test_padding_is_invisible_whatever_attention_the_folder_names(folder, tmp_path, named):
+    """Each implementation reads masks of its own: one of truth values is added to the scores by
+    "eager", and a review found states that were off by 1.96."""
+    other = shutil.copytree(folder, tmp_path / "other")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | named))
+    bert, view = loaded(other)
+    bert.eval()
+    alone, beside = bert(one_text(view, "cats")), bert(one_text(view, "cats", "the cats sat on the mat"))
+    assert beside.shape[1] > alone.shape[1]
+    torch.testing.assert_close(alone[0], beside[0, : alone.shape[1]])
+    torch.testing.assert_close(beside, loaded(folder)[0].eval()(one_text(view, "cats", "the cats sat on the mat")))
+
+
+# --- dropout ---
+
+
 def test_a_loaded_model_trains_with_dropout(folder):
     """from_pretrained returns a model in evaluation mode, and Lightning leaves the mode alone: it
     would be tuned without dropout."""
@@ -137,6 +225,81 @@ def test_a_loaded_model_trains_with_dropout(folder):
     batch = one_text(view, *TEXTS)
     assert not torch.equal(bert(batch), bert(batch))
     assert torch.equal(bert.eval()(batch), bert(batch))
+
+
+@pytest.fixture
+def drops(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
+    """What was dropped at which rate since the test began, in this order."""
+    seen: list[tuple[str, float]] = []
+    functional = torch.nn.functional
+    attention, dropout = functional.scaled_dot_product_attention, functional.dropout
+
+    def attention_seen(*tensors: Tensor, dropout_p: float = 0.0, **options: Any) -> Tensor:
+        seen.append(("attention", dropout_p))
+        return attention(*tensors, dropout_p=dropout_p, **options)
+
+    def dropout_seen(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        seen.append((f"{x.dim()} dimensions", p if training else 0.0))
+        return dropout(x, p, training, inplace)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", attention_seen)
+    monkeypatch.setattr(functional, "dropout", dropout_seen)
+    return seen
+
+
+def test_vectors_attention_and_both_sublayers_are_dropped_in_training(drops):
+    """The paper: "a dropout probability of 0.1 on all layers"."""
+    bert = made(layers=2, hidden=12, heads=3, dropout=0.3).train()
+    ids = torch.randint(20, (2, 5))
+    batch = SubwordBatch(ids, torch.ones(2, 5, dtype=torch.bool), torch.zeros_like(ids), torch.tensor([5, 5]))
+    layer = [("attention", 0.3), ("3 dimensions", 0.3), ("3 dimensions", 0.3)]
+    bert(batch)
+    assert drops == [("3 dimensions", 0.3), *layer, *layer]
+    drops.clear()
+    bert.eval()(batch)
+    assert {rate for _, rate in drops} == {0.0}
+
+
+HEADS: dict[str, Callable[[], Target]] = {
+    "classify": lambda: labelled(ClassTarget(), "a", "b"),
+    "match": lambda: labelled(ClassTarget(), "a", "b"),
+    "rank": RankTarget,
+    "regress": lambda: scored(ScoreTarget()),
+    "regress_pair": lambda: scored(ScoreTarget()),
+    "tag": lambda: labelled(TagTarget(), "N", "V"),
+}
+
+
+def scored(target: ScoreTarget) -> ScoreTarget:
+    target.mean, target.deviation = 0.0, 1.0
+    return target
+
+
+def zeros_under_the_head(model: Model, inputs: dict[str, Any]) -> float:
+    """Share of zeros in what the last layer reads, over 200 passes in training."""
+    read: list[Tensor] = []
+    model.head.output.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0].detach()))
+    model.train()
+    for _ in range(200):
+        model(inputs)
+    return (torch.stack(read) == 0).double().mean().item()
+
+
+@pytest.mark.parametrize("task_type", HEADS)
+def test_a_tenth_is_dropped_in_front_of_the_layer_that_scores_classes_or_labels(folder, task_type):
+    """run_classifier.py: ``keep_prob=0.9`` between the pooled vector and the layer; taggers have it
+    on the words' states."""
+    model, view = model_for(folder, task_type, HEADS[task_type]())
+    words = one_text(view, ["the", "cats", "sat"], ["cats", "sat", "on"])
+    inputs = {"text": words if task_type == "tag" else pairs(view, TEXTS, PASSAGES)}
+    assert zeros_under_the_head(model, inputs) == pytest.approx(0.1, abs=0.02)
+
+
+def test_spans_are_scored_without_dropout_in_front_of_the_layer(folder):
+    """run_squad.py has none there."""
+    model, view = model_for(folder, "extract", spans(True))
+    inputs = {"question": None, "passage": None, "text": pairs(view, QUESTIONS, PASSAGES)}
+    assert zeros_under_the_head(model, inputs) == 0
 
 
 # --- heads ---
@@ -170,15 +333,19 @@ def test_a_word_is_tagged_by_the_state_of_its_first_piece(folder):
     torch.testing.assert_close(emissions[1, :1], model.head.output(states[1, [1]]))
 
 
+def spans(unanswerable: bool) -> SpanTarget:
+    target = SpanTarget()
+    target.unanswerable = unanswerable
+    return target
+
+
 @pytest.mark.parametrize("unanswerable", [False, True])
 def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
     """Neither question pieces nor [CLS], [SEP] and padding may be an answer; no answer is scored by
-    [CLS]."""
-    target = SpanTarget()
-    target.unanswerable = unanswerable
-    model, view = model_for(folder, "extract", target)
+    [CLS], with one number beside the starts and one beside the ends."""
+    model, view = model_for(folder, "extract", spans(unanswerable))
     batch = pairs(view, QUESTIONS, PASSAGES)
-    scores = model({"question": None, "passage": None, "text": batch})
+    scores, _ = model({"question": None, "passage": None, "text": batch})
     both = model.head.output(model.encoder(batch))
     assert named(batch.ids[0]) == "[CLS] who sat ? [SEP] the cat ##s sat on the mat [SEP]"
     torch.testing.assert_close(torch.stack([scores.start[0], scores.end[0]], 1), both[0, 5:12])
@@ -187,7 +354,80 @@ def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
     assert (scores.start[1, 3:] == -torch.inf).all() and (scores.end[1, 3:] == -torch.inf).all()
     assert (scores.no_answer is not None) == unanswerable
     if unanswerable:
-        torch.testing.assert_close(2 * scores.no_answer, both[:, 0].sum(1))
+        torch.testing.assert_close(scores.no_answer, both[:, 0])
+
+
+def test_the_loss_of_spans_is_that_of_the_paper(folder):
+    """The sum of the negative log-likelihoods of start and end, each by a softmax over the words of
+    the paragraph and [CLS]."""
+    model, view = model_for(folder, "extract", spans(True))
+    batch = pairs(view, QUESTIONS, PASSAGES)
+    both = model.head.output(model.encoder(batch))
+    beside = [both[0, [0, *range(5, 12)]].log_softmax(0), both[1, [0, *range(4, 7)]].log_softmax(0)]
+    expected = -torch.stack([beside[0][1 + 1, 0] + beside[0][1 + 3, 1], beside[1][0].sum()])
+    outputs = model({"question": None, "passage": None, "text": batch})
+    torch.testing.assert_close(model.head.row_losses(None, outputs, torch.tensor([[1, 3], [-1, -1]])), expected)
+
+
+def test_a_long_passage_is_read_in_the_windows_of_transformers(folder):
+    """Its tokenizers count the stride the other way round: pieces that two windows share."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    question, passage = "who sat?", "the cats sat on the mat the mats sat on the cat who sat on cats the end"
+    _, view = loaded(folder)
+    view.max_length, view.stride = 14, 4
+    batch = view.collate_pair(view.encode([question]), view.encode([passage]), np.array([0]), cut="second")
+    room = view.max_length - 3 - len(tokenizer(question, add_special_tokens=False).input_ids)
+    expected = tokenizer(
+        question,
+        passage,
+        truncation="only_second",
+        max_length=view.max_length,
+        stride=room - view.stride,
+        return_overflowing_tokens=True,
+        padding=True,
+        return_tensors="pt",
+    )
+    assert len(batch.ids) > 3 and batch.ids.tolist() == expected.input_ids.tolist()
+    assert batch.segments.tolist() == expected.token_type_ids.tolist()
+    assert batch.mask.int().tolist() == expected.attention_mask.tolist()
+
+
+def test_windows_go_through_model_loss_answers_and_costs(folder):
+    """With [CLS], question and three pieces of the passage at a time, an answer at its end is still
+    found."""
+    model, view = model_for(folder, "extract", spans(True))
+    view.max_length, view.stride = 10, 2
+    rows = [
+        {"id": "0", "passage": "the cats sat on the mat", "question": "who sat?"},
+        {"id": "1", "passage": "cats", "question": "who?"},
+    ]
+    for row, text, start in zip(rows, ("mat", "cats"), (20, 0), strict=True):
+        row["answers"] = {"text": [text], "start": [start]}
+    inputs = {field: view.encode([row[field] for row in rows]) for field in ("question", "passage")}
+    split = Split(rows, view, model.head.target, inputs, model.head.target.encode(rows, view))
+    batch = split.collate(np.arange(2))
+    assert len(batch.inputs["text"].ids) == 4 and batch.target.tolist() == [[6, 6], [0, 1]]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        model.loss(batch).backward()
+        optimizer.step()
+    assert model.predict(batch, split) == ["mat", "cats"]
+    counted = [cost._operations(model, batch, device, cost._forward) for device in ("meta", "cpu")]
+    assert 0 < counted[0] == counted[1]
+
+
+@pytest.mark.parametrize("task", ["squad1", "squad2"])
+def test_reading_in_windows_keeps_to_the_contract(task):
+    """Padding, order and the company of other passages change nothing."""
+    entry = registry.entry("architectures", "bert")
+    settings = grid.hyperparameters(entry) | entry.tiny | {"max_length": 24, "stride": 5}
+    case = TrainedCase(entry, registry.entry("tasks", task), settings)
+    batch = case.corpus.train.collate(case.eight())
+    assert len(batch.inputs["text"].ids) > 2 * len(batch.rows)
+    for _, body in case.checks(learning=False):
+        body()
+    case.operations()
 
 
 def test_every_task_of_texts_has_a_head():
@@ -199,7 +439,7 @@ def test_every_task_of_texts_has_a_head():
 
 
 def test_without_pretrained_the_sizes_are_the_hyperparameters():
-    bert = BERT(20, layers=3, hidden=12, heads=4, dropout=0.3, max_length=16)
+    bert = made(layers=3, hidden=12, heads=4, dropout=0.3)
     config = bert.model.config
     assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size) == (
         3,
@@ -217,8 +457,41 @@ def test_without_pretrained_the_sizes_are_the_hyperparameters():
 def test_hyperparameters_shape_the_view():
     """Tokenizer and weights must come from one place, and an option that stayed in the constructor
     would do nothing."""
-    assert BERT.reads("text", {"pretrained": "x", "vocabulary": 77, "max_length": 9}) == Subwords(77, 9, "x")
+    settings = {"pretrained": "x", "vocabulary": 77, "max_length": 9, "stride": 5}
+    assert BERT.reads("text", settings) == Subwords(77, 9, "x", stride=5)
     assert BERT.reads("text", {}) == Subwords() and BERT.reads("audio", {}) is None
+
+
+@pytest.mark.parametrize("id", ["bert", "bert_base", "bert_large"])
+def test_passages_are_read_in_windows_of_384_pieces_128_apart(id):
+    """run_squad.py: max_seq_length and doc_stride."""
+    view = view_of(id, "squad1")
+    assert (view.max_length, view.stride) == (384, 128)
+
+
+def view_of(id: str, task: str) -> Subwords:
+    """The unfitted view of a registered BERT for a task."""
+    entry = registry.entry("architectures", id)
+    return registry.load(entry).view_for(registry.entry("tasks", task), grid.hyperparameters(entry))
+
+
+@pytest.mark.parametrize("size", ["base", "large"])
+def test_names_are_tagged_by_cased_weights_and_all_else_is_read_by_uncased_ones(size):
+    """The paper has a case-preserving model for CoNLL-2003: what is lower-cased tells no name."""
+    for task, case in (("conll2003_ner", "cased"), ("sst2", "uncased"), ("squad2", "uncased"), ("snli", "uncased")):
+        assert view_of(f"bert_{size}", task).pretrained == f"bert-{size}-{case}"
+
+
+def test_a_vocabulary_of_our_own_keeps_the_case_of_words_that_are_tagged():
+    assert not view_of("bert", "conll2003_ner").lower
+    assert view_of("bert", "sst2").lower and view_of("bert", "squad1").lower
+
+
+def test_weights_that_are_named_are_taken_for_every_task(folder):
+    settings = grid.hyperparameters(registry.entry("architectures", "bert_base")) | {"pretrained": str(folder)}
+    for task in ("conll2003_ner", "sst2"):
+        assert BERT.view_for(registry.entry("tasks", task), settings).pretrained == str(folder)
+    assert BERT.view_for(registry.entry("tasks", "an4"), settings) is None
 
 
 @pytest.mark.parametrize(
@@ -226,9 +499,20 @@ def test_hyperparameters_shape_the_view():
 )
 def test_the_published_models_are_loaded_and_recorded_with_their_sizes(id, layers, hidden, heads):
     settings = grid.hyperparameters(registry.entry("architectures", id))
-    assert settings["pretrained"] == f"bert-{id.removeprefix('bert_')}-uncased"
+    assert settings["pretrained"] == f"bert-{id.removeprefix('bert_')}-{{case}}"
     assert (settings["layers"], settings["hidden"], settings["heads"]) == (layers, hidden, heads)
     assert grid.hyperparameters(registry.entry("architectures", "bert"))["pretrained"] == ""
+
+
+@pytest.mark.parametrize("id", ["bert", "bert_base", "bert_large"])
+def test_neither_norms_nor_biases_decay(folder, id):
+    """optimization.py: exclude_from_weight_decay=["LayerNorm", "layer_norm", "bias"]."""
+    model, _ = model_for(folder, "classify", labelled(ClassTarget(), "a", "b"))
+    names = [name for name, _ in model.named_parameters()]
+    left_out = exempt(model, registry.entry("architectures", id).recipe.decay_exempt)
+    assert left_out == {name for name in names if re.search("LayerNorm|layer_norm|bias", name)}
+    kept = Counter(name.rpartition(".")[0].rpartition(".")[2] for name in names if name not in left_out)
+    assert kept["word_embeddings"] == kept["output"] == 1 and kept["dense"] == 2 * 3 + 1 and kept["query"] == 2
 
 
 @pytest.mark.parametrize(
@@ -240,9 +524,10 @@ def test_the_published_models_are_loaded_and_recorded_with_their_sizes(id, layer
     ],
 )
 def test_weights_that_are_missing_or_do_not_suit_are_named(folder, change, message):
-    wanted = {"width": 13, "pretrained": str(folder), "max_length": 32} | change
+    wanted = {"width": 13, "pretrained": "{folder}", "max_length": 32} | change
+    view = Subwords(max_length=wanted["max_length"], pretrained=wanted["pretrained"].format(folder=folder))
     with pytest.raises(ValueError, match=message):
-        BERT(**wanted | {"pretrained": wanted["pretrained"].format(folder=folder)})
+        BERT(wanted["width"], view)
 
 
 def test_another_kind_of_model_is_refused(tmp_path):
@@ -250,13 +535,15 @@ def test_another_kind_of_model_is_refused(tmp_path):
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     transformers.RobertaModel(transformers.RobertaConfig(vocab_size=13, **sizes)).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="is of type roberta, expected bert"):
-        BERT(13, pretrained=str(tmp_path))
+        BERT(13, Subwords(pretrained=str(tmp_path)))
 
 
 def test_half_precision_weights_are_read_as_single(folder, tmp_path):
     """The precision of a run is the harness's to choose; transformers takes the file's."""
     transformers.AutoModel.from_pretrained(folder).half().save_pretrained(tmp_path)
-    assert {p.dtype for p in BERT(13, pretrained=str(tmp_path), max_length=32).parameters()} == {torch.float32}
+    assert {p.dtype for p in BERT(13, Subwords(max_length=32, pretrained=str(tmp_path))).parameters()} == {
+        torch.float32
+    }
 
 
 def test_without_transformers_the_extra_is_named(monkeypatch):
@@ -270,4 +557,4 @@ def test_without_transformers_the_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"archbench\[plm\]"):
-        BERT(13)
+        BERT(13, Subwords())

@@ -1,139 +1,130 @@
-"""BiDAF against its equations word by word, with torch's own bidirectional layers as reference; and
-its 'no answer' on mini SQuAD 2.0."""
+"""BiDAF against its equations word by word, with torch's own bidirectional LSTMs as reference."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from architectures.reading.bidaf import BiDAF, Similarity
+from architectures.blocks.bi_attention import BiAttention
+from architectures.reading.bidaf import BiDAF
 from harness import registry
-from harness.data.corpus import Corpus
-from harness.training.model import Model, build
-from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
+from harness.views.words_and_characters import WordCharacterBatch
 from tests.support.batches import mask_of
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import Vectors
+from tests.support.pairs import bilstm, dropped, inputs_of
+from tests.support.reading import answered, bi_attended, reader_and_texts, spelt, squad
 
-WIDTH, SIZES = 5, {"hidden": 3, "character_size": 4, "filters": 3, "window": 3, "no_answer_hidden": 4}
-PASSAGES = ["Anna lives in Velmar", "Ben", "the baker Ann"]
-QUESTIONS = ["Where ?", "Who is Anna ?", "who"]
-
-
-def reader_and_texts(self_attention: bool) -> tuple[BiDAF, WordCharacterBatch, WordCharacterBatch]:
-    """A small reader, and three passages with their questions."""
-    view = WordsAndCharacters(min_count=1)
-    view.fit(PASSAGES + QUESTIONS)
-    options = {"self_attention": True, "cell": "gru"} if self_attention else {}
-    reader = small(BiDAF, WIDTH, view, stretch=2.5, **SIZES, **options)
-    batches = [view.collate(view.encode(texts), [0, 1, 2]) for texts in (PASSAGES, QUESTIONS)]
-    passages, questions = (batch._replace(vectors=torch.randn(*batch.ids.shape, WIDTH)) for batch in batches)
-    return reader, passages, questions
-
-
-def similarity(layer: Similarity, h: Tensor, u: Tensor) -> Tensor:
-    """w . [h; u; h * u] of one pair."""
-    return torch.cat([layer.first.weight[0], layer.second.weight[0], layer.product]) @ torch.cat([h, u, h * u])
+small_reader = partial(reader_and_texts, "bidaf", hidden=3, character_size=4, filters=3, window=3)
 
 
 def highway(reader: BiDAF, x: Tensor) -> Tensor:
-    for transform, gate in zip(reader.highway.transforms, reader.highway.gates, strict=True):
+    """Two layers g * relu(W x) + (1 - g) * x."""
+    for number in range(2):
+        transform, gate = reader.highway.transforms[number], reader.highway.gates[number]
         g = torch.sigmoid(gate.weight @ x + gate.bias)
         x = g * torch.relu(transform.weight @ x + transform.bias) + (1 - g) * x
     return x
 
 
+def two_layers(recurrence: nn.Module, vectors: Vectors) -> Tensor:
+    """States (n, 2 * hidden) of torch's own bidirectional LSTM of two layers; a recurrence of
+    another cell, depth or of one direction is an error."""
+    first = recurrence.forwards[0]
+    oracle = nn.LSTM(first.input_size, first.hidden_size, num_layers=2, bidirectional=True)
+    weights = {}
+    for number, pair in enumerate(zip(recurrence.forwards, recurrence.backwards, strict=True)):
+        for layer, suffix in zip(pair, ("", "_reverse"), strict=True):
+            named = layer.state_dict().items()
+            weights |= {name.replace("_l0", f"_l{number}{suffix}"): weight for name, weight in named}
+    oracle.load_state_dict(weights)
+    return oracle(torch.stack(list(vectors)))[0]
+
+
 def by_hand(
     reader: BiDAF, passage: WordCharacterBatch, question: WordCharacterBatch, row: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Start and end scores (T,) and the 'no answer' score of one example without its padding."""
+) -> tuple[Tensor, Tensor]:
+    """Start and end scores (T,) of one example without its padding."""
     texts = []
     for text in (passage, question):
-        spelt = reader.spelling(text.characters[row], text.character_mask[row])
-        words = [highway(reader, torch.cat([text.vectors[row, t], spelt[t]])) for t in range(int(text.lengths[row]))]
-        texts.append(recurrent(reader.contextual, words))
-    h, u = texts
-    s = [[similarity(reader.similarity, h_t, u_j) for u_j in u] for h_t in h]
-    of_passage = softmax_mean([max(scores) for scores in s], h)
-    g = []
-    for h_t, scores in zip(h, s, strict=True):
-        of_question = softmax_mean(scores, u)
-        g.append(torch.cat([h_t, of_question, h_t * of_question, h_t * of_passage]))
-    if reader.within is not None:
-        g = self_attention(reader, g)
-    m = recurrent(reader.modelling, g)
-    last = recurrent(reader.ending, m)
+        from_characters = spelt(reader.spelling, text, row)
+        words = [highway(reader, torch.cat([text.vectors[row, t], c])) for t, c in enumerate(from_characters)]
+        texts.append(bilstm(reader.contextual, words))
+    g = bi_attended(reader.attention, *texts)
+    m = two_layers(reader.modelling, g)
+    last = bilstm(reader.ending, m)
     start = torch.stack([reader.start.weight[0] @ torch.cat(pair) for pair in zip(g, m, strict=True)])
     end = torch.stack([reader.end.weight[0] @ torch.cat(pair) for pair in zip(g, last, strict=True)])
-    none = reader.no_answer(torch.cat([softmax_mean(start, m), softmax_mean(end, last)]))[0]
-    return start, end, none
+    return start, end
 
 
-def self_attention(reader: BiDAF, g: list[Tensor]) -> list[Tensor]:
-    """Each word's compressed vector plus what it makes of the other words."""
-    layer, found = reader.within, []
-    x = [torch.relu(layer.compress(g_t)) for g_t in g]
-    r = recurrent(layer.recurrence, x)
-    for t in range(len(g)):
-        others = [k for k in range(len(g)) if k != t]
-        a = torch.zeros_like(r[t])
-        if others:
-            a = softmax_mean([similarity(layer.similarity, r[t], r[k]) for k in others], r[others])
-        found.append(x[t] + torch.relu(layer.merge(torch.cat([r[t], a, r[t] * a]))))
-    return found
-
-
-@pytest.mark.parametrize("self_attention", [False, True])
-def test_a_padded_batch_is_each_example_written_out_word_by_word(self_attention):
-    """Wrong similarity or softmax axis, one M for both scores, attention to oneself or to padding:
-    each gives other numbers."""
-    reader, passages, questions = reader_and_texts(self_attention)
+def test_a_padded_batch_is_each_example_written_out_word_by_word():
+    """Another character network, highway, similarity or softmax axis, another cell or direction,
+    one M for both scores, attention to padding: each gives other numbers."""
+    reader, passages, questions = small_reader()
     scores = reader(passages, questions)
     for row, length in enumerate(passages.lengths.tolist()):
-        start, end, none = by_hand(reader, passages, questions, row)
+        start, end = by_hand(reader, passages, questions, row)
         torch.testing.assert_close(scores.start[row, :length], start, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(scores.no_answer[row], none, rtol=1e-4, atol=1e-5)
         assert scores.start[row, length:].isneginf().all() and scores.end[row, length:].isneginf().all()
 
 
 def test_the_attended_passage_is_one_vector_for_all_positions():
     """Query-to-context attention asks which passage words matter to ANY question word: h * h~ has
     one h~ per example."""
-    torch.manual_seed(0)
-    reader, _, _ = reader_and_texts(self_attention=False)
     h, u = torch.randn(2, 7, 6), torch.randn(2, 4, 6)
-    joined = reader.attend(h, mask_of([7, 7]), u, mask_of([4, 4]))
+    joined = small(BiAttention, 6)(h, mask_of([7, 7]), u, mask_of([4, 4]))
     attended = joined[..., 18:] / h
     torch.testing.assert_close(attended, attended[:, :1].expand_as(attended), rtol=1e-3, atol=1e-4)
     assert not torch.allclose(attended[0], attended[1], atol=0.1)
 
 
-def squad2(architecture: str) -> tuple[Model, Corpus]:
-    """A tiny model for mini SQuAD 2.0, a third of whose questions have no answer, and the
-    corpus."""
-    entry, task = registry.entry("architectures", architecture), registry.entry("tasks", "squad2")
-    cls, settings = registry.load(entry), entry.hyperparameters | entry.tiny
-    view = cls.view_for(task, settings)
-    corpus = Corpus(registry.load(task)(task), "mini", None, view, cls.output_form(), max_train=64)
-    torch.manual_seed(0)
-    return build(cls, corpus.problem, settings, view, corpus.target, 8), corpus
+DROPPED = {
+    "characters": lambda reader: reader.spelling.convolution,
+    "words": lambda reader: reader.contextual.forwards[0],
+    "G": lambda reader: reader.modelling.forwards[0],
+    "between the modelling layers": lambda reader: reader.modelling.forwards[1],
+    "M": lambda reader: reader.ending.forwards[0],
+    "what start is scored by": lambda reader: reader.start,
+    "what end is scored by": lambda reader: reader.end,
+}
+"""The layer that reads what dropout acts on."""
 
 
-@pytest.mark.parametrize("architecture", ["bidaf", "bidaf_self_attention"])
-def test_the_readers_own_no_answer_score_is_learnt_and_decides_on_mini_squad2(architecture):
-    """The head has a scalar for readers without a score: were it used, all questions would be
-    judged by one number."""
-    model, corpus = squad2(architecture)
-    batch = corpus.train.collate(torch.arange(12).numpy())
-    model.loss(batch).backward()
-    assert all(parameter.grad.any() for parameter in model.encoder.no_answer.parameters())
-    assert model.head.no_answer.grad is None
-    model.eval()
-    with torch.no_grad():
-        scores = model(batch.inputs).no_answer
-        assert scores.std() > 0
-        for bias, expected in ((50.0, 12), (-50.0, 0)):
-            model.encoder.no_answer[-1].bias.fill_(bias)
-            assert model.predict(batch, corpus.train).count("") == expected
+@pytest.mark.parametrize("place", DROPPED)
+def test_a_fifth_of_what_each_layer_reads_is_dropped_in_training(place):
+    """The paper drops before the character network, every LSTM layer and both scores; without it
+    the reader over-fits."""
+    reader, passages, questions = small_reader(hidden=40, character_size=40, filters=40)
+    [seen] = inputs_of(DROPPED[place](reader))
+    reader(passages, questions)
+    calls = len(seen)
+    reader.train()(passages, questions)
+    assert 0.15 < dropped(seen[:calls], seen[calls:]) < 0.25
+
+
+def test_given_word_vectors_stay_as_they_are_and_random_ones_are_trained():
+    """The paper's GloVe vectors are not tuned; noise that is never tuned would tell nothing."""
+    for vectors, trained in ((7.0, False), (None, True)):
+        model, _ = squad("squad1", "bidaf", vectors)
+        assert model.table.tuned.weight.requires_grad is trained
+
+
+def test_a_word_has_sixteen_characters():
+    """A longer word is read by its first ones alone."""
+    view = registry.load(registry.entry("architectures", "bidaf")).view
+    assert view.word_length == 16
+
+
+def test_one_learned_number_stands_against_all_spans_on_mini_squad2():
+    """The paper has no score for "no answer"; that of the head is learnt and decides."""
+    model, corpus = squad("squad2", "bidaf")
+    model.loss(corpus.train.collate(torch.arange(12).numpy())).backward()
+    assert model.head.no_answer.grad.any()
+    for number, expected in ((50.0, False), (-50.0, True)):
+        nn.init.constant_(model.head.no_answer, number)
+        assert answered(model, corpus) == [expected] * 12

@@ -13,6 +13,7 @@ from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import rnn
+from tests.support.recurrent import assert_dropout_acts_on_words_and_between_layers
 
 texts = partial(random_texts, (7, 3, 1, 5), 1, 3)
 model_of = partial(small, BidirectionalRNN, 3, hidden=4, stretch=None)
@@ -69,12 +70,4 @@ def test_a_texts_vector_pools_its_states(pooling):
 
 def test_dropout_acts_on_the_words_and_between_layers():
     """With all dropped the first layer reads zeros, and so does the second when words are whole."""
-    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
-    read: list[torch.Tensor] = []
-    for layer in model.recurrence.forwards:
-        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
-    model(batch.vectors, batch.mask)
-    model.dropout.p = 0.0
-    model(batch.vectors, batch.mask)
-    model.eval()(batch.vectors, batch.mask)
-    assert [inputs.any().item() for inputs in read] == [False, False, True, False, True, True]
+    assert_dropout_acts_on_words_and_between_layers(model_of(dropout=1.0, layers=2), texts())

@@ -10,10 +10,13 @@ import pytest
 import torch
 
 from architectures.recurrent.gru import GRU
-from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import gru
+from tests.support.recurrent import (
+    assert_dropout_acts_on_words_and_between_layers,
+    assert_vector_comes_from_real_states,
+)
 
 RESET, KEEP, CANDIDATE = range(3)
 """Order of the gates in PyTorch's stacked weights; its update gate says what to keep: it is the
@@ -105,23 +108,9 @@ def test_a_shut_reset_gate_hides_the_past_from_the_candidate(reset, reads_the_pa
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
-    model, batch = model_of(pooling=pooling), texts()
-
-    def vector(text: torch.Tensor) -> torch.Tensor:
-        states = written_out(model, text)
-        return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
-
-    assert_each_alone(text_vector(model, batch), vector, batch)
+    assert_vector_comes_from_real_states(model_of(pooling=pooling), written_out, pooling, texts())
 
 
 def test_dropout_acts_on_the_words_and_between_layers():
     """With all dropped the first layer reads zeros, and so does the second when words are whole."""
-    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
-    read: list[torch.Tensor] = []
-    for layer in model.recurrence.forwards:
-        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
-    model(batch.vectors, batch.mask)
-    model.dropout.p = 0.0
-    model(batch.vectors, batch.mask)
-    model.eval()(batch.vectors, batch.mask)
-    assert [inputs.any().item() for inputs in read] == [False, False, True, False, True, True]
+    assert_dropout_acts_on_words_and_between_layers(model_of(dropout=1.0, layers=2), texts())

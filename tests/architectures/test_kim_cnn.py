@@ -70,14 +70,15 @@ def test_two_channels_pass_the_same_filters_and_are_added_before_the_nonlinearit
 
 
 def whole_model(id: str) -> tuple[Model, WordBatch]:
-    """The variant of this name with its word vectors and softmax layer, and a batch of two
+    """The variant of this name with given word vectors and its softmax layer, and a batch of two
     texts."""
     torch.manual_seed(0)
     texts = ["a b c d e f", "b c a"]
     entry, view, target = registry.entry("architectures", id), Words(min_count=1), ClassTarget()
     view.fit(texts)
     target.fit([{"label": "x"}, {"label": "y"}])
-    model = build(registry.load(entry), problem("classify"), entry.hyperparameters | {"maps": 4}, view, target, 6)
+    sizes = entry.hyperparameters | {"maps": 4}
+    model = build(registry.load(entry), problem("classify"), sizes, view, target, 6, torch.randn(view.width, 6))
     return model, view.collate(view.encode(texts), np.arange(2))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
-from tests.support.batches import assert_each_alone, mask_of, random_vectors
-from tests.support.models import small
-from tests.support.oracles import lstm_step
+from tests.support.batches import assert_each_alone, mask_of, poisoned, random_vectors
+from tests.support.pairs import dropped, inputs_of, shipped
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)
@@ -20,24 +20,34 @@ LENGTHS = (5, 1, 3)
 texts = partial(random_vectors, seed=1, width=WIDTH)
 
 
-model_of = partial(small, NeuralSemanticEncoder, WIDTH)
+def model_of(width: int = WIDTH, **options) -> NeuralSemanticEncoder:
+    """The model of the id, with weights far from its start within 0.1."""
+    return shipped("nse", width, stretch=20.0, **options)
+
+
+def cell_of(layer: nn.LSTM | nn.LSTMCell) -> nn.LSTMCell:
+    """Torch's own LSTM cell with the weights of a layer, which has one direction and one layer."""
+    cell = nn.LSTMCell(layer.input_size, layer.hidden_size)
+    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in layer.state_dict().items()})
+    return cell
 
 
 def read_and_written(model: NeuralSemanticEncoder, text: Tensor) -> tuple[Tensor, Tensor]:
     """States (T, width) and the final memory (T, width) of one text, word by word and slot by slot:
     equations 1 to 6 of the paper."""
+    ask, write = cell_of(model.read), cell_of(model.write)
     weight = torch.cat([model.compose_asked.weight, model.compose_found.weight], dim=1)
     memory = list(text)
     asking, writing = ((torch.zeros(WIDTH), torch.zeros(WIDTH)) for _ in range(2))
     states = []
     for word in text:
-        asking = lstm_step(model.read, word, *asking)
+        asking = ask(word, asking)
         question = asking[0]
         energies = [(slot @ question).exp() for slot in memory]
         slots = [energy / sum(energies) for energy in energies]
         found = sum(share * slot for share, slot in zip(slots, memory, strict=True))
         composed = weight @ torch.cat([question, found]) + model.compose_asked.bias
-        writing = lstm_step(model.write, composed, *writing)
+        writing = write(composed, writing)
         memory = [slot * (1 - share) + share * writing[0] for share, slot in zip(slots, memory, strict=True)]
         states.append(writing[0])
     return torch.stack(states), torch.stack(memory)
@@ -50,8 +60,8 @@ def memory_after(model: NeuralSemanticEncoder, vectors: Tensor, mask: Tensor) ->
 
 
 def test_states_are_those_of_read_compose_and_write_word_by_word():
-    """A memory that is never rewritten, rewritten after the wrong word, or seen by padding gives
-    other states."""
+    """Another cell or direction, a memory that is never rewritten, rewritten after the wrong word,
+    or seen by padding gives other states."""
     model, batch = model_of(), texts(LENGTHS)
     assert_each_alone(model(*batch), lambda text: read_and_written(model, text)[0], batch, states=True)
 
@@ -84,6 +94,15 @@ def test_slots_of_padding_are_neither_read_nor_written():
     torch.testing.assert_close(after[0], torch.cat([state[None], memory[0, 1:]]))
 
 
+def test_a_texts_vector_does_not_change_when_padding_is_appended():
+    model, (vectors, mask) = model_of(), texts([5, 3])
+    padded_mask = nn.functional.pad(mask, (0, 4))
+    padded = poisoned(nn.functional.pad(vectors, (0, 0, 0, 4)), padded_mask)
+    torch.testing.assert_close(
+        model.pooled(model(padded, padded_mask), padded_mask), model.pooled(model(vectors, mask), mask)
+    )
+
+
 def test_the_first_word_already_reads_the_last():
     """The memory holds the whole text from the start; a left-to-right LSTM would not see what
     follows."""
@@ -98,6 +117,40 @@ def test_a_texts_vector_is_its_last_state():
     states = model(vectors, mask)
     expected = torch.stack([states[row, length - 1] for row, length in enumerate(LENGTHS)])
     torch.testing.assert_close(model.pooled(states, mask), expected)
+
+
+def test_dropout_acts_before_each_lstm_and_not_on_the_memory(monkeypatch):
+    """Vectors of words and of compositions lose numbers, each text and word its own; the slots that
+    are read keep theirs."""
+    model = model_of(40).train()
+    vectors, mask = random_vectors([30] * 6, seed=1, width=40)
+    memories, compute = [], model.steps
+    monkeypatch.setattr(model, "steps", lambda *given: memories.append(given[3]) or compute(*given))
+    words, compositions = inputs_of(model.read, model.write)
+    model(vectors, mask)
+    assert torch.equal(memories[0], vectors)
+    assert dropped([vectors], words) == pytest.approx(0.3, abs=0.03)
+    written = torch.stack(compositions, dim=1)
+    assert (written == 0).float().mean().item() == pytest.approx(0.3, abs=0.03)
+    for seen in (words[0], written):
+        patterns = (seen == 0).flatten(0, 1)
+        assert len(patterns.unique(dim=0)) == len(patterns)
+    torch.testing.assert_close(words[0][words[0] != 0], vectors[words[0] != 0] / 0.7)
+
+
+def test_nothing_is_dropped_outside_training():
+    model = model_of(40)
+    vectors, mask = random_vectors([8] * 6, seed=1, width=40)
+    words, compositions = inputs_of(model.read, model.write)
+    model(vectors, mask)
+    assert torch.equal(words[0], vectors)
+    assert torch.stack(compositions).all()
+
+
+def test_all_weights_start_uniform_in_a_tenth():
+    for name, parameter in shipped("nse", 50, stretch=None).named_parameters():
+        assert 0.09 < parameter.abs().max() <= 0.1, name
+        assert parameter.std().item() == pytest.approx(0.1 / 3**0.5, rel=0.15), name
 
 
 def test_long_texts_give_the_same_states_and_gradients_as_when_all_memories_are_kept(monkeypatch):

@@ -32,7 +32,9 @@ ATTRIBUTES = ("vectors", "head_bias", "head_max_norm", "pooling", "decoder", "be
 
 TAGS = ("code read", "paper", "memory")
 
-ARCHITECTURES = {id: e for id, e in entries("architectures").items() if e.file.is_relative_to(SHIPPED)}
+ARCHITECTURES = {
+    id: e for id, e in entries("architectures").items() if e.file.is_relative_to(SHIPPED) and e.kind != "floor"
+}
 
 with TABLE.open(newline="", encoding="utf-8") as file:
     LINES = list(csv.DictReader(file))

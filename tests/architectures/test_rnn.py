@@ -11,10 +11,13 @@ import torch
 
 from architectures.recurrent.rnn import ElmanRNN
 from harness import registry
-from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, mask_of, random_texts
 from tests.support.models import small
 from tests.support.oracles import rnn
+from tests.support.recurrent import (
+    assert_dropout_acts_on_words_and_between_layers,
+    assert_vector_comes_from_real_states,
+)
 
 texts = partial(random_texts, (6, 4), 1, 3)
 model_of = partial(small, ElmanRNN, 3, hidden=4)
@@ -59,13 +62,7 @@ def test_every_layer_is_the_recurrence_on_the_states_below():
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_a_texts_vector_comes_from_its_real_states_alone(pooling):
-    model, batch = model_of(pooling=pooling), texts()
-
-    def vector(text: torch.Tensor) -> torch.Tensor:
-        states = written_out(model, text)
-        return {"last": states[-1], "mean": states.mean(0), "max": states.amax(0)}[pooling]
-
-    assert_each_alone(text_vector(model, batch), vector, batch)
+    assert_vector_comes_from_real_states(model_of(pooling=pooling), written_out, pooling, texts())
 
 
 def test_its_recipe_clips_gradients():
@@ -75,12 +72,4 @@ def test_its_recipe_clips_gradients():
 
 def test_dropout_acts_on_the_words_and_between_layers():
     """With all dropped the first layer reads zeros, and so does the second when words are whole."""
-    model, batch = model_of(dropout=1.0, layers=2).train(), texts()
-    read: list[torch.Tensor] = []
-    for layer in model.recurrence.forwards:
-        layer.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
-    model(batch.vectors, batch.mask)
-    model.dropout.p = 0.0
-    model(batch.vectors, batch.mask)
-    model.eval()(batch.vectors, batch.mask)
-    assert [inputs.any().item() for inputs in read] == [False, False, True, False, True, True]
+    assert_dropout_acts_on_words_and_between_layers(model_of(dropout=1.0, layers=2), texts())

@@ -80,6 +80,7 @@ def record(architecture: str, task: str, score: float | None = None, seed: int =
         "status": "ok",
         "command": f"archbench run -a {architecture} -t {task} {EVIL}",
         "main_metric": TASKS[task][1][0],
+        "sees": [],
     }
     known |= {
         "environment": {"device": "cpu", "cpu": f"a CPU {EVIL}"},
@@ -264,7 +265,7 @@ def test_a_name_that_is_markup_shows_as_text(opened: Callable):
         "index.html",
         "task-sst2.html",
         "architecture-evil.html",
-        "compare.html#section=local/equal&task=sst2&a=evil&a=dan",
+        "compare.html#section=local/equal/full&task=sst2&a=evil&a=dan",
     ):
         visit = opened(file)
         assert EVIL in visit.page.locator("main").inner_text(), file
@@ -370,7 +371,7 @@ def test_compare_shows_scores_difference_and_examples_of_two_architectures(opene
     wrong."""
     visit = opened("compare.html")
     page = visit.page
-    page.get_by_label("Section").select_option("local/equal")
+    page.get_by_label("Section").select_option("local/equal/full")
     page.get_by_label("Task").select_option("sst2")
     page.get_by_label("Architecture 1").select_option(label="Deep averaging")
     page.get_by_label("Architecture 2").select_option(label=EVIL)

@@ -23,6 +23,7 @@ from harness.errors import UsageError
 from harness.records import Store
 from harness.running import grid, neighbours
 from harness.running.engines import local
+from tests.support import made_records
 from tests.support.fake_plugins import PLUGIN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,6 +175,21 @@ def test_list_as_json_can_be_read_by_a_program(command, toys):
     assert {"toy_text", "toy_seq"} <= {a["id"] for a in found["architectures"]}
 
 
+def test_list_says_how_much_of_test_stands_in_train(command, toys):
+    """Whoever chooses a task sees it before the first run of their own."""
+    plain = "list", "tasks", "--plugin", str(toys)
+    _, out, _ = command(*plain)
+    assert "test in train" not in out
+    fields = {"counts": {"train": 9, "test": 20}, "overlap": {"exact": 1, "near": 3, "words": 13}}
+    Store("other").write(made_records.record("toy_fit", "toy_topic", 0.5, **fields))
+    _, out, _ = command(*plain, "--results", "other")
+    assert re.search(r"toy_topic .* train 9 +1 / 3\n", out) and re.search(r"sst2 .* unknown\n", out)
+    _, out, _ = command(*plain, "--results", "other", "--json")
+    tasks = {task["id"]: task["overlap"] for task in json.loads(out)["tasks"]}
+    assert tasks["sst2"] is None
+    assert tasks["toy_topic"] == {"tier": "local", "train": 9, "test": 20, "overlap": fields["overlap"]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -280,6 +296,32 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run):
     assert code == 0
     assert "run   toy_text on toy_topic" in out
     assert "skip  toy_text on toy_tags, seed 0: gives what tag cannot use" in out
+    assert not Path("results").exists()
+
+
+def test_home_plans_one_task_each_and_tells_who_has_none(run):
+    """Of every pair that fits, the paper's own data set is what deserves the full budget."""
+    code, out, err = run("-a", "dan,hmm,seq2seq,toy_text,toy_seq", "--home", "--dry-run")
+    assert code == 0, err
+    assert re.findall(r"(run|skip) +(\w+) on (\w+)", out) == [("run", "hmm", "conll2003_pos"), ("run", "dan", "sst2")]
+    assert "left out by --home: seq2seq: its home multi30k is not registered" in err
+    assert "left out by --home: toy_text, toy_seq: no home, since the catalogue does not know it" in err
+    code, out, _ = run("-a", "dan,hmm", "-t", "sst*", "--home", "--dry-run")
+    assert (code, re.findall(r"run +(\w+) on (\w+)", out)) == (0, [("dan", "sst2")]), "-t chooses among the homes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-a", "seq2seq"), "--home: no chosen architecture has one\n  seq2seq: its home multi30k is not registered"),
+        (("-a", "toy_*"), "toy_text, toy_wide, toy_seq, toy_fit: no home, since the catalogue does not know it"),
+        (("-a", "dan,hmm", "-t", "snli"), "--home with -t snli: the homes are conll2003_pos, sst2"),
+    ],
+)
+def test_home_of_nobody_is_refused(run, arguments, message):
+    """An empty run would look like one that had finished before."""
+    code, _, err = run(*arguments, "--home")
+    assert (code, message in err) == (2, True), err
     assert not Path("results").exists()
 
 
@@ -471,7 +513,7 @@ def test_what_new_writes_is_formatted_and_has_no_name_of_the_template(command, t
 
 def test_new_knows_every_kind_that_an_architecture_has(command):
     """A kind without a template is learnt from other people's files, or not at all."""
-    assert {entry.kind for entry in registry.entries("architectures").values()} <= set(scaffold.KINDS)
+    assert {entry.kind for entry in registry.entries("architectures").values()} <= {*scaffold.KINDS, "floor"}
     files = {path.stem for path in scaffold.TEMPLATES.glob("*.py")}
     plugins = {*scaffold.TASKS, *(f"task_{type}" for type in scaffold.TYPES)}
     assert files == plugins | {f"test_{plugin}" for plugin in plugins}

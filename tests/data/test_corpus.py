@@ -17,7 +17,7 @@ import torch
 
 from harness import registry
 from harness.data import corpus
-from harness.data.corpus import limit
+from harness.data.corpus import training_rows
 from harness.errors import DataError
 from harness.objectives import Supervised
 from harness.ragged import Ragged
@@ -95,6 +95,27 @@ def test_a_smaller_cap_chooses_from_a_larger_ones_rows():
     assert small < large
 
 
+def test_every_cap_keeps_the_shares_of_the_classes():
+    """A small budget of a set with rare classes would lack them, or have twice as many, by luck."""
+    entry = registry.entry("tasks", "ohsumed")
+    task = registry.load(entry)(entry)
+    rows = task.load("train", "mini")
+    whole = Counter(rows["label"])
+    for most in (20, 50, 133, 300):
+        kept = training_rows(task, "mini", None, most)
+        assert len(kept) == most
+        for label, count in Counter(kept["label"]).items():
+            assert abs(count - whole[label] * most / len(rows)) <= 1, (most, label)
+
+
+def test_a_text_of_many_rows_is_counted_once():
+    """A passage of three questions would make each of its words frequent, and no word unknown."""
+    rows = sentences(8)
+    rows[0]["text"] = rows[1]["text"] = rows[2]["text"] = "a zebra"
+    corpus = toy_corpus(toy_task(train=rows), Words(min_count=2))
+    assert "zebra" not in corpus.view.vocabulary.words and "the" in corpus.view.vocabulary.words
+
+
 def test_a_cap_leaves_dev_and_test_alone():
     corpus = toy_corpus(max_train=10)
     assert (len(corpus.train), len(corpus.dev), len(corpus.test())) == (10, 16, 16)
@@ -103,20 +124,20 @@ def test_a_cap_leaves_dev_and_test_alone():
 def test_a_cap_on_ranking_keeps_whole_questions():
     """Half a question's candidates rank in another way than all of them."""
     entry = registry.entry("tasks", "wikiqa")
-    rows = registry.load(entry)(entry).load("train", "mini")
+    task = registry.load(entry)(entry)
+    rows = task.load("train", "mini")
     whole = Counter(rows["group"])
-    kept = limit(rows, 60)
+    kept = training_rows(task, "mini", None, 60)
     found = Counter(kept["group"])
     assert 40 < len(kept) <= 60
     assert all(found[group] == whole[group] for group in found)
-    assert list(limit(rows, 60)["id"]) == list(kept["id"])
-    assert len(set(limit(rows, 1)["group"])) == 1, "at least one question"
+    assert list(training_rows(task, "mini", None, 60)["id"]) == list(kept["id"])
+    assert len(set(training_rows(task, "mini", None, 1)["group"])) == 1, "at least one question"
 
 
 @pytest.mark.parametrize("most", [None, 48, 1000])
 def test_a_cap_that_does_not_bind_changes_nothing(most):
-    rows = toy_task().load("train", "mini")
-    assert limit(rows, most) is rows
+    assert len(training_rows(toy_task(), "mini", None, most)) == 48
 
 
 # --- cache ---

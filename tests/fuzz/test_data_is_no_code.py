@@ -29,7 +29,7 @@ SOURCES = [
     ROOT / "leaderboard.py",
     *(file for folder in ("harness", "architectures", "tasks") for file in (ROOT / folder).rglob("*.py")),
 ]
-FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml", "tarfile"}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml"}
 FORBIDDEN_NAMES = {"eval", "exec", "compile", "__import__"}
 EXTRACTING = {"extract", "extractall", "unpack_archive"}
 

@@ -11,6 +11,7 @@ import functools
 import gzip
 import io
 import json
+import tarfile
 import wave
 import zipfile
 from collections.abc import Callable
@@ -236,6 +237,27 @@ def test_babi_stories(read, content):
 @given(packed(skills, STORY, b"\t"))
 def test_babi_archive(read, content):
     read("zip archive (bAbI)", "babi", "test", BABI, content, place=None)
+
+
+def tarred(text: bytes) -> bytes:
+    """Abstracts in their folders, one of train and two of test; not zipped."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in {"training/C04/1": b"Tumours.", "test/C01/2": text, "test/C23/3": b"Pain"}.items():
+            member = tarfile.TarInfo(f"ohsumed_single_23/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+ABSTRACT = b"A fever of unknown origin.\n It was malaria.\n"
+
+
+@fuzz
+@given(packed(tarred, ABSTRACT).map(gzip_of))
+@example(gzip_of(tarred(ABSTRACT).replace(b"/C01/2", b"/C01/\xff")))  # a sum that is wrong, and a name of no UTF-8
+def test_ohsumed_archive(read, content):
+    read("tar archive (Ohsumed)", "ohsumed", "test", "ohsumed/ohsumed_single_23.tar.gz", content, place=None)
 
 
 def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:

@@ -146,6 +146,7 @@ OUTCOMES = {"predictions": "0" * 64} | Outcomes(
     np.array([1.0, 2.0]),
     {"class": [("x", 2, 0.5), ("y", 0, None)]},
     (["x", "y"], [[1, 0], [0, 1]]),
+    [0, 0],
 ).to_json([])
 
 
@@ -170,6 +171,9 @@ def outcomes(**fields: Any) -> bytes:
 @example(outcomes(confusion=[["x", "y"], [[1], [2, 3]]]))
 @example(outcomes(confusion=[["x"], []]))
 @example(outcomes(slices={"class": [["x", "many", 0.5]]}))
+@example(outcomes(clusters=[0]))  # one unit has none
+@example(outcomes(clusters=[0, 7]))  # a number left out: as many sums as the largest says were made
+@example(outcomes(clusters="ab"))
 @example(gzip.compress(json.dumps(OUTCOMES).replace("0.5", "9" * 5000).encode()))
 def test_outcomes(attempt, store, content):
     path = store.path(CELL).with_suffix(".outcomes.json.gz")

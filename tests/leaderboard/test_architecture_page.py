@@ -63,30 +63,31 @@ def add_outcomes(store, made, slices, confusion=None) -> None:
 def test_a_result_has_its_score_interval_place_and_every_seed(store):
     """A mean without its seeds hides the bad one; a place without the number of rivals says
     nothing."""
-    judged(store, "1" * 60 + "0" * 40, seed=0)
-    judged(store, "1" * 70 + "0" * 30, seed=1)
+    judged(store, "1" * 64 + "0" * 36, seed=0)
+    judged(store, "1" * 66 + "0" * 34, seed=1)
     judged(store, "1" * 99 + "0", architecture="bilstm")
-    row = cells(page_of(store), "results-local-equal", "SST-2")
-    assert row["score"] == "65.0 ± 7.1 (2)"
-    assert row["by seed"] == "0: 60.0, 1: 70.0"
+    row = cells(page_of(store), "results-local-equal-full", "SST-2")
+    assert row["score"] == "65.0 ± 1.4 (2)"
+    assert row["by seed"] == "0: 64.0, 1: 66.0"
     assert row["place"] == "2 of 2"
     assert row["training examples"] == "1,000"
     low, high = map(float, row["95 % interval"].split(" to "))
     assert 50 < low < 65 < high < 80
-    assert cells(page_of(store, "bilstm"), "results-local-equal", "SST-2")["place"] == "1 of 2"
+    assert cells(page_of(store, "bilstm"), "results-local-equal-full", "SST-2")["place"] == "1 of 2"
 
 
 def test_who_shares_the_first_place_is_told_so(store):
     judged(store, "1" * 60 + "0" * 40)
     judged(store, "1" * 61 + "0" * 39, architecture="bilstm")
-    assert cells(page_of(store), "results-local-equal", "SST-2")["place"] == "2 of 2, shares the first"
+    assert cells(page_of(store), "results-local-equal-full", "SST-2")["place"] == "1 of 2, shares the first"
 
 
-def test_without_saved_predictions_interval_and_place_are_dashes(store):
+def test_without_saved_predictions_the_interval_is_a_dash(store):
+    """The place is that of the task's page, which needs scores alone."""
     store.write(record(score=0.8))
     page = page_of(store)
-    row = cells(page, "results-local-equal", "SST-2")
-    assert (row["score"], row["95 % interval"], row["place"]) == ("80.0 (1)", "–", "–")
+    row = cells(page, "results-local-equal-full", "SST-2")
+    assert (row["score"], row["95 % interval"], row["place"]) == ("80.0 (1)", "–", "1 of 1")
     assert not page.parts["errors"]
     assert "Error analysis" not in html_of(page)
 
@@ -95,7 +96,7 @@ def test_a_failed_cell_is_shown_with_its_reason_and_command(store):
     """The reader who wants to know why must not search the log folder first."""
     store.write(record(status="oom", error={"type": "Killed", "message": "12 GiB"}, command="archbench run -a dan"))
     text = html_of(page_of(store))
-    assert cells(page_of(store), "results-local-equal", "SST-2")["score"] == "oom"
+    assert cells(page_of(store), "results-local-equal-full", "SST-2")["score"] == "oom"
     assert "oom: Killed: 12 GiB" in text
     assert "archbench run -a dan" in text
 
@@ -117,8 +118,8 @@ def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):
     file = tmp_path / "dan.py"
     file.write_text(SOURCE, encoding="utf-8")
     (tmp_path / "catalogue.csv").write_text(
-        "id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,feedforward,text,1,word"
-        " dropout\n",
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism,home,home_reason\ndan,D,2015,P,S,feedforward,"
+        "text,1,word dropout,sst2,in the paper\n",
         encoding="utf-8",
     )
     store.write(record(score=0.5))
@@ -234,7 +235,8 @@ def test_lengths_are_drawn_in_their_order_and_thin_parts_are_not(store):
 def test_texts_cannot_become_markup(store, tmp_path):
     """Plugins, records and labels of a corpus are other people's texts."""
     (tmp_path / "catalogue.csv").write_text(
-        f'id,name,year,paper,source,family,kind,wave,defining_mechanism\ndan,D,2015,P,S,f,text,1,"{EVIL}"\n',
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism,home,home_reason\n"
+        f'dan,D,2015,P,S,f,text,1,"{EVIL}","{EVIL}","{EVIL}"\n',
         encoding="utf-8",
     )
     made = judged(store, "11", command=EVIL, hyperparameters={"inner": EVIL})

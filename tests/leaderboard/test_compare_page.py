@@ -72,7 +72,7 @@ def test_scores_intervals_and_p_are_those_of_the_evidence(store):
 
 def test_results_without_saved_predictions_come_last_and_have_no_interval(store):
     judged(store, "10")
-    store.write(record("bilstm", score=0.9))
+    store.write(record("bilstm", score=0.9, data={"test": "t" * 64}))
     (fields,) = data(store)
     assert [(each["id"], each["interval"], "codes" in each) for each in fields["results"]] == [
         ("dan", "0.0 to 100.0", True),
@@ -93,9 +93,9 @@ def test_tasks_and_sections_are_apart(store):
     judged(store, "11", protocol="paper")
     judged(store, "1", task="fsdd", metric="wer")
     assert [(each["place"], each["task"], each["lower"]) for each in data(store)] == [
-        ("local/paper", "sst2", False),
-        ("local/equal", "sst2", False),
-        ("local/equal", "fsdd", True),
+        ("local/paper/full", "sst2", False),
+        ("local/equal/full", "sst2", False),
+        ("local/equal/full", "fsdd", True),
     ]
 
 

@@ -8,9 +8,10 @@ import pytest
 from harness.errors import LeaderboardError
 from harness.leaderboard.board import Section, read
 from harness.leaderboard.comparison import compare
-from harness.leaderboard.pages.task_page import ranks, section_table
+from harness.leaderboard.pages.task_page import section_table
 from harness.leaderboard.pages.timeline import ranked_scores
-from harness.leaderboard.tables.formatting import best_results, section_title
+from harness.leaderboard.ranking import best_results, ranks
+from harness.leaderboard.tables.formatting import section_title
 from harness.leaderboard.tables.reported import reported_table
 from harness.records import Store
 from harness.records.outcomes import Outcomes
@@ -42,9 +43,63 @@ def test_rows_that_chance_may_have_parted_share_the_first_place(store):
     assert names(comparison, range(3)) == ["bilstm", "dan", "cnn"]
     assert comparison.scores.tolist() == [0.90, 0.89, 0.40]
     assert names(comparison, sorted(comparison.tie_group)) == ["bilstm", "dan"]
-    assert comparison.p[0, 2] < 0.001 < 0.5 < comparison.p[0, 1]
+    assert comparison.p[0, 2] < 0.001 < 0.3 < comparison.p[0, 1] == comparison.corrected[1]
+    assert (comparison.told_apart, comparison.pairs, comparison.untested) == (2, 3, 0)
+    results = [result for _, result in comparison.results]
+    assert comparison.corrected_p(results[0]) is None, "the best is at no distance from itself"
+    assert comparison.corrected_p(results[2]) == comparison.corrected[2] < 0.001
+    assert not comparison.leads
     low, high = comparison.intervals[0]
     assert 0.8 < low < 0.9 < high < 0.97
+
+
+def test_a_lead_that_hangs_on_the_seeds_is_none(store):
+    """MemN2N was said to lead by more than chance; the best single run was the other's."""
+    for architecture, rights in (("dan", (60, 95, 80)), ("bilstm", (85, 75, 95))):
+        for seed, right in enumerate(rights):
+            judged(store, "1" * right * 10 + "0" * (100 - right) * 10, architecture=architecture, seed=seed)
+    comparison = comparison_of(store)
+    assert comparison.p[0, 1] > 0.3
+    low, high = comparison.intervals[0]
+    assert high - low > 0.2, "0.05 by the examples alone"
+    assert not comparison.leads and not comparison.doubt
+
+
+@pytest.mark.parametrize(("seeds", "leads"), [((3, 3), True), ((3, 2), False), ((1, 3), False), ((1, 1), False)])
+def test_a_lead_needs_three_seeds_of_every_result(store, seeds, leads):
+    for architecture, right, number in (("dan", GOOD, seeds[0]), ("bilstm", BAD, seeds[1])):
+        for seed in range(number):
+            judged(store, right, architecture=architecture, seed=seed)
+    comparison = comparison_of(store)
+    assert names(comparison, comparison.tie_group) == ["dan"]
+    assert comparison.leads is leads
+    assert bool(comparison.doubt) is not leads
+
+
+def test_a_result_that_cannot_be_tested_and_is_no_worse_forbids_a_verdict(store):
+    """ "The lead is real" stood above a table whose first row was another."""
+    for seed in range(3):
+        judged(store, GOOD, architecture="dan", seed=seed)
+        judged(store, BAD, architecture="bilstm", seed=seed)
+    store.write(record("cnn", score=0.89, data={"test": "t" * 64}))
+    assert comparison_of(store).leads
+    store.write(record("rnn", score=0.90, data={"test": "t" * 64}))
+    comparison = comparison_of(store)
+    assert (comparison.leads, comparison.untested, comparison.unbeaten) == (False, 2, 1)
+    assert comparison.doubt == "not tested, but no worse than the best: 1"
+
+
+def test_dependent_units_count_together(store):
+    """Four speakers who are understood or not are four observations, not a hundred."""
+    speakers = [number // 25 for number in range(100)]
+    judged(store, "1" * 50 + "0" * 50, architecture="dan", clusters=speakers)
+    judged(store, "1" * 25 + "0" * 75, architecture="bilstm", clusters=speakers)
+    clustered = comparison_of(store)
+    assert clustered.p[0, 1] > 0.3
+    judged(store, "1" * 50 + "0" * 50, architecture="dan")
+    judged(store, "1" * 25 + "0" * 75, architecture="bilstm")
+    assert comparison_of(store).p[0, 1] < 0.001
+    assert np.diff(clustered.intervals[0]) > 2 * np.diff(comparison_of(store).intervals[0])
 
 
 def test_seeds_are_averaged_unit_by_unit(store):
@@ -109,10 +164,11 @@ def test_perplexities_of_other_tokens_are_in_another_section(store):
     sections = {section: [architecture for architecture, _ in pairs] for section, pairs in board.sections.items()}
     assert sections == {
         Section("local", "equal"): ["dan"],
-        Section("local", "equal", "characters"): ["char_lm"],
-        Section("local", "equal", "words"): ["rnn_lm"],
+        Section("local", "equal", tokens="characters"): ["char_lm"],
+        Section("local", "equal", tokens="words"): ["rnn_lm"],
     }
-    assert section_title(Section("local", "equal", "words")) == "tier local, protocol equal, tokens words"
+    words = Section("local", "equal", tokens="words")
+    assert section_title(words) == "tier local, protocol equal, budget full, tokens words"
 
 
 def test_the_rule_of_comparability_is_one_for_all_pages(store):
@@ -126,6 +182,7 @@ def test_the_rule_of_comparability_is_one_for_all_pages(store):
     assert [architecture for architecture, _ in ranked] == ["cnn", "dan"]
     assert best_results(board, SECTION, "sst2", "accuracy") == {ranked[1][1]}
     assert ranks(board, SECTION, "sst2", "accuracy") == {ranked[1][1]: 1, ranked[0][1]: 2}
+    assert comparison_of(store).untested == 1
     assert names(comparison_of(store), comparison_of(store).rivals) == ["dan"]
     assert ranked_scores(board, SECTION)[0] == {"cnn": {"sst2": 0.2}, "dan": {"sst2": 0.89}}
 
@@ -174,7 +231,7 @@ def test_gaps_show_every_configuration_with_its_caps(store):
     (row,) = gaps(store, "sst2,dan cnn,88.0 P,no vectors\n").blocks[0].rows
     theirs, ours, why = ([part.text for part in cell] for cell in row.cells)
     assert (theirs, why) == (["88.0 P"], ["no vectors"])
-    assert ours == ["dan 80.0 (1) [2,500 examples, 5 passes]", "dan 82.0 (1)", "cnn not yet"]
+    assert ours == ["dan 82.0 (1)", "dan 80.0 (1) [2,500 examples, 5 passes]", "cnn not yet"]
 
 
 def test_a_line_of_gaps_that_is_not_as_it_should_be_is_named(store):

@@ -158,11 +158,29 @@ def test_intervals_and_ties_are_exported(build, tmp_path):
         "dan": True,
         "evil": False,
     }
+    assert found["nse"]["corrected_p"] is None
+    assert found["dan"]["corrected_p"] > 0.3 and found["evil"]["corrected_p"] < 0.001
     score = found["nse"]["scores"]["accuracy"]
     assert 0.8 < score["low"] < 0.9 < score["high"] < 0.97
     shown = {line["architecture"]: line for line in lines(out)}
     assert float(shown["nse"]["low"]) == pytest.approx(100 * score["low"])
     assert shown["dan"]["shares_first_place"] == "True"
+    assert float(shown["dan"]["corrected_p"]) == found["dan"]["corrected_p"]
+
+
+def test_a_result_that_was_not_tested_neither_shares_the_first_place_nor_misses_it(build, tmp_path):
+    """A model of less training data was said not to share it, whatever its score."""
+    (tmp_path / "records").mkdir(exist_ok=True)
+    judged(Store(tmp_path), "1" * 95 + "0" * 5, architecture="nse", counts={"train": 10}, partial=True)
+    for name, right in (("dan", 89), ("evil", 40)):
+        judged(Store(tmp_path), "1" * right + "0" * (100 - right), architecture=name)
+    found = results(build())
+    assert {name: result["shares_first_place"] for name, result in found.items()} == {
+        "nse": None,
+        "dan": True,
+        "evil": False,
+    }
+    assert found["nse"]["corrected_p"] is None
 
 
 def test_published_values_are_exported_with_their_notes(build):

@@ -184,13 +184,13 @@ def test_tiers_and_protocols_are_never_in_one_section(build):
     pages = build(record(score=0.8), record(score=0.9, protocol="paper"), record(score=0.99, tier="mini"))
     sections = [row[0] for row in pages.rows("Table 1") if row[0].startswith("**Ours")]
     assert [re.sub(r"\W*\(.*?\)", "", s).strip("*") for s in sections] == [
-        "Ours: tier local, protocol paper",
-        "Ours: tier local, protocol equal",
-        "Ours: tier mini, protocol equal",
+        "Ours: tier local, protocol paper, budget full",
+        "Ours: tier local, protocol equal, budget full",
+        "Ours: tier mini, protocol equal, budget full",
     ]
     for section, cell in (
-        ("tier local, protocol paper", "**90.0 (1)**"),
-        ("tier local, protocol equal", "**80.0 (1)**"),
+        ("tier local, protocol paper, budget full", "**90.0 (1)**"),
+        ("tier local, protocol equal, budget full", "**80.0 (1)**"),
     ):
         assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy", f"Ours: {section}") == cell
 
@@ -325,10 +325,12 @@ def test_scores_of_older_code_and_of_other_test_data_are_marked(build):
     pages = build(
         record(score=0.8, architecture_version=3, data={"test": "a" * 64}),
         record("bilstm", score=0.7, data={"test": "b" * 64}),
+        record("bert", score=0.75, data={"test": "b" * 64}),
     )
     notes = re.findall(r"<li>(.*)</li>", pages.text("tables.html"))
     assert "dan version 3, which is now 1" in notes
-    assert "scored on test data aaaaaaaaaaaa: not the same for all rows of this section" in notes
+    assert "not ranked: test data (aaaaaaaaaaaa), other than the ranked rows" in notes
+    assert pages.cell("Table 1", "BERT", "SST-2 accuracy") == "**75.0 (1)**", "the best of those on one test"
 
 
 def test_deviations_from_the_paper_are_notes_of_the_method(build):
@@ -372,7 +374,7 @@ def test_costs_are_shown_and_never_averaged_over_two_machines(build):
     assert shown["seeds ok"] == "3 (seeds 0, 1, 2)"
     plots = dict(plots_of(pages.text("task-sst2.html")))
     for machine, rate in (("fast box", 8000.0), ("slow box", 100.0)):
-        plot = plots[f"Quality against training speed on {machine}: tier local, protocol equal"]
+        plot = plots[f"Quality against training speed on {machine}: tier local, protocol equal, budget full"]
         assert [trace["x"] for trace in plot["data"] if trace["name"] == "recurrent"] == [[rate]]
 
 
@@ -405,7 +407,7 @@ def test_speeds_taken_beside_other_cells_are_marked_and_old_ones_say_so(build):
     assert "†: measured while other cells ran on the machine" in page, "the legend"
     assert "measured while other cells ran on the same machine: slower than alone" in page, "the note"
     assert 'title="1-minute load average of the machine at the end: 2.6"' in page
-    plot = dict(plots_of(page))["Quality against training speed on box: tier local, protocol equal"]
+    plot = dict(plots_of(page))["Quality against training speed on box: tier local, protocol equal, budget full"]
     assert [name.endswith(" †") for trace in plot["data"][1:] for name in trace["text"]].count(True) == 1
     assert plot["layout"]["xaxis"]["title"]["text"] == "training speed (examples/s; †: other cells ran on the machine)"
 

@@ -18,7 +18,7 @@ def test_a_new_results_folder_has_published_values_beside_its_own(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     board = read(tmp_path)
     assert len(board.published) == 192 and any(value.notes for value in board.published)
-    assert len(read_catalogue(board)) > 200
+    assert len(read_catalogue(board.store.folder)) > 200
     assert not [notice for notice in board.notices if "published" in notice]
 
 

@@ -15,8 +15,9 @@ from harness.errors import LeaderboardError
 from harness.leaderboard.board import Section, read
 from harness.leaderboard.pages.front_page import agreement_table, best_table, coverage_table, missing_table
 from harness.leaderboard.pages.plots import CostPoint, front, task_plots
-from harness.leaderboard.pages.task_page import ranks, task_tables
+from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.published import SOURCES, read_published, with_notes
+from harness.leaderboard.ranking import ranks
 from harness.leaderboard.tables.table import Table
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
@@ -62,19 +63,26 @@ def cell(table: Table, row: str, column: str, block: int = 0) -> list[str]:
 # --- who leads ---
 
 
+def judged_thrice(store: Store, *right: int, of: int = 100, **fields) -> None:
+    """Records of three seeds that are right on the first so many of the examples."""
+    for seed, count in enumerate(right):
+        judged(store, "1" * count + "0" * (of - count), seed=seed, **fields)
+
+
 def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(store):
     """A bold number alone would sell chance as progress."""
-    for name, right in (("dan", 89), ("bilstm", 90), ("bert", 40)):
-        judged(store, "1" * right + "0" * (100 - right), architecture=name)
+    for name, right in (("dan", (88, 89, 90)), ("bilstm", (91, 90, 89)), ("bert", (40, 41, 39))):
+        judged_thrice(store, *right, architecture=name)
     [table] = task_tables(read(store.folder), "sst2")
     assert [cell(table, name, "rank") for name in ("BILSTM", "DAN", "BERT")] == [
         ["1, shares first place"],
-        ["2, shares first place"],
-        ["3"],
+        ["1, shares first place (p 0.33)"],
+        ["3 (p < 0.001)"],
     ]
     assert table.lead == [
+        "Budget full: all examples.",
         "2 of 3 results tested share the first place, because they are not significantly worse than the best:"
-        " BILSTM; DAN."
+        " BILSTM; DAN. Pairs of these results that are told apart at all: 2 of 3.",
     ]
     low, high = map(float, cell(table, "BILSTM", "95 % interval")[0].split(" to "))
     assert 80 < low < 90 < high < 97
@@ -85,14 +93,60 @@ def test_a_lead_of_one_example_in_a_hundred_is_shared_and_one_of_fifty_is_not(st
 
 
 def test_a_lead_that_is_more_than_chance_is_called_so(store):
-    judged(store, "1" * 95 + "0" * 5, architecture="dan")
-    judged(store, "1" * 40 + "0" * 60, architecture="bilstm")
+    judged_thrice(store, 95, 94, 96, architecture="dan")
+    judged_thrice(store, 40, 41, 39, architecture="bilstm")
     [table] = task_tables(read(store.folder), "sst2")
     assert cell(table, "DAN", "rank") == ["1"]
     assert table.lead == [
-        "The lead of DAN is significant: each of the other results tested here (1) is significantly worse."
+        "Budget full: all examples.",
+        "The lead of DAN is significant: each of the other results tested here (1) is significantly worse, on other"
+        " test examples and with other seeds. Pairs of these results that are told apart at all: 1 of 1.",
     ]
     assert cell(best_table(read(store.folder)), "SST-2", "shares the first place") == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words", "alone"),
+    [
+        ((1, 1), "One seed: unknown whether another would keep the order", "By the test examples alone"),
+        ((2, 2), "Two seeds: unknown whether others would keep the order", "As far as these seeds tell"),
+        (
+            (3, 1),
+            "1 of 2 results with fewer than 3 seeds: unknown whether others would keep the order",
+            "As far as these seeds tell",
+        ),
+    ],
+)
+def test_a_lead_of_too_few_seeds_is_never_called_significant(store, seeds, words, alone):
+    """Eight of thirteen first places stood on one seed, five of them as more than chance."""
+    judged_thrice(store, *(95, 94, 96)[: seeds[0]], architecture="dan")
+    judged_thrice(store, *(40, 41, 39)[: seeds[1]], architecture="bilstm")
+    made = read(store.folder)
+    [table] = task_tables(made, "sst2")
+    assert table.lead[1:] == [
+        f"{words}. {alone}, each of the other results tested here (1) is behind DAN. Pairs of these results that are"
+        " told apart at all: 1 of 1."
+    ]
+    assert cell(best_table(made), "SST-2", "shares the first place") == [words[0].lower() + words[1:]]
+    shown = " ".join([*table.lead, *cell(table, "DAN", "rank"), *cell(table, "BILSTM", "rank")])
+    assert "significant" not in shown and "real" not in shown
+
+
+def test_one_seed_names_those_that_share_the_first_place_as_far_as_examples_tell(store):
+    for name, right in (("dan", 89), ("bilstm", 90), ("bert", 40)):
+        judged_thrice(store, right, architecture=name)
+    made = board(store, record("nse", score=0.9, data={"test": "t" * 64}))
+    [table] = task_tables(made, "sst2")
+    assert table.lead[1:] == [
+        "One seed: unknown whether another would keep the order. By the test examples alone, 2 of 3 results tested"
+        " share the first place: BILSTM; DAN. Pairs of these results that are told apart at all: 2 of 3. Not tested,"
+        " because outcomes of these examples are missing: 1."
+    ]
+    assert cell(best_table(made), "SST-2", "shares the first place") == [
+        "one seed: unknown whether another would keep the order",
+        "DAN",
+    ]
+    assert cell(best_table(made), "SST-2", "results tested") == ["3 of 4"]
 
 
 def test_without_saved_predictions_nothing_is_said_of_chance(store):
@@ -101,7 +155,7 @@ def test_without_saved_predictions_nothing_is_said_of_chance(store):
     [table] = task_tables(made, "sst2")
     assert cell(table, "DAN", "95 % interval") == ["–"]
     assert cell(table, "DAN", "rank") == ["1"]
-    assert table.lead == []
+    assert table.lead == ["Budget full: all examples."]
     assert cell(best_table(made), "SST-2", "shares the first place") == ["not tested"]
 
 
@@ -110,7 +164,7 @@ def test_a_single_result_with_predictions_has_no_lead_to_speak_of(store):
     judged(store, "1" * 9 + "0", architecture="dan")
     made = board(store, record("bilstm", score=0.5, data={"test": "t" * 64}))
     assert cell(best_table(made), "SST-2", "shares the first place") == ["not tested"]
-    assert "cannot be tested" in task_tables(made, "sst2")[0].lead[0]
+    assert "cannot be tested" in task_tables(made, "sst2")[0].lead[1]
 
 
 def test_equal_scores_share_a_rank_and_partial_ones_have_none(store):
@@ -143,9 +197,9 @@ def test_every_section_is_a_table_of_its_own(store):
         board(store, record(score=0.8), record(score=0.9, tier="mini"), record(score=0.7, protocol="paper")), "sst2"
     )
     assert [table.title for table in tables] == [
-        "SST-2: quality and cost, tier local, protocol paper",
-        "SST-2: quality and cost, tier local, protocol equal",
-        "SST-2: quality and cost, tier mini (generated corpus, not the published data), protocol equal",
+        "SST-2: quality and cost, tier local, protocol paper, budget full",
+        "SST-2: quality and cost, tier local, protocol equal, budget full",
+        "SST-2: quality and cost, tier mini (generated corpus, not the published data), protocol equal, budget full",
     ]
     assert all(table.sortable and [block.title for block in table.blocks] == [""] for table in tables)
 
@@ -282,7 +336,9 @@ def test_what_failed_is_listed_with_its_reason(store):
     assert cell(table, "BILSTM", "how it ended") == ["oom"]
     assert cell(table, "BILSTM", "reason") == ["oom: MemoryError: 12 GiB wanted"]
     assert cell(table, EVIL, "reason") == ["skipped: unfit: reads no text"]
-    assert table.lead == ["Not run in tier local, protocol equal: 1 pairs of an architecture and one of its 1 tasks."]
+    assert table.lead == [
+        "Not run in tier local, protocol equal, budget full: 1 pairs of an architecture and one of its 1 tasks."
+    ]
 
 
 def test_the_coverage_matrix_tells_every_way_to_end(store):

@@ -33,8 +33,8 @@ TASKS = [task(id, "classify", "accuracy") for id in ("sst2", "sst5", "ag_news", 
 def store(tmp_path) -> Store:
     (tmp_path / "records").mkdir()
     (tmp_path / "catalogue.csv").write_text(
-        "id,name,year,paper,source,family,kind,wave,defining_mechanism\nxlnet,XLNet,2019,Yang"
-        " 2019,S,pretrained,plm,4,m\n",
+        "id,name,year,paper,source,family,kind,wave,defining_mechanism,home,home_reason\nxlnet,XLNet,2019,"
+        "Yang 2019,S,pretrained,plm,4,m,sst2,in the paper\n",
         encoding="utf-8",
     )
     return Store(tmp_path)
@@ -66,7 +66,7 @@ def test_ours_and_published_stand_at_the_year_of_the_architecture(store):
     where it is not built here."""
     three(store)
     (only,) = stories(store, published("dan", "83.2"), published("xlnet", "96.8"), published("nobody", "50.0"))
-    assert only.title == "SST-2: tier local, protocol equal"
+    assert only.title == "SST-2: tier local, protocol equal, budget full"
     assert points(only.plot) == {
         "best published so far": [(2015, 83.2), (2019, 96.8)],
         "best of ours so far": [(1990, 70.0), (2005, 70.0), (2015, 80.0)],
@@ -107,7 +107,7 @@ def test_a_result_on_less_data_is_a_point_but_not_the_best_so_far(store):
     (only,) = stories(store)
     assert max(score for _, score in points(only.plot)["best of ours so far"]) == 80.0
     assert (2015, 99.0) in points(only.plot)["feedforward, ours"]
-    assert "less training data" in only.lead
+    assert "not ranked with the others are points" in only.lead
 
 
 def test_a_generated_corpus_is_not_drawn_beside_published_values(store):
@@ -117,12 +117,12 @@ def test_a_generated_corpus_is_not_drawn_beside_published_values(store):
         for each in stories(store, *(published(name, "80.0") for name in ("count", "bilstm", "dan")))
     }
     assert list(titles) == [
-        "SST-2: tier mini (generated corpus, not the published data), protocol equal",
+        "SST-2: tier mini (generated corpus, not the published data), protocol equal, budget full",
         "SST-2: published values alone",
     ]
     assert not any(
         "published" in trace
-        for trace in titles["SST-2: tier mini (generated corpus, not the published data), protocol equal"]
+        for trace in titles["SST-2: tier mini (generated corpus, not the published data), protocol equal, budget full"]
     )
 
 

@@ -301,6 +301,19 @@ def test_the_first_piece_of_a_word_is_tagged():
     assert [len(row) for row in head.decode(encoder, (emissions, mask), batch(2), None)] == [3, 1]
 
 
+def test_words_are_labelled_by_what_the_encoder_makes_of_their_states():
+    """Some drop numbers there, in training."""
+
+    class Halved(PieceNumbers):
+        def word_states(self, states: Tensor) -> Tensor:
+            return states / 2
+
+    encoder = Halved(6)
+    head = TagJoined(encoder, tags("A", "B", "C"))
+    emissions, _ = head(encoder, {"text": pieces([6], [[1, 3]])})
+    torch.testing.assert_close(emissions[0], head.output(torch.eye(6)[[1, 3]] / 2))
+
+
 # spans
 
 numbers = st.one_of(st.just(-INF), st.integers(-6, 6).map(lambda n: n / 2))
@@ -330,7 +343,7 @@ def test_best_spans_are_found_row_by_row():
     assert (first.tolist(), last.tolist(), score.tolist()) == ([0, 0], [0, 1], [9.0, 8.0])
 
 
-def reader(start: list[list[float]], end: list[list[float]], unanswerable: bool, no_answer: list[float] | None = None):
+def reader(start: list[list[float]], end: list[list[float]], unanswerable: bool, no_answer: list[Any] | None = None):
     """A reader that gives these scores, and its head."""
     scores = SpanScores(torch.tensor(start), torch.tensor(end), None if no_answer is None else torch.tensor(no_answer))
     target = SpanTarget()
@@ -353,6 +366,19 @@ def test_no_answer_competes_with_the_positions_and_is_the_gold_of_a_row_without_
     loss = head.loss(encoder, head(encoder, INPUTS), torch.tensor([[0, 1], [-1, -1]]))
     expected = nll([0.7, 1, 2], 1) + nll([0.7, 0, 3], 2) + nll([-0.3, 0.5, -1], 0) + nll([-0.3, 1, 1], 0)
     assert loss.item() == pytest.approx(expected / 2)
+
+
+def test_no_answer_may_have_one_score_beside_the_starts_and_another_beside_the_ends():
+    """Devlin et al.: S.C stands in the softmax of the starts, E.C in that of the ends, and their
+    sum against the best span."""
+    start, end = [[1.0, 2.0], [0.5, -1.0]], [[0.0, 3.0], [1.0, 1.0]]
+    encoder, head = reader(start, end, unanswerable=True, no_answer=[[5.5, -7.0], [-0.3, 2.0]])
+    outputs = head(encoder, INPUTS)
+    expected = nll([5.5, 1, 2], 1) + nll([-7.0, 0, 3], 2) + nll([-0.3, 0.5, -1], 0) + nll([2.0, 1, 1], 0)
+    assert head.loss(encoder, outputs, torch.tensor([[0, 1], [-1, -1]])).item() == pytest.approx(expected / 2)
+    units = Ragged.of([[0, 2]] * 2), Ragged.of([[1, 3]] * 2)
+    split = SimpleNamespace(rows=[{"passage": "a b"}] * 2, targets=dict(zip(("starts", "ends"), units, strict=True)))
+    assert head.decode(encoder, outputs, batch(2), split) == ["b", ""]
 
 
 def test_a_reader_without_a_no_answer_score_gets_a_trained_one_where_the_task_needs_it():
@@ -423,12 +449,12 @@ def test_in_a_joined_sequence_the_second_texts_pieces_are_the_positions():
     encoder, target = PieceNumbers(8), SpanTarget()
     target.unanswerable = True
     head = ExtractJoined(encoder, target)
-    scores = head(encoder, {"text": pieces([8, 6], [[4, 5, 6], [3, 4]])})
+    scores, _ = head(encoder, {"text": pieces([8, 6], [[4, 5, 6], [3, 4]])})
     start, end = head.output(torch.eye(8)).unbind(-1)
     torch.testing.assert_close(scores.start[0], start[[4, 5, 6]])
     torch.testing.assert_close(scores.end[1, :2], end[[3, 4]])
     assert scores.start[1, 2] == -INF
-    torch.testing.assert_close(scores.no_answer, ((start[0] + end[0]) / 2).expand(2))
+    torch.testing.assert_close(scores.no_answer, torch.stack([start[0], end[0]]).expand(2, 2))
 
 
 # generation

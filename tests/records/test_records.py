@@ -68,13 +68,17 @@ def full_record(cell: Cell = CELL) -> Record:
     )
 
 
+RECORDED_FIRST = {"archbench", "registered", "budget", "protocol_version", "sees"}
+"""Fields of schema 2 that are known before a cell runs."""
+
+
 def test_field_names_are_the_published_ones(store: Store):
     """Other programs read these names; one more or one less breaks them."""
     design = """schema, key, status, architecture, architecture_version, task, task_version, tier, protocol, seed,
     hyperparameters, devices, precision, scores, main_metric, counts, partial, speed, memory, parameters,
     flops_per_example, seconds, environment, data, commit, dirty, command, started, error, predictions"""
     written = json.loads(store.write(full_record()).read_text())
-    assert set(written) == {*re.split(r",\s+", design), "training", "archbench", "registered"}
+    assert set(written) == {*re.split(r",\s+", design), "training", *RECORDED_FIRST}
     assert STATUSES == ("ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted")
 
 
@@ -95,6 +99,7 @@ def test_key_is_stable():
         ("hyperparameters", {**CELL.hyperparameters, "hidden": 301}),
         ("seed", 1),
         ("precision", "bf16"),
+        ("protocol_version", 2),
         ("devices", 2),
     ],
 )
@@ -196,8 +201,7 @@ SCHEMA_2 = {
 
 def schema_1() -> str:
     """The text of a record as archbench wrote it before schema 2."""
-    fields = json.loads(full_record().to_json())
-    del fields["archbench"], fields["registered"]
+    fields = {n: value for n, value in json.loads(full_record().to_json()).items() if n not in schema.SINCE_2}
     return json.dumps(fields | {"schema": 1}, indent=1, sort_keys=True) + "\n"
 
 
@@ -205,7 +209,8 @@ def test_every_field_of_schema_2_survives_the_file(store: Store):
     """Later versions fill these fields; one that is not read back would be lost at the first
     rescoring."""
     assert {*SCHEMA_2, "archbench"} == {*schema.SINCE_2}
-    record = full_record().model_copy(update=SCHEMA_2)
+    cell = dataclasses.replace(CELL, protocol_version=2)
+    record = full_record(cell).model_copy(update=SCHEMA_2)
     record.training = record.training | {
         "objective": "adversarial",
         "settings": {"optimiser": "adam", "betas": [0.9, 0.98], "schedule": None},
@@ -216,7 +221,7 @@ def test_every_field_of_schema_2_survives_the_file(store: Store):
     written = json.loads(store.write(record).read_text())
     assert {name: written[name] for name in SCHEMA_2} == SCHEMA_2
     assert written["schema"] == 2
-    assert store.read(store.path(CELL)) == record
+    assert store.read(store.path(cell)) == record
 
 
 def test_version_of_archbench_is_recorded(monkeypatch: pytest.MonkeyPatch):
@@ -252,7 +257,8 @@ def test_schema_1_has_no_field_of_schema_2(name: str):
         fields["training"][name.removeprefix("training.")] = values[name.removeprefix("training.")]
     else:
         fields[name] = SCHEMA_2.get(name, "0.1.0")
-    assert Record.from_json(json.dumps(fields | {"schema": 2}))
+    if name != "protocol_version":  # part of the key
+        assert Record.from_json(json.dumps(fields | {"schema": 2}))
     with pytest.raises(RecordError, match=f"{name}: no field of schema 1"):
         Record.from_json(json.dumps(fields))
 
@@ -295,12 +301,12 @@ def test_pages_and_exports_show_both_schemas(store: Store):
     first = store.path(CELL)
     first.parent.mkdir(parents=True)
     first.write_text(schema_1())
-    newer = full_record(dataclasses.replace(CELL, seed=1)).model_copy(update=SCHEMA_2)
+    newer = full_record(dataclasses.replace(CELL, seed=1, protocol_version=2)).model_copy(update=SCHEMA_2)
     newer.training = newer.training | {"objective": "supervised", "flops": 5e12, "curve": [{"epoch": 1, "kl": 0.5}]}
     store.write(newer)
     assert leaderboard.main(["--results", str(store.folder)]) == 0
     exported = json.loads((store.folder / "leaderboard" / "leaderboard.json").read_text())
-    assert [result["seeds"] for result in exported["results"]] == [[0, 1]]
+    assert sorted(result["seeds"] for result in exported["results"]) == [[0], [1]], "two groups: the new one sees more"
     old, new = (store.read(path) for path in sorted(first.parent.iterdir(), key=lambda path: path != first))
     assert (old.schema_version, new.schema_version) == (1, 2)
     for record, objective, loss in ((old, None, "train_loss"), (new, "supervised", "kl")):

@@ -135,18 +135,23 @@ def test_an_override_that_cannot_be_meant_is_refused(override, message):
 
 def test_a_setting_of_the_view_is_part_of_a_cell_only_where_it_is_another():
     """The cells of committed records keep their keys."""
-    usual = only("dan", "sst2")
+    usual = only("dan", "sst2", protocol="paper")
     assert "view" not in usual.hyperparameters
-    changed = only("dan", "sst2", overrides=["dan.view.min_count=1", "dan.view.lower=False"])
+    changed = only("dan", "sst2", protocol="paper", overrides=["dan.view.min_count=1", "dan.view.lower=False"])
     assert changed.hyperparameters["view"] == {"lower": False, "min_count": 1} and changed.key != usual.key
-    assert only("dan", "sst2", overrides=["dan.view.min_count=2"]) == usual, "as it is by default"
-    both = {cell.architecture: cell for cell, _ in plan("dan,fasttext", "sst2", overrides=["*.view.max_length=9"])}
+    assert only("dan", "sst2", protocol="paper", overrides=["dan.view.min_count=2"]) == usual, "as it is by default"
+    both = {
+        cell.architecture: cell
+        for cell, _ in plan("dan,fasttext", "sst2", protocol="paper", overrides=["*.view.max_length=9"])
+    }
     assert both["dan"].hyperparameters["view"] == {"max_length": 9} and "view" not in both["fasttext"].hyperparameters
 
 
 def test_a_regimes_view_is_that_of_the_architecture_that_it_wraps():
     overrides = ["adversarial.view.max_sentences=3", "adversarial.wraps=han"]
-    assert only("adversarial", "sst2", overrides=overrides).hyperparameters["view"] == {"max_sentences": 3}
+    assert only("adversarial", "sst2", protocol="paper", overrides=overrides).hyperparameters["view"] == {
+        "max_sentences": 3
+    }
     with pytest.raises(UsageError, match=r"no hyperparameter view.max_sentences; did you mean max_length"):
         plan("adversarial", "sst2", overrides=overrides[:1])
 
@@ -244,6 +249,18 @@ def test_a_seed_is_finished_everywhere_before_the_next_begins():
     order = [(c.seed, c.task, c.architecture) for c, _ in plan("toy_text,toy_seq", "toy_topic,toy_tags", seeds=[1, 0])]
     assert [seed for seed, *_ in order] == [1] * 4 + [0] * 4
     assert order[0][1] == order[1][1], "cells of one task follow each other and share its encoded data"
+
+
+def test_with_homes_an_architecture_has_one_task_and_those_without_have_none():
+    """A home is planned even where it does not fit, with the reason: it is a gap that somebody must
+    see."""
+    homes = {"toy_text": "toy_topic", "toy_wide": "toy_tags", "toy_fit": "toy_tags"}
+    found = [(c.architecture, c.task, reason) for c, reason in plan("toy_*", "toy_*", homes=homes, seeds=[0])]
+    assert sorted(found, key=str) == [
+        ("toy_fit", "toy_tags", None),
+        ("toy_text", "toy_topic", None),
+        ("toy_wide", "toy_tags", "gives what tag cannot use"),
+    ]
 
 
 def test_a_plugin_that_fails_to_import_is_named_and_the_rest_is_left(tmp_path):

@@ -3,9 +3,12 @@ not come last."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.errors import UsageError
+from harness.records import Record
 from harness.running.order import Estimate, in_shard, parse_shard
 from tests.support.made_records import record
 
@@ -58,6 +61,26 @@ def test_a_cell_takes_what_the_closest_earlier_ones_took():
     assert estimate(record("new").cell) == 45.0, "median of 10, 20, 70, 1000"
     assert estimate(record("new", task="snli").cell) == 20.0, "median of all five"
     assert Estimate([])(record().cell) is None
+
+
+def test_other_settings_take_time_in_proportion_to_what_is_read():
+    """A grid of whole training sets is planned from records of small budgets."""
+
+    def of(examples: int, passes: int, **more: Any) -> Record:
+        settings = {"limits": {"max_train": examples}, "training": {"epochs": passes}}
+        return took(50.0, hyperparameters=settings, counts={"train": examples}, **more)
+
+    estimate = Estimate([of(100, 5)])
+    assert estimate(of(1000, 5, seed=3).cell) == 500.0
+    assert estimate(of(1000, 1, seed=3).cell) == 100.0
+    assert estimate(of(100, 5, seed=3).cell) == 50.0
+
+
+def test_times_of_a_slower_machine_are_shortened():
+    slow, fast = ({"version": 1, "examples_per_second": rate, "measured": ""} for rate in (100.0, 150.0))
+    records = [took(30.0, ruler=slow)]
+    assert Estimate(records, fast)(record(seed=1).cell) == pytest.approx(20.0)
+    assert Estimate(records, slow)(record(seed=1).cell) == Estimate(records)(record(seed=1).cell) == 30.0
 
 
 def test_the_longest_comes_first_and_what_is_unknown_keeps_its_order():

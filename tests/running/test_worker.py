@@ -58,6 +58,12 @@ FIELDS = {
     "predictions",
     "training",
     "view",
+    "vectors",
+    "budget",
+    "protocol_version",
+    "sees",
+    "overlap",
+    "official_test_examples",
 }
 
 PLUGIN = """
@@ -274,7 +280,7 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
     def pilot(training: Any, *_: Any, pilot: bool) -> None:
         seen.append(list(training.dev_split.rows["id"]))
         labels.update(training.dev_split.rows["label"])
-        training.selection, training.curve = 0.0, [{"accuracy": 0.0}]
+        training.selection, training.curve = 0.0, [{"accuracy": 0.0, "dev_loss": 1.0}]
 
     labels: set[str] = set()
     monkeypatch.setattr(worker, "fit", pilot)
@@ -372,7 +378,7 @@ def test_the_settings_of_the_view_can_be_overridden_and_stand_in_the_record(make
         run_cell(plan("avg_vectors", "sst2", *overrides), make_settings())
         for overrides in ((), ("avg_vectors.view.min_count=1", "avg_vectors.view.max_length=5"))
     )
-    assert usual.view == {"view": "Words", "lower": True, "min_count": 2, "max_length": 400}
+    assert usual.view == {"view": "Words", "lower": True, "min_count": 2, "max_length": 400, "digits": False}
     assert all_words.view == usual.view | {"min_count": 1, "max_length": 5}
     assert all_words.parameters["embedding"] > usual.parameters["embedding"]
     assert "view" not in usual.hyperparameters
@@ -491,6 +497,7 @@ def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypa
         SMALL,
         "bilstm.training.learning_rates=[1e38, 0.01]",
         "bilstm.training.optimizer=sgd",
+        "bilstm.training.epochs=20",
         "bilstm.training.clip=None",
     )
     record = run_cell(cell, make_settings())

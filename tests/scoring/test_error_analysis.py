@@ -12,6 +12,7 @@ from harness.errors import RecordError
 from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store
+from harness.records.outcomes import Outcomes
 from harness.scoring.error_analysis import known_words, outcomes
 
 TASKS = [pytest.param(entry, id=id) for id, entry in registry.entries("tasks").items()]
@@ -90,6 +91,27 @@ def test_spans_count_by_type():
     found = outcomes(problem("tag"), "span_f1", [["S-LOC", "S-PER", "O"]], rows, None)
     assert (found.numerators.tolist(), found.denominators.tolist()) == ([2], [4])
     assert found.slices["entity type"] == [("LOC", 2, pytest.approx(2 / 3)), ("PER", 0, 0.0)]
+
+
+def test_dependent_units_are_in_one_cluster():
+    """Taken as independent, five questions of one story would count as five stories."""
+    rows = [
+        {"id": str(i), "facts": ["x"], "question": "y", "answer": "z", "skill": "a", "story": story}
+        for i, story in enumerate("uvuw")
+    ]
+    found = outcomes(problem("answer"), "skill_accuracy", ["z"] * 4, rows, None)
+    assert found.clusters == [0, 1, 0, 2]
+    assert Outcomes.from_json(found.to_json([]), found.units).clusters == [0, 1, 0, 2]
+    alone = [{name: value for name, value in row.items() if name != "story"} for row in rows]
+    assert outcomes(problem("answer"), "skill_accuracy", ["z"] * 4, alone, None).clusters is None
+    older = {name: value for name, value in found.to_json([]).items() if name != "clusters"}
+    assert Outcomes.from_json(older, found.units).clusters is None
+
+
+def test_recordings_of_one_speaker_are_in_one_cluster():
+    rows = registry.load(registry.entry("tasks", "an4"))(registry.entry("tasks", "an4")).load("test", "mini").to_list()
+    found = outcomes(problem("transcribe"), "wer", ["x"] * len(rows), rows, None)
+    assert len(set(found.clusters)) == len({row["speaker"] for row in rows}) < len(rows)
 
 
 def test_a_metric_that_is_no_ratio_of_sums_has_no_outcomes():

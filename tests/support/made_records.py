@@ -25,11 +25,15 @@ def record(
         fields.pop("seed", 0),
     )
     scores = {} if score is None else {"test": score if isinstance(score, dict) else {"accuracy": score}}
-    known = {"status": "ok", "scores": scores, "counts": {"train": 1000}, "command": "archbench run"}
-    return Record(**cell.to_dict() | known | fields, key=cell.key)
+    known = {"status": "ok", "scores": scores, "counts": {"train": 1000}, "command": "archbench run", "sees": []}
+    made = Record(**cell.to_dict() | known | fields, key=cell.key)
+    made.key = made.cell.key  # of what ``fields`` say of the cell, too
+    return made
 
 
-def judged(store: Store, right: str, *, metric: str = "accuracy", **fields: Any) -> Record:
+def judged(
+    store: Store, right: str, *, metric: str = "accuracy", clusters: list[int] | None = None, **fields: Any
+) -> Record:
     """A record with outcomes, written to ``store``: ``right`` holds 1 or 0 for each test unit, and
     its score is their mean."""
     made = record(score={metric: right.count("1") / len(right)}, data={"test": "t" * 64}, **fields)
@@ -37,7 +41,7 @@ def judged(store: Store, right: str, *, metric: str = "accuracy", **fields: Any)
     made.predictions = store.save_predictions(made, units, ["yes" if r == "1" else "no" for r in right])
     numerators = np.array(list(right), dtype=float)
     slices = {"length in words": [("up to 5", len(right), float(numerators.mean()))]}
-    outcomes = Outcomes(metric, units, numerators, np.ones(len(right)), slices)
+    outcomes = Outcomes(metric, units, numerators, np.ones(len(right)), slices, clusters=clusters)
     store.save_outcomes(made, made.predictions, units, outcomes)
     store.write(made)
     return made

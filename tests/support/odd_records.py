@@ -16,7 +16,7 @@ HUGE = 10**400
 """A whole number that no float holds."""
 LONG = "x" * 250
 
-CELL_FIELDS = [field.name for field in fields_of(Cell)]
+CELL_FIELDS = [field.name for field in fields_of(Cell) if field.name != "protocol_version"]  # 1, which is not written
 
 
 def sound() -> dict[str, Any]:
@@ -102,6 +102,7 @@ REFUSED: dict[str, Text] = {
     "limits are null": with_values(hyperparameters__limits=None),
     "limits are a number": with_values(hyperparameters__limits=5),
     "limits are a text": with_values(hyperparameters__limits="none"),
+    "budget's name is a number": with_values(hyperparameters__limits__budget=7),
     "limit on examples is a list": with_values(hyperparameters__limits__max_train=[1]),
     "limit on examples is a text": with_values(hyperparameters__limits__max_train="many"),
     "limit on examples is huge": with_values(hyperparameters__limits__max_train=HUGE),
@@ -206,6 +207,12 @@ READ: dict[str, Text] = {
         registered={"architecture": {"name": "<b>", "family": "<i>", "kind": 3, "year": -1}, "task": {"name": "<b>"}}
     ),
     "plugin that says nothing": with_values(registered={"architecture": {}, "task": {}}),
+    "budget with markup": with_values(budget={"name": "<b>\n", "passes": 1e99}),
+    "budget without letters": with_values(budget={"name": ""}),
+    "sees markup": with_values(sees=["<b>", "", "x" * 6000]),
+    "vectors with markup": with_values(vectors={"name": "<b>", "sha256": "0" * 64}),
+    "settings of vectors are a list": with_values(hyperparameters__vectors=[1, {}]),
+    "limit is a budget": with_values(hyperparameters__limits={"budget": "<b>"}),
 }
 """Texts that are records, odd as they are."""
 

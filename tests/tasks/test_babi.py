@@ -39,12 +39,14 @@ def test_a_question_sees_the_facts_before_it_in_its_own_story(write_zip, tmp_pat
         "question": "Where is Mary?",
         "answer": "hall",
         "skill": "qa1",
+        "story": "qa1-1",
     }
     assert (
         rows[1]["facts"] == ["Mary went to the hall.", "Mary got the milk there."] and rows[1]["answer"] == "milk,hall"
     )
     assert rows[2]["facts"] == ["John slept."]
     assert {row["skill"] for row in rows} == {f"qa{n}" for n in SKILLS}
+    assert [row["story"] for row in rows[:4]] == ["qa1-1", "qa1-1", "qa1-2", "qa2-1"]
 
 
 def test_dev_holds_whole_stories_of_every_skill(write_zip, tmp_path, task):
@@ -109,3 +111,4 @@ def test_the_hub_copy_gives_the_same_rows(task, from_parquet):
         ("qa2", "milk,hall", 2),
     ]
     assert rows[0]["question"] == "Where is Mary?"
+    assert [row["story"] for row in rows] == ["qa1-0", "qa1-0", "qa2-1", "qa2-1"]

@@ -52,6 +52,15 @@ def test_ag_news(read):
     }
 
 
+def test_ohsumed(read, task):
+    """One abstract a file; the rarest of 23 categories has 10 test texts."""
+    parts = read("ohsumed")
+    assert sizes(parts) == dict(task("ohsumed").entry.sizes)
+    counts = Counter(row["label"] for row in parts["test"])
+    assert len(counts) == 23 and counts.most_common()[0] == ("C04", 600) and counts.most_common()[-1] == ("C22", 10)
+    assert min(len(row["text"]) for rows in parts.values() for row in rows) > 150
+
+
 def test_babi(read, task):
     """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of
     train."""

@@ -7,7 +7,6 @@ docstrings were measured so.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,10 @@ from harness.data.corpus import Corpus
 from harness.metrics import score
 from harness.objectives import Supervised
 from harness.running import grid
+from harness.settings import TrainingSettings
 from harness.task import Row, Task
 from harness.training.fit import FitModule, fit
 from harness.training.model import build, predict
-from harness.training.protocols import EQUAL
 from harness.views.base import words_of
 
 
@@ -60,7 +59,7 @@ def trained(tmp_path: Path):
         corpus = Corpus(task, "mini", None, view, cls.output_form())
         torch.manual_seed(0)
         model = build(cls, corpus.problem, settings, view, corpus.target, dims)
-        rules = dataclasses.replace(EQUAL, epochs=epochs, patience=epochs, batch_size=16)
+        rules = TrainingSettings(epochs=epochs, patience=epochs, batch_size=16, clip=5.0)
         metrics = task.entry.metrics, task.entry.main_metric
         fit(
             FitModule(model, Supervised(), corpus.train, corpus.dev, rules, lr, 0, *metrics, whole_groups=False),

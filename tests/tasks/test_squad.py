@@ -9,6 +9,7 @@ import pytest
 from datasets import List, Value
 
 from harness.errors import DataError
+from harness.problems import problem
 
 Article = tuple[str, list[tuple[str, list[dict[str, Any]]]]]
 
@@ -40,6 +41,7 @@ def test_a_question_keeps_all_its_answers(write, tmp_path, task):
             "passage": "The cat sat.",
             "question": "what q1?",
             "answers": {"text": ["cat", "The cat"], "start": [4, 0]},
+            "article": "A",
         }
     ]
 
@@ -144,7 +146,9 @@ def test_squad_from_the_hub(task, from_parquet):
     """answer_start becomes start; dev is held out of train; the hub's validation split is test."""
     columns = hub_columns([{"text": ["Cat"], "answer_start": [0]}] * 20)
     test = from_parquet(task("squad1"), "test", columns, FEATURES)
-    assert test[3] == {"id": "q3", "passage": "Cat 3 sat.", "question": "?", "answers": {"text": ["Cat"], "start": [0]}}
+    seen = {"id": "q3", "passage": "Cat 3 sat.", "question": "?"}
+    assert test[3] == seen | {"answers": {"text": ["Cat"], "start": [0]}, "article": "T"}
+    assert problem("extract").input_row(test[3]) == seen, "a title would tell what a passage is about"
     train, dev = (from_parquet(task("squad1"), split, columns, FEATURES) for split in ("train", "dev"))
     assert (len(train), len(dev)) == (18, 2) and not {row["id"] for row in train} & {row["id"] for row in dev}
 

@@ -184,14 +184,14 @@ def test_a_fit_of_known_speed_is_measured_to_five_percent(tmp_path):
     """On the real clock, through Lightning's loop, which adds 1 to 2 ms to a step. A busy machine
     adds more: the best of three counts."""
     corpus = toy_corpus(toy_task(train=sentences(8 * 15)))
-    for _ in range(3):
+    for number in range(3):
         model = toy_model(corpus)
         model.encoder = sleeping = Sleeps(model.encoder, 0.12)
         settings = dataclasses.replace(SMOKE, optimizer="sgd", batch_size=8, epochs=1)
         training = FitModule(
             model, Supervised(), corpus.train, corpus.dev, settings, 0.1, 0, ["accuracy"], "accuracy", False
         )
-        fit(training, tmp_path, 1, "auto", "32", 1, pilot=True)
+        fit(training, tmp_path / f"{number}", 1, "auto", "32", 1)
         rates, known = training.clock.rates(), 10 * 8 / sum(sleeping.slept[WARM_UP_STEPS:15])
         assert len(training.clock.steps) == 10
         assert rates["train_examples_per_second"] < known

@@ -179,12 +179,12 @@ def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(strategy, t
         "SLURM_PROCID": "0",
         "SLURM_LOCALID": "0",
     }
-    small = [f"--override=bidaf.{name}=8" for name in ("hidden", "character_size", "filters")]
+    small = [f"--override=bidaf_self_attention.{name}=8" for name in ("hidden", "character_size", "filters")]
     command = [
         str(Path(sys.executable).parent / "archbench"),
         "run",
         "-a",
-        "bidaf",
+        "bidaf_self_attention",
         "-t",
         "squad1",
         "--max-train",

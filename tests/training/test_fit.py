@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 import pickle
 from pathlib import Path
@@ -198,7 +199,7 @@ def test_the_best_dev_epoch_is_kept_and_patience_ends_the_fit(corpus, tmp_path, 
     the model."""
     scripted(monkeypatch, [0.3, 0.2, 0.6, 0.5, 0.6, 0.9])
     one = make(corpus, {"patience": 2, "epochs": 6})
-    assert go(one, tmp_path, 6) == {"best_epoch": 3, "epochs": 5}
+    assert go(one, tmp_path, 6) == {"best_epoch": 3, "epochs": 5, "rising": False}
     assert same(one.model.state_dict(), one.weights[2]) and not same(one.weights[2], one.weights[4])
     assert [row["accuracy"] for row in one.curve] == [0.3, 0.2, 0.6, 0.5, 0.6]
     assert [row["epoch"] for row in one.curve] == [1, 2, 3, 4, 5]
@@ -209,7 +210,7 @@ def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkey
     stopped."""
     scripted(monkeypatch, [0.5] * 4, [3.0, 2.0, 1.0, 1.5])
     one = make(corpus, {"patience": 1})
-    assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4}
+    assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4, "rising": False}
 
 
 def test_a_better_score_beats_any_loss(corpus, tmp_path, monkeypatch):
@@ -228,7 +229,7 @@ def test_of_error_rates_the_lower_is_better(corpus, tmp_path, monkeypatch):
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_dev_loss_that_is_not_finite_loses_ties_and_nothing_else(corpus, tmp_path, monkeypatch, loss):
     scripted(monkeypatch, [0.5, 0.5, 0.5], [loss, 2.0, loss])
-    assert go(make(corpus), tmp_path, 3) == {"best_epoch": 2, "epochs": 3}
+    assert go(make(corpus), tmp_path, 3) == {"best_epoch": 2, "epochs": 3, "rising": False}
 
 
 def test_a_training_loss_that_is_nan_is_divergence(corpus, tmp_path):
@@ -358,9 +359,9 @@ def test_a_fit_that_was_over_is_not_trained_further(corpus, tmp_path, monkeypatc
     scripted(monkeypatch, [0.3, 0.6, 0.5, 0.5, 0.9, 0.9, 0.9])
     settings = {"patience": 2, "epochs": 7}
     first = make(corpus, settings)
-    assert go(first, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
+    assert go(first, tmp_path, 7) == {"best_epoch": 2, "epochs": 4, "rising": False}
     again = make(corpus, settings)
-    assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4}
+    assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4, "rising": False}
     assert again.rows == [], "no epoch is run again"
     assert same(again.model.state_dict(), first.model.state_dict())
 
@@ -370,7 +371,7 @@ def test_epochs_that_brought_nothing_are_not_run_again_either(corpus, tmp_path, 
     scripted(monkeypatch, [0.6, 0.5, 0.4, 0.3])
     go(make(corpus), tmp_path, 3)
     again = make(corpus)
-    assert go(again, tmp_path, 4) == {"best_epoch": 1, "epochs": 4}
+    assert go(again, tmp_path, 4) == {"best_epoch": 1, "epochs": 4, "rising": False}
     assert len(again.rows) == 1
 
 
@@ -378,13 +379,52 @@ def test_patience_is_counted_across_the_cut(corpus, tmp_path, monkeypatch):
     scripted(monkeypatch, [0.6, 0.5, 0.4, 0.3, 0.2])
     settings = {"patience": 3, "epochs": 6}
     go(make(corpus, settings), tmp_path, 2)
-    assert go(make(corpus, settings), tmp_path, 6) == {"best_epoch": 1, "epochs": 4}
+    assert go(make(corpus, settings), tmp_path, 6) == {"best_epoch": 1, "epochs": 4, "rising": False}
 
 
 def test_a_pilot_leaves_nothing_that_a_fit_would_resume(corpus, tmp_path):
     pilot = make(corpus)
     assert fit(pilot, tmp_path, 1, "auto", "32", 4, pilot=True) == {}
     assert list(tmp_path.iterdir()) == [] and len(pilot.curve) == 1
+
+
+def test_the_heads_rows_keep_to_their_limit_after_every_step(corpus, tmp_path):
+    """Kim's limit is a part of the model: a training that only declares it trains another one."""
+    one, lengths = make(corpus, {"epochs": 1}), []
+    one.model.encoder.head_max_norm = 0.01
+    clock = one.clock.step
+    one.clock.step = lambda *counts: lengths.append(one.model.head.output.weight.norm(dim=1)) or clock(*counts)
+    go(one, tmp_path, 1)
+    assert len(lengths) == 6 and all((length <= 0.010001).all() for length in lengths)
+
+
+# --- the smallest number of steps ---
+
+
+def test_passes_are_added_until_the_smallest_number_of_steps_is_made(corpus, tmp_path):
+    """48 rows in batches of 8 are 6 steps a pass: on a small set a few passes teach nothing."""
+    one = make(corpus, {"epochs": 2, "min_steps": 25, "lr_schedule": "linear"})
+    assert one.settings.epochs == 5 and make(corpus, {"epochs": 7, "min_steps": 25}).settings.epochs == 7
+    assert go(one, tmp_path, one.settings.epochs)["epochs"] == 5
+    rate = learning_rate_factor(one.settings, 6)
+    assert [rate(step) for step in (0, 15, 30)] == [1, 0.5, 0], "the rate falls over all of them"
+
+
+@pytest.mark.parametrize(("min_steps", "epochs"), [(0, 3), (12, 4), (24, 6)])
+def test_patience_counts_from_the_smallest_number_of_steps_on(corpus, tmp_path, monkeypatch, min_steps, epochs):
+    """CTC stands still for some hundred steps and learns then."""
+    scripted(monkeypatch, [0.9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
+    assert go(make(corpus, {"patience": 2, "epochs": 8, "min_steps": min_steps}), tmp_path, 8)["epochs"] == epochs
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(4, 2), (40, 24), (1, 1)])
+def test_a_pilot_makes_a_tenth_of_the_steps(corpus, tmp_path, epochs, steps):
+    """Of 6 steps a pass: a part of a pass, or several, each with batches of its own."""
+    one = make(corpus, {"epochs": epochs})
+    fit(one, tmp_path, 1, "auto", "32", epochs, pilot=True)
+    assert len(one.rows) == 1 and len(one.rows[0]) == steps
+    assert sorted(itertools.chain(*one.rows[0][:6])) == list(range(48)) or steps < 6
+    assert one.rows[0][:6] != one.rows[0][6:12]
 
 
 # --- damaged checkpoints ---

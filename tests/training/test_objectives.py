@@ -144,6 +144,8 @@ def test_each_player_moves_along_its_own_loss_alone(corpus):
 
 
 class _Once:
+    epoch = 0
+
     def __init__(self, rows: np.ndarray):
         self._rows = rows
 

@@ -138,11 +138,81 @@ def test_spans_copy_the_pieces_out_of_the_text():
     assert len(cut) == len(VIEW.encode([text])["ids"][0]) and len(starts[1]) == 0
 
 
-def test_spans_are_cut_with_the_pieces():
+def test_spans_reach_to_the_end_of_a_text_that_is_cut():
+    """Some window reads what lies behind the cut, and an answer may stand there."""
     view = Subwords(max_length=5)
     view.restore(VIEW.state())
     text = "the cat " * 9
-    assert len(view.spans([text])[0][0]) == len(view.encode([text])["ids"][0]) == 5
+    columns = view.encode([text])
+    assert len(view.spans([text])[0][0]) == len(columns["ids"][0]) == 18
+    assert view.lengths(columns).tolist() == [5], "no more are read at a time"
+
+
+def windows_by_hand(pieces: int, size: int, stride: int) -> list[tuple[int, int]]:
+    """First piece and length of each window of a passage, as the loop of run_squad.py has them."""
+    found, begin = [], 0
+    while not found or sum(found[-1]) < pieces:
+        found.append((begin, min(size, pieces - begin)))
+        begin += min(stride, size)
+    return found
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 40)), min_size=1, max_size=4),
+    st.integers(5, 24),
+    st.integers(1, 12),
+)
+def test_passages_are_read_in_windows_as_a_loop_would(sizes, max_length, stride):
+    view = Subwords(size=45, max_length=max_length, stride=stride)
+    view.restore(VIEW.state())
+    first = view.encode(["cat " * n for n, _ in sizes])
+    second = view.encode([" ".join(["mat", "sat", "ban", "the", "a"][i * i % 5] for i in range(n)) for _, n in sizes])
+    rows = np.arange(len(sizes))[::-1]
+    batch = view.collate_pair(first, second, rows, cut="second")
+    at = 0
+    for number, row in enumerate(rows):
+        a, b = first["ids"][row].tolist()[: max_length - 4], second["ids"][row].tolist()
+        windows = windows_by_hand(len(b), max_length - 3 - len(a), stride)
+        for begin, length in windows:
+            ids = [CLS, *a, SEP, *b[begin : begin + length], SEP]
+            padding = batch.ids.shape[1] - len(ids)
+            assert batch.ids[at].tolist() == ids + [PAD] * padding
+            assert batch.segments[at].tolist() == [0] * (len(a) + 2) + [1] * (length + 1) + [0] * padding
+            assert batch.lengths[at] == len(ids) == batch.mask[at].sum() <= max_length
+            assert batch.firsts[at][batch.word_mask[at]].tolist() == list(range(len(a) + 2, len(ids) - 1))
+            place = batch.windows.rows[at], batch.windows.begins[at], batch.windows.lengths[at]
+            assert place == (number, begin, length) and batch.windows.several[at] == (len(windows) > 1)
+            at += 1
+    assert at == len(batch.ids)
+
+
+def test_each_piece_is_shown_with_most_context_by_one_window():
+    """A piece belongs to the window where most stands on its shorter side, of two equal ones to the
+    first."""
+    view = Subwords(max_length=9, stride=2)
+    view.restore(VIEW.state())
+    columns = view.encode(["a", "a"]), view.encode(["the " * 9, "the the"])
+    windows = view.collate_pair(*columns, np.array([0, 1]), cut="second").windows
+    assert list(zip(windows.begins.tolist(), windows.lengths.tolist(), strict=True)) == [(0, 5), (2, 5), (4, 5), (0, 2)]
+    assert windows.widest.int().tolist() == [[1, 1, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 1], [1, 1, 0, 0, 0]]
+
+
+def test_a_question_beside_windows_has_at_most_64_pieces():
+    """A longer one would leave its passage no room."""
+    view = Subwords(max_length=100, stride=10)
+    view.restore(VIEW.state())
+    columns = view.encode(["cat " * 90]), view.encode(["the " * 60])
+    batch = view.collate_pair(*columns, np.array([0]), cut="second")
+    assert batch.segments[0].tolist() == [0] * 66 + [1] * 34 and batch.windows.lengths.tolist() == [33, 33, 33, 30]
+    whole = view.collate_pair(*columns, np.array([0]))
+    assert whole.windows is None and len(whole.ids) == 1
+
+
+def test_a_stride_may_be_zero_and_nothing_else():
+    assert VIEW.changed({"stride": 0}).stride == 0
+    with pytest.raises(ValueError, match="max_length=0"):
+        VIEW.changed({"max_length": 0})
 
 
 def test_case_is_a_setting():

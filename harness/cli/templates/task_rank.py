@@ -32,7 +32,7 @@ class MyTask(Task):
     """Questions (``first``), each with candidates (``second``); label "1" marks a right one.
 
     Say here where the data come from. ``sizes`` of the decorator are the official counts of the
-    files, ``epochs`` the most passes that protocol ``equal`` allows.
+    files, ``epochs`` the passes of protocol ``equal``; ``budgets`` may say more.
     """
 
     def mini(self, split: Split) -> Iterable[Row]:

@@ -36,7 +36,7 @@ class MyTask(Task):
     """Recordings to be written down.
 
     Say here where the data come from. ``sizes`` of the decorator are the official counts of the
-    files, ``epochs`` the most passes that protocol ``equal`` allows.
+    files, ``epochs`` the passes of protocol ``equal``; ``budgets`` may say more.
     """
 
     inputs = ("audio",)

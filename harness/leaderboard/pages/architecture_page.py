@@ -17,6 +17,7 @@ from harness.leaderboard.board import ROOT, Board, Result, Section, architecture
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page, Plot
+from harness.leaderboard.ranking import ranks
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (
     interval_part,
@@ -37,9 +38,9 @@ CURVES = {"length in words": "length, words", "unknown words": "share of words t
 MIN_UNITS = 20
 """Smallest number of units of a part on a curve; the scores of smaller parts are too uncertain."""
 RESULTS_LEAD = (
-    "The interval is over the test examples. A place counts all results of the section's task with saved"
-    " predictions, including those trained on a part of the data. Bold results share the first place: they are not"
-    " significantly worse than the best (paired randomisation test with Holm's correction)."
+    "The interval is over other seeds and other test examples. A place is that among the results that may be compared:"
+    " the same budget and data, above the floor. Bold results share the first place: they are not significantly worse"
+    " than the best (paired test over seeds and examples, corrected)."
 )
 
 
@@ -94,7 +95,7 @@ def architecture_pages(board: Board) -> Iterator[Page]:
     for section, pairs in board.sections.items():
         for architecture, task in sorted(pairs, key=lambda pair: tasks[pair[1]]):
             results.setdefault(architecture, []).append((section, task, pairs[architecture, task]))
-    catalogue = read_catalogue(board)
+    catalogue = read_catalogue(board.store.folder)
     for architecture in sorted(results, key=board.order):
         yield _page(board, architecture, results[architecture], catalogue.get(architecture))
 
@@ -210,19 +211,20 @@ def _row(board: Board, section: Section, task: str, result: Result) -> TableRow:
         [Part(metric_label(metric))],
         score_parts(board, result, metric, comparison is not None and comparison.shares_first_place(result)),
         [interval_part(comparison, result)],
-        _place(comparison, result),
+        _place(board, section, comparison, result),
         [Part(", ".join(seeds))] if seeds else BLANK,
         training_size(result),
     ]
     return TableRow(board.task_name(task), cells, title=task, link=task_file(task))
 
 
-def _place(comparison: Comparison | None, result: Result) -> list[Part]:
-    row = comparison.row(result) if comparison else None
-    if comparison is None or row is None:
+def _place(board: Board, section: Section, comparison: Comparison | None, result: Result) -> list[Part]:
+    task = result.first.task
+    places = ranks(board, section, task, board.main_metric(task))
+    if result not in places:
         return BLANK
-    shared = len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
-    return [Part(f"{row + 1} of {len(comparison.results)}{', shares the first' if shared else ''}")]
+    shared = comparison is not None and len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
+    return [Part(f"{places[result]} of {len(places)}{', shares the first' if shared else ''}")]
 
 
 def _published(board: Board, architecture: str, results: list[TaskResults]) -> list[Table]:
@@ -241,7 +243,10 @@ def _published(board: Board, architecture: str, results: list[TaskResults]) -> l
         ]
         for section in sections:
             configurations = ours.get((section, value.dataset), [])
-            parts = [score_parts(board, result, value.metric, False, published) for result in configurations]
+            parts = [
+                score_parts(board, result, value.metric, False, published if board.beside_published(result) else None)
+                for result in configurations
+            ]
             cells.append([part for lines in parts for part in lines] or BLANK)
         rows.append(TableRow(f"{board.task_name(value.dataset)} {metric_label(value.metric)}", cells))
     columns = [

@@ -30,6 +30,7 @@ from harness.leaderboard.tables.formatting import (
 )
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.records.groups import SMOKE
 from harness.records.outcomes import Outcomes
 
 MAX_PREDICTIONS = 500_000
@@ -93,7 +94,7 @@ def _task(
     info = display_info(metric)
     fields: dict[str, Any] = {
         "section": section_title(section),
-        "place": "/".join(filter(None, section)),
+        "place": "/".join(section.words),
         "task": task,
         "name": board.task_name(task),
         "metric": metric_label(metric),
@@ -133,11 +134,19 @@ def _result(
         "score": score_parts(board, result, metric, False)[0].text,
         "mean": mean if math.isfinite(mean) else None,
         "interval": format_interval(metric, interval) if interval else None,
-        "tied": comparison is not None and comparison.shares_first_place(result),
+        "group": result.group.id if result.group and section.protocol != SMOKE else None,
+        "tied": _tied(comparison, result),
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],
         "seed": result.ok[0].seed,
     }
+
+
+def _tied(comparison: Comparison | None, result: Result) -> bool | None:
+    """None for a result that is not tested for the first place."""
+    if comparison is None or comparison.row(result) not in comparison.rivals:
+        return None
+    return comparison.shares_first_place(result)
 
 
 def unit_rates(outcomes: Sequence[Outcomes], lower: bool) -> np.ndarray:

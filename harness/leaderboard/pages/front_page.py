@@ -7,9 +7,9 @@ from collections import Counter
 
 from harness.leaderboard.board import Board, Result, Section, task_file
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.ranking import CUSTOM_REMARK, SMOKE_REMARK, best_results, elsewhere, scored
 from harness.leaderboard.tables.cost import device
 from harness.leaderboard.tables.formatting import (
-    best_results,
     caveats,
     counterpart,
     difference,
@@ -21,8 +21,10 @@ from harness.leaderboard.tables.formatting import (
     section_title,
     text_cell,
 )
-from harness.leaderboard.tables.table import Block, Part, Table, TableRow
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.records import STATUSES
+from harness.records.groups import SMOKE
+from harness.settings import CUSTOM
 
 
 def run_table(board: Board) -> Table:
@@ -41,22 +43,27 @@ def run_table(board: Board) -> Table:
         ]
         seeds = ", ".join(map(str, sorted({record.seed for record in records})))
         cells = [[Part(str(n), "" if n else "quiet")] for n in numbers]
-        rows.append(TableRow(", ".join(filter(None, section)), [*cells, [Part(seeds)]]))
-    columns = ["Tier, protocol", "architectures", "tasks", "cells", *STATUSES, "seeds"]
+        rows.append(TableRow(", ".join(section.words), [*cells, [Part(seeds)]]))
+    columns = ["Tier, protocol, budget", "architectures", "tasks", "cells", *STATUSES, "seeds"]
     return Table("run", "What was run", columns, [Block("", rows)])
 
 
 def best_table(board: Board) -> Table:
-    """The best result of every section's task, and those not significantly worse."""
+    """The best result of every section's task, and those not significantly worse; sections that are
+    not ranked have none."""
     blocks = []
-    for section in board.sections:
+    for section in filter(lambda section: section.ranked, board.sections):
         rows = [row for task in board.recorded_tasks if (row := _best_row(board, section, task))]
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = [
-        "An architecture shares the first place if it is not significantly worse than the best; none: the lead is"
-        " significant. The test covers the results with the largest training set and saved predictions."
+        "An architecture shares the first place if it is not significantly worse than the best, on other test examples"
+        " and with other seeds; none: the lead is significant. With fewer than three seeds nobody knows whether others"
+        " would keep the order. Tested are the results that may be compared (the same budget and data), are above the"
+        " floor and have saved predictions, out of all results of the task in that section."
     ]
+    lead += [SMOKE_REMARK] if any(section.protocol == SMOKE for section in board.sections) else []
+    lead += [CUSTOM_REMARK] if any(section.budget == CUSTOM for section in board.sections) else []
     columns = ["Task", "best", "score", "95 % interval", "shares the first place", "results tested"]
     return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 4))
 
@@ -65,18 +72,24 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
     """None if no result of the section's task has a score."""
     metric = board.main_metric(task)
     best = best_results(board, section, task, metric)
-    if not best:
+    results = scored(board, section, task, metric)
+    if not results:
         return None
     comparison = compare(board, section, task)
+    tested = [Part(f"{len(comparison.rivals) if comparison else 0} of {len(results)}")]
+    if more := elsewhere(board, section, task, metric):
+        tested.append(Part(f"{more} in other sections", "quiet"))
+    if not best:
+        cells = [[Part("none above the floor", "quiet")], *[BLANK] * 3, tested]
+        return TableRow(board.task_name(task), cells, link=task_file(task))
     names, scores, intervals = [], [], []
     for architecture, result in board.results(section, task):
         summary = result.summary(metric)
         if result in best and summary:
-            names.append(_linked_name(board, architecture))
+            names.append(_linked_name(board, architecture, result))
             scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
             intervals.append(interval_part(comparison, result))
-    tested = f"{len(comparison.rivals) if comparison else 0} of {len(board.rivals(section, task, metric))}"
-    cells = [names, scores, intervals, _sharing_parts(board, comparison, best), [Part(tested)]]
+    cells = [names, scores, intervals, _sharing_parts(board, comparison, best), tested]
     return TableRow(board.task_name(task), cells, link=task_file(task))
 
 
@@ -85,12 +98,14 @@ def _sharing_parts(board: Board, comparison: Comparison | None, best: set[Result
     if comparison is None or len(comparison.rivals) < 2:
         return [Part("not tested", "quiet")]
     tie_group = [comparison.results[i] for i in sorted(comparison.tie_group)]
-    others = [_linked_name(board, architecture) for architecture, result in tie_group if result not in best]
+    others = [_linked_name(board, *pair) for pair in tie_group if pair[1] not in best]
+    if comparison.doubt:
+        return [Part(comparison.doubt, "quiet"), *others]
     return others or [Part("none" if len(best) == 1 else "none besides")]
 
 
-def _linked_name(board: Board, architecture: str) -> Part:
-    return Part(board.name(architecture), link=board.page_of(architecture))
+def _linked_name(board: Board, architecture: str, result: Result) -> Part:
+    return Part(board.result_name(architecture, result), link=board.page_of(architecture))
 
 
 def missing_table(board: Board) -> Table:
@@ -110,11 +125,11 @@ def missing_table(board: Board) -> Table:
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = []
-    for section, results in board.sections.items():
-        tasks = {task for _, task in results}
-        missing = len(board.known_architectures) * len(tasks) - len(results)
+    for place, pairs in _pairs_run(board).items():
+        tasks = {task for _, task in pairs}
+        missing = len(board.known_architectures) * len(tasks) - len(pairs)
         lead.append(
-            f"Not run in {section_title(section)}: {missing:,} pairs of an architecture and one of its {len(tasks)}"
+            f"Not run in {section_title(place)}: {missing:,} pairs of an architecture and one of its {len(tasks)}"
             " tasks."
         )
     if not blocks:
@@ -123,8 +138,20 @@ def missing_table(board: Board) -> Table:
     return Table("missing", "Missing or failed", columns, blocks, lead, text_columns=(1, 2, 3))
 
 
+def _pairs_run(board: Board) -> dict[Section, set[tuple[str, str]]]:
+    """The pairs of architecture and task that have a record, by tier, protocol and budget: the rest
+    of a section is the architecture's."""
+    found: dict[Section, set[tuple[str, str]]] = {}
+    for section, results in board.sections.items():
+        if section.budget != CUSTOM:
+            place = Section(section.tier, section.protocol, section.protocol_version, section.budget)
+            found.setdefault(place, set()).update(results)
+    return found
+
+
 def agreement_table(board: Board) -> Table:
-    """Differences between our scores and the published ones; generated corpora are left out."""
+    """Differences between our scores and the published ones; scores that are not on the published
+    test are left out."""
     groups: dict[str, list[float]] = {"trained on all data": [], "partial": []}
     for results in board.sections.values():
         for result in (result for configurations in results.values() for result in configurations):

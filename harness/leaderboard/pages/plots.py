@@ -4,11 +4,12 @@ spread over seeds."""
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.pages.page import Plot
+from harness.leaderboard.ranking import ranked
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, max_other_cells, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title
@@ -22,14 +23,15 @@ MAX_LABELS = 12
 
 
 class CostPoint(NamedTuple):
-    """One result: cost, shown score, deviation over seeds, name, and the family that sets its
-    colour."""
+    """One result: cost, shown score, deviation over seeds, name, the family that sets its colour,
+    and true if it may stand on the front."""
 
     cost: float
     score: float
     sd: float
     name: str
     family: str
+    ranked: bool = True
 
 
 def task_plots(board: Board, task: str) -> list[Plot]:
@@ -40,13 +42,14 @@ def task_plots(board: Board, task: str) -> list[Plot]:
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     metric = board.main_metric(task)
     results = [(architecture, result) for architecture, result in board.results(section, task) if result.ok]
+    members = {result for _, result in ranked(board, section, task, metric)}
     title, id = section_title(section), f"{task}-{section.id}"
-    for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, results).items())):
+    for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, results, members).items())):
         shared = "; †: other cells ran on the machine" if any("†" in point.name for point in points) else ""
         axis = {"title": {"text": f"training speed (examples/s{shared})"}}
         scatter = _scatter(metric, points, axis, more_is_better=True)
         yield Plot(f"speed-{id}-{i}", f"Quality against training speed on {machine}: {title}", *scatter)
-    if points := list(_by_size(board, metric, results)):
+    if points := list(_by_size(board, metric, results, members)):
         scatter = _scatter(metric, points, {"title": {"text": "trainable parameters"}}, more_is_better=False)
         yield Plot(f"size-{id}", f"Quality against number of parameters: {title}", *scatter)
     if lines := list(_curves(board, results, metric, display_info(metric).scale)):
@@ -70,7 +73,7 @@ def _curve_layout(axis: dict[str, Any], lines: int) -> dict[str, Any]:
     }
 
 
-def _by_speed(board: Board, metric: str, results: Pairs) -> dict[str, list[CostPoint]]:
+def _by_speed(board: Board, metric: str, results: Pairs, members: Collection[Result]) -> dict[str, list[CostPoint]]:
     """Points by machine; the speeds of two machines are not comparable."""
     points: dict[str, list[CostPoint]] = {}
     for architecture, result in results:
@@ -78,21 +81,23 @@ def _by_speed(board: Board, metric: str, results: Pairs) -> dict[str, list[CostP
         for machine, records in by_device(result).items() if summary else ():
             rate = mean_of(records, MEASURES["training examples/s"])
             if rate:
-                point = _point(board, metric, architecture, result, rate)
+                point = _point(board, metric, architecture, result, rate, members)
                 if max_other_cells(records):
                     point = point._replace(name=f"{point.name} †")
                 points.setdefault(machine, []).append(point)
     return points
 
 
-def _by_size(board: Board, metric: str, results: Pairs) -> Iterator[CostPoint]:
+def _by_size(board: Board, metric: str, results: Pairs, members: Collection[Result]) -> Iterator[CostPoint]:
     for architecture, result in results:
         size = mean_of(result.ok, COUNTS["parameters"][0])
         if size and result.summary(metric):
-            yield _point(board, metric, architecture, result, size)
+            yield _point(board, metric, architecture, result, size, members)
 
 
-def _point(board: Board, metric: str, architecture: str, result: Result, cost: float) -> CostPoint:
+def _point(
+    board: Board, metric: str, architecture: str, result: Result, cost: float, members: Collection[Result]
+) -> CostPoint:
     summary, entry = result.summary(metric), board.architectures.get(architecture)
     assert summary
     info = display_info(metric)
@@ -102,26 +107,27 @@ def _point(board: Board, metric: str, architecture: str, result: Result, cost: f
         round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2),
         _name(board, architecture, result) + (", partial" if result.partial else ""),
         html.escape(entry.family if entry else "not registered here"),
+        result in members,
     )
 
 
 def _scatter(
     metric: str, points: Sequence[CostPoint], axis: dict[str, Any], *, more_is_better: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Points coloured by family, with the Pareto front as a line; the axis of costs is
-    logarithmic."""
-    edge = front(points, more_is_better=more_is_better, lower_is_better=display_info(metric).lower_is_better)
-    data: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "Pareto front",
-            "x": [p.cost for p in edge],
-            "y": [p.score for p in edge],
-            "line": {"color": "var(--quiet)", "dash": "dot", "width": 2},
-            "hoverinfo": "skip",
-        }
-    ]
+    """Points coloured by family, with the Pareto front of those that are ranked as a line; the axis
+    of costs is logarithmic."""
+    members = [point for point in points if point.ranked]
+    edge = front(members, more_is_better=more_is_better, lower_is_better=display_info(metric).lower_is_better)
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "Pareto front",
+        "x": [p.cost for p in edge],
+        "y": [p.score for p in edge],
+        "line": {"color": "var(--quiet)", "dash": "dot", "width": 2},
+        "hoverinfo": "skip",
+    }
+    data: list[dict[str, Any]] = [line] if edge else []
     for i, family in enumerate(sorted({point.family for point in points})):
         members = sorted(point for point in points if point.family == family)
         data.append(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.ranking import best_results, ranks, remarks
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
-    best_results,
     format_score,
     interval_part,
     metric_label,
@@ -18,13 +17,14 @@ from harness.leaderboard.tables.formatting import (
     section_title,
     text_cell,
 )
+from harness.leaderboard.tables.overlap import overlap_lead
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table
 from harness.metrics import display_info
 
 
 def task_tables(board: Board, task: str) -> list[Table]:
-    """All results on one task, best first: a table for each section, so that sorting never mixes
-    results that cannot be compared."""
+    """All results on one task, best first: a table for each section, so that sorting does not mix
+    budgets, protocols, or rows that see more than others."""
     return [section_table(board, section, task) for section in board.sections if board.results(section, task)]
 
 
@@ -72,7 +72,11 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         f"{board.task_name(task)}: quality and cost, {section_title(section)}",
         columns,
         [Block("", rows)],
-        [verdict(board, comparison)] if comparison else [],
+        [
+            *remarks(board, section, task),
+            *([verdict(board, comparison)] if comparison and places else []),
+            *overlap_lead(board.results(section, task)),
+        ],
         text_columns=(1, 2, len(columns) - 1),
         sortable=True,
         filters=(1, 2),
@@ -87,38 +91,51 @@ def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:
     return [Part(format_score(metric, summary), "best" if best else "", order=order)]
 
 
-def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result, int]:
-    """Ranks from 1 of :meth:`Board.rivals`; results with the same rounded score share the better
-    rank."""
-    info = display_info(metric)
-    losses = {
-        result: -info.quality(info.round(summary.mean))
-        for _, result in board.rivals(section, task, metric)
-        if (summary := result.summary(metric))
-    }
-    order = sorted(losses.values())
-    return {result: 1 + bisect.bisect_left(order, loss) for result, loss in losses.items()}
-
-
 def format_rank(rank: int, comparison: Comparison | None, result: Result) -> str:
-    """A rank, with a remark if several results share the first place."""
-    shared = comparison is not None and len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
-    return f"{rank}, shares first place" if shared else str(rank)
+    """A rank, with a remark if several results share the first place, and the corrected p of the
+    distance to the best."""
+    if comparison is None:
+        return str(rank)
+    shared = len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
+    p = comparison.corrected_p(result)
+    return f"{rank}{', shares first place' if shared else ''}{'' if p is None else f' ({format_p(p)})'}"
+
+
+def format_p(p: float) -> str:
+    """A p-value with two digits, or as less than .001."""
+    return "p < 0.001" if p < 0.001 else f"p {p:.2g}"
 
 
 def verdict(board: Board, comparison: Comparison) -> str:
-    """One sentence on the significance of the lead."""
-    names = [board.name(comparison.results[i][0]) for i in sorted(comparison.tie_group)]
+    """Sentences on the significance of the lead, and on the pairs that are told apart at all."""
+    names = [board.result_name(*comparison.results[i]) for i in sorted(comparison.tie_group)]
     tested = len(comparison.rivals)
     if tested < 2:
         return (
             "Fewer than two comparable results here have saved predictions, so the significance of a lead cannot be"
             " tested."
         )
-    if len(names) == 1:
+    sentences = [_first_place(comparison, names, tested)]
+    told, pairs = comparison.told_apart, comparison.pairs
+    sentences.append(f"Pairs of these results that are told apart at all: {told:,} of {pairs:,}.")
+    if comparison.untested:
+        sentences.append(f"Not tested, because outcomes of these examples are missing: {comparison.untested}.")
+    return " ".join(sentences)
+
+
+def _first_place(comparison: Comparison, names: list[str], tested: int) -> str:
+    if comparison.doubt:
+        alone = "By the test examples alone" if max(comparison.seeds) == 1 else "As far as these seeds tell"
+        place = (
+            f"each of the other results tested here ({tested - 1}) is behind {names[0]}"
+            if len(names) == 1
+            else f"{len(names)} of {tested} results tested share the first place: {'; '.join(names)}"
+        )
+        return f"{comparison.doubt[0].upper()}{comparison.doubt[1:]}. {alone}, {place}."
+    if comparison.leads:
         return (
             f"The lead of {names[0]} is significant: each of the other results tested here ({tested - 1}) is"
-            " significantly worse."
+            " significantly worse, on other test examples and with other seeds."
         )
     return (
         f"{len(names)} of {tested} results tested share the first place, because they are not significantly worse than"

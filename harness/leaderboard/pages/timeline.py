@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.pages.page import Page, Plot
+from harness.leaderboard.ranking import ranked, scored
 from harness.leaderboard.significance import Ranks, critical_difference
 from harness.leaderboard.tables.formatting import metric_label, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.metrics import display_info
 from harness.records import Record
+from harness.records.groups import SMOKE
 
 MIN_POINTS = 3
 """Smallest number of results and published values for a plot; they must span two years."""
@@ -39,8 +41,8 @@ LEAD = (
 
 
 class YearPoint(NamedTuple):
-    """One score of one architecture; ``full`` is false for results with less training data than
-    others, which the best-so-far line leaves out."""
+    """One score of one architecture; ``ranked`` is false for results that may not be compared with
+    the others, which the best-so-far line leaves out."""
 
     year: int
     score: float
@@ -48,7 +50,7 @@ class YearPoint(NamedTuple):
     family: str
     paper: str
     origin: str
-    full: bool
+    ranked: bool
 
     @property
     def ours(self) -> bool:
@@ -85,14 +87,14 @@ SectionRanks = Callable[[Section], Ranks | None]
 def story_page(board: Board, section_ranks: SectionRanks | None = None) -> Page:
     """All plots, in the order of the tasks; ``section_ranks`` returns the ranks of a section if
     they are computed elsewhere (:func:`rank_in_background`)."""
-    catalogue = read_catalogue(board)
+    catalogue = read_catalogue(board.store.folder)
     families = sorted(
         {*(entry.family for entry in board.architectures.values()), *(each.family for each in catalogue.values())}
     )
     parts = {
         "lead": LEAD,
         "tasks": list(_stories(board, catalogue, families)),
-        "rankings": [_ranking(board, section, section_ranks) for section in board.sections],
+        "rankings": [_ranking(board, section, section_ranks) for section in board.sections if section.ranked],
     }
     return Page("story.html", "Families over time", "story.html", parts)
 
@@ -106,13 +108,15 @@ def _stories(board: Board, catalogue: dict[str, CatalogueEntry], families: Seque
         published, without_year = _published(board, catalogue, task, metric)
         published_shown = False
         for section in (section for section in board.sections if board.results(section, task)):
+            if section.protocol == SMOKE:
+                continue
             ours, ours_without_year = _ours(board, section, task, metric)
-            comparable = section.tier != "mini"
-            points = [*ours, *published] if comparable else ours
+            beside = all(board.beside_published(result) for _, result in scored(board, section, task, metric))
+            points = [*ours, *published] if beside else ours
             if ours and _enough(points):
-                published_shown = published_shown or (comparable and bool(published))
+                published_shown = published_shown or (beside and bool(published))
                 title, id = f"{board.task_name(task)}: {section_title(section)}", f"{task}-{section.id}"
-                missing = ours_without_year + (without_year if comparable else 0)
+                missing = ours_without_year + (without_year if beside else 0)
                 yield _story(id, title, metric, points, missing, families)
         if not published_shown and _enough(published):
             title = f"{board.task_name(task)}: published values alone"
@@ -151,17 +155,17 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     neither the registry nor their records tell of)."""
     scores = [
         (architecture, result, summary)
-        for architecture, result in board.results(section, task)
+        for architecture, result in scored(board, section, task, metric)
         if (summary := result.summary(metric))
     ]
-    rivals = {result for _, result in board.rivals(section, task, metric)}
+    members = {result for _, result in ranked(board, section, task, metric)}
     points = []
     for architecture, result, summary in scores:
         entry = board.architectures.get(architecture)
         if entry and entry.year is not None:
             name, origin = board.result_name(architecture, result), "ours, partial" if result.partial else "ours"
             score = round(display_info(metric).scale(summary.mean), 2)
-            points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in rivals))
+            points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in members))
     return points, len(scores) - len(points)
 
 
@@ -190,10 +194,8 @@ def _lead(points: Sequence[YearPoint], without_year: int) -> str:
         sentences.append("1 more has no known year and is left out.")
     elif without_year:
         sentences.append(f"{without_year} more have no known year and are left out.")
-    if not all(point.full for point in points):
-        sentences.append(
-            "Results with less training data than others of the section are points, but not part of the line."
-        )
+    if not all(point.ranked for point in points):
+        sentences.append("Results that are not ranked with the others are points, but not part of the line.")
     return " ".join(sentences)
 
 
@@ -201,7 +203,7 @@ def _lines(points: Sequence[YearPoint], lower_is_better: bool) -> Iterator[dict[
     """The best score so far by year, of the survey's values and of our results."""
     for name, dash, members in (
         ("best published so far", "dot", [point for point in points if not point.ours]),
-        ("best of ours so far", "solid", [point for point in points if point.ours and point.full]),
+        ("best of ours so far", "solid", [point for point in points if point.ours and point.ranked]),
     ):
         steps = best_so_far(members, lower=lower_is_better)
         if len(steps) > 1:
@@ -269,7 +271,9 @@ def rank_in_background(board: Board) -> Iterator[SectionRanks]:
         1, multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
     ) as pool:
         ranks = {
-            section: pool.submit(critical_difference, *_rank_arguments(board, section)) for section in board.sections
+            section: pool.submit(critical_difference, *_rank_arguments(board, section))
+            for section in board.sections
+            if section.ranked
         }
         yield lambda section: ranks[section].result()
 
@@ -291,8 +295,8 @@ def _ranking(board: Board, section: Section, section_ranks: SectionRanks | None)
         tasks = max((len(by_task) for by_task in scores.values()), default=0)
         lead = (
             "No ranks: they need at least 3 architectures that share at least 5 tasks, and the package autorank (extra"
-            f" stats). {len(scores)} architectures have scores here, on up to {tasks} tasks; results trained on less"
-            " data than others do not count."
+            f" stats). {len(scores)} architectures have scores here, on up to {tasks} tasks; results that are not"
+            " ranked on their task do not count."
         )
         return Ranking(id, title, [lead])
     names = [board.name(architecture) for architecture in ranks.names]
@@ -305,8 +309,8 @@ def _ranking_lead(board: Board, ranks: Ranks, architectures: int, tasks: int) ->
     return [
         (
             f"{len(ranks.names)} of {architectures} architectures have a score on each of {len(ranks.tasks)} of"
-            f" {tasks} tasks ({names}); the others are left out, and so are results trained on less data than"
-            " others of their task. Rank 1 is the best."
+            f" {tasks} tasks ({names}); the others are left out, and so are results that are not ranked on their"
+            " task. Rank 1 is the best."
         ),
         (
             f"Friedman's test that all are alike: p = {ranks.p:.3g}. Two architectures differ significantly if"
@@ -328,15 +332,16 @@ def _rank_table(id: str, names: Sequence[str], ranks: Ranks) -> Table:
 def ranked_scores(board: Board, section: Section) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """Main scores by architecture and task, and the metric of each task.
 
-    Only :meth:`Board.rivals` count. An architecture with several settings is represented by those
-    that did best on dev, because the best on test would be a choice made on the test split.
+    Only :func:`~harness.leaderboard.ranking.ranked` results count. An architecture with several
+    settings is represented by those that did best on dev, because the best on test would be a
+    choice made on the test split.
     """
     scores: dict[str, dict[str, float]] = {}
     metrics: dict[str, str] = {}
     for task in board.recorded_tasks:
         metric = board.main_metric(task)
         configurations: dict[str, list[Result]] = {}
-        for architecture, result in board.rivals(section, task, metric):
+        for architecture, result in ranked(board, section, task, metric):
             configurations.setdefault(architecture, []).append(result)
         for architecture, results in configurations.items():
             summary = max(results, key=lambda result: _dev_quality(result.ok, metric)).summary(metric)

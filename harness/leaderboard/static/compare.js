@@ -80,18 +80,24 @@ document.addEventListener("DOMContentLoaded", () => {
   const link = ({ id, name }) => element("a", { href: `architecture-${encodeURIComponent(id.split("~")[0])}.html` }, name);
   const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(1);
 
-  /** The p-value of two rows; undefined where one of them has no saved predictions. */
-  const pOf = (task, a, b) => task.p?.[Math.max(a, b)]?.[Math.min(a, b)];
+  /** Results of one group were trained on the same budget and data; others, and those of protocol smoke, are not set against each other. */
+  const comparable = (one, other) => one.group !== null && one.group === other.group;
+
+  /** The p-value of two rows; undefined where one of them has no saved predictions or they are not comparable. */
+  const pOf = (task, a, b) => (comparable(task.results[a], task.results[b]) ? task.p?.[Math.max(a, b)]?.[Math.min(a, b)] : undefined);
 
   const sideBySide = (task, rows) => {
     const results = rows.map((row) => task.results[row]);
-    const difference = (result) =>
-      result === results[0] || result.mean === null || results[0].mean === null ? "–" : signed(result.mean - results[0].mean);
+    const difference = (result) => {
+      if (result === results[0] || result.mean === null || results[0].mean === null) return "–";
+      return comparable(result, results[0]) ? signed(result.mean - results[0].mean) : "not comparable";
+    };
+    const place = (tied) => (tied === null ? "not ranked" : tied ? "shares the first place" : "behind the first");
     const p = (row) => (pOf(task, rows[0], row) === undefined ? "–" : pOf(task, rows[0], row).toPrecision(2));
     const body = [
       [task.metric, ...results.map(({ score }) => score)],
       ["95 % interval", ...results.map(({ interval }) => interval ?? "–")],
-      ["tie group", ...results.map(({ tied, interval }) => (interval === null ? "–" : tied ? "shares the first place" : "behind the first"))],
+      ["tie group", ...results.map(({ tied, interval }) => (interval === null ? "–" : place(tied)))],
       [`difference to ${results[0].name}${task.unit && `, ${task.unit}`}`, ...results.map(difference)],
       ["p of that difference, not corrected", ...rows.map(p)],
       ...compareData.measures.map((measure, i) => [measure, ...results.map(({ costs }) => costs[i])]),
@@ -109,6 +115,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const examples = (task, first, other) => {
     const [a, b] = [task.results[first], task.results[other]];
     const title = element("h2", {}, `${a.name} and ${b.name}: differences`);
+    if (!comparable(a, b)) return [title, element("p", {}, "Not comparable: the two have another budget or other data, or are of protocol smoke.")];
     if (!a.codes || !b.codes) return [title, element("p", {}, "One of the two has no saved predictions on the same test data.")];
     const [ours, theirs] = [outcomes(task, first), outcomes(task, other)];
     const gain = task.units.map((_, i) => (ours[i] - theirs[i]) * (task.lower ? -1 : 1));

@@ -6,12 +6,17 @@
 A result is one configuration of an architecture on a task in one section, all seeds together. Its
 fields:
 
-- ``tier``, ``protocol``, ``tokens`` (the token unit, null except for metrics per token), ``task``,
+- ``tier``, ``protocol``, ``protocol_version``, ``budget`` (its name), ``sees`` (data that training
+  used besides the labelled training examples, null if not recorded), ``vectors`` (the name of given
+  word vectors, or null), ``tokens`` (the token unit, null except for metrics per token), ``group``
+  (the same for all results that may be compared, null where none ended ok), ``task``,
   ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if neither the
   registry nor the records tell of them), ``settings`` (differences to the other configurations),
   ``main_metric``;
 - ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
-  ``training_examples``, ``rank`` and ``shares_first_place`` (null if unknown), ``notes``;
+  ``training_examples``, ``at_floor`` (no better than an answer without training), ``rank`` (null if
+  it is not ranked), ``shares_first_place`` (null where nothing was tested), ``corrected_p`` (of the
+  distance to the best; null for the best and where nothing was tested), ``notes``;
 - ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test
   units, of the main metric alone), ``published`` and ``difference``. Means, deviations and ends are
   those of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
@@ -26,8 +31,9 @@ to compare with, or null) and ``notes``.
 
 ``tables.csv`` has a line for each score and each cost of a result, in the columns of
 :data:`COLUMNS`. Fractions are in percent and differences in points, both unrounded. ``beside`` is
-filled for speeds. A result without any score has one line with an empty metric and its status. A
-text that a spreadsheet would take for a formula has an apostrophe in front.
+filled for speeds; ``sees`` is in words. A result without any score has one line with an empty
+metric and its status. A text that a spreadsheet would take for a formula has an apostrophe in
+front.
 """
 
 from __future__ import annotations
@@ -40,16 +46,23 @@ from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
-from harness.leaderboard.pages.task_page import metrics_of, ranks
+from harness.leaderboard.pages.task_page import metrics_of
+from harness.leaderboard.ranking import at_floor, ranks
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, max_other_cells, mean_of
 from harness.leaderboard.tables.formatting import caveats, counterpart, difference, failure_reason
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.records.groups import seen
 
 COLUMNS = (
     "tier",
     "protocol",
+    "protocol_version",
+    "budget",
+    "sees",
+    "vectors",
     "tokens",
+    "group",
     "task",
     "architecture",
     "name",
@@ -62,6 +75,8 @@ COLUMNS = (
     "high",
     "rank",
     "shares_first_place",
+    "corrected_p",
+    "at_floor",
     "partial",
     "training_examples",
     "published",
@@ -91,6 +106,8 @@ def _section_results(board: Board, section: Section, task: str, metrics: Sequenc
             **_seeds(result),
             "rank": places.get(result),
             "shares_first_place": _shares_first_place(comparison, result),
+            "corrected_p": comparison.corrected_p(result) if comparison else None,
+            "at_floor": bool(at_floor(board, result)),
             "notes": list(caveats(board, result)) if result.ok else [],
             "scores": _scores(board, result, metrics, comparison),
             "costs": _costs(result),
@@ -102,7 +119,12 @@ def _identity(board: Board, section: Section, task: str, architecture: str, resu
     return {
         "tier": section.tier,
         "protocol": section.protocol,
+        "protocol_version": section.protocol_version,
+        "budget": section.budget,
+        "sees": None if section.sees is None else list(section.sees),
+        "vectors": section.vectors.name if section.vectors else None,
         "tokens": section.tokens or None,
+        "group": result.group.id if result.group else None,
         "task": task,
         "task_name": board.task_name(task),
         "architecture": architecture,
@@ -127,8 +149,8 @@ def _seeds(result: Result) -> dict[str, Any]:
 
 
 def _shares_first_place(comparison: Comparison | None, result: Result) -> bool | None:
-    """None if the result, or all its rivals, could not be tested."""
-    if comparison is None or len(comparison.rivals) < 2 or comparison.row(result) is None:
+    """None if the result was not tested against others."""
+    if comparison is None or len(comparison.rivals) < 2 or comparison.row(result) not in comparison.rivals:
         return None
     return comparison.shares_first_place(result)
 
@@ -206,8 +228,9 @@ def to_csv(results: Sequence[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
     writer.writeheader()
     for result in results:
+        words = {"sees": seen(result["sees"])}
         for line in _lines(result):
-            writer.writerow({name: _csv_field(value) for name, value in (result | line).items()})
+            writer.writerow({name: _csv_field(value) for name, value in (result | words | line).items()})
     return text.getvalue()
 
 
@@ -226,7 +249,7 @@ def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "status": " ".join(dict.fromkeys(statuses)),
         "reason": "; ".join(dict.fromkeys(cell["reason"] for cell in result["not_ok"])),
     }
-    no_place = {"rank": None, "shares_first_place": None}
+    no_place = {"rank": None, "shares_first_place": None, "corrected_p": None}
     for metric, score in result["scores"].items():
         place = {} if metric == result["main_metric"] else no_place
         yield score | _in_percent(metric, score) | status | place | {"metric": metric}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import textwrap
 
-from harness.leaderboard.board import Board, Result, Section, section_of
+from harness.leaderboard.board import Board, Result, Section, versioned
 from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.published import Published
-from harness.leaderboard.significance import Summary, leaders
+from harness.leaderboard.ranking import at_floor, unranked
+from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
 from harness.records import Record
-from harness.records.registered import OTHER_TEST_SIZE, other_test_size
+from harness.records.groups import seen
+from harness.records.registered import OTHER_TEST_SIZE
 from harness.registry import ArchitectureEntry, TaskEntry
 
 OTHER_CODE = "made by other code than that of the files here; `archbench run --changed` makes it again"
@@ -31,10 +33,21 @@ def axis_title(metric: str) -> str:
 
 
 def section_title(section: Section) -> str:
-    """Tier, protocol and token unit of a section."""
+    """All that the rows of a section share, in words: tier, protocol, budget, the data that
+    training saw besides the labelled examples, given word vectors, token unit."""
     generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
-    tokens = f", tokens {section.tokens}" if section.tokens else ""
-    return f"tier {section.tier}{generated}, protocol {section.protocol}{tokens}"
+    parts = [
+        f"tier {section.tier}{generated}",
+        f"protocol {versioned(section.protocol, section.protocol_version)}",
+        f"budget {section.budget}",
+    ]
+    if section.sees != ():
+        parts.append(f"sees: {seen(section.sees)}")
+    if section.vectors:
+        parts.append(f"vectors {section.vectors.name} ({section.vectors.id[:8]})")
+    if section.tokens:
+        parts.append(f"tokens {section.tokens}")
+    return ", ".join(parts)
 
 
 def format_score(metric: str, summary: Summary) -> str:
@@ -80,10 +93,10 @@ def failure_reason(record: Record) -> str:
 
 
 def counterpart(board: Board, result: Result, metric: str) -> Published | None:
-    """The published value that a result is compared with; None for a generated corpus, which is not
-    the published data."""
+    """The published value that a result is compared with; None if it may not stand beside one."""
     first = result.first
-    return None if first.tier == "mini" else board.counterparts.get((first.architecture, first.task, metric))
+    value = board.counterparts.get((first.architecture, first.task, metric))
+    return value if value and board.beside_published(result) else None
 
 
 def difference(published: Published, metric: str, summary: Summary) -> float:
@@ -108,12 +121,13 @@ def failures(result: Result) -> list[Part]:
 
 
 def caveats(board: Board, result: Result) -> tuple[str, ...]:
-    """Reasons not to compare a score blindly: other settings, a part of the training data, other
-    code, an older version, other test data."""
+    """Reasons not to compare a score blindly: other settings, a floor, another group, a part of the
+    training data, other code, an older version."""
     notes = [result.settings] if result.settings else []
+    notes += filter(None, (at_floor(board, result), unranked(board, result)))
     if result.partial:
         notes += _partial_notes(board, result)
-    notes += other_sizes(board, result)
+    notes += board.test_notes(result)
     if any(record.key in board.made_by_other_code for record in result.ok):
         notes.append(OTHER_CODE)
     first = result.first
@@ -129,19 +143,7 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     for entry, version in versions:
         if entry and is_installed(entry) and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
-    section = section_of(first, board.main_metric(first.task))
-    if len(board.test_data.get((section, first.task), ())) > 1:
-        digests = sorted({record.data.get("test", "not recorded")[:12] for record in result.ok})
-        notes.append(f"scored on test data {', '.join(digests)}: not the same for all rows of this section")
     return tuple(notes)
-
-
-def other_sizes(board: Board, result: Result) -> list[str]:
-    """The distinct notes of :func:`~harness.records.registered.other_test_size`."""
-    entry = board.tasks.get(result.first.task)
-    declared = entry.sizes.get("test") if entry else None
-    notes = (other_test_size(record, declared) for record in result.ok)
-    return [note for note in dict.fromkeys(notes) if note]
 
 
 def _partial_notes(board: Board, result: Result) -> list[str]:
@@ -163,7 +165,9 @@ def score_parts(
     lines = []
     summary = result.summary(metric)
     if summary:
-        marks = (" partial" if result.partial else "") + (f" {OTHER_TEST_SIZE}" if other_sizes(board, result) else "")
+        marks = (" partial" if result.partial else "") + (f" {OTHER_TEST_SIZE}" if board.test_notes(result) else "")
+        if metric == board.main_metric(result.first.task) and at_floor(board, result):
+            marks += " at the floor"
         text = format_score(metric, summary) + marks
         order = display_info(metric).scale(summary.mean)
         lines.append(Part(text, "best" if best else "", caveats(board, result), order=order))
@@ -191,19 +195,6 @@ def text_cell(text: object) -> list[Part]:
 def training_size(result: Result) -> list[Part]:
     """Number of training examples; a dash if unknown."""
     return [Part(f"{result.trained_on:,}", order=result.trained_on)] if result.trained_on else BLANK
-
-
-def best_results(board: Board, section: Section, task: str, metric: str) -> set[Result]:
-    """The best of a section's task among :meth:`Board.rivals`; several if they are shown alike."""
-    info = display_info(metric)
-    scores = {
-        result: info.round(summary.mean)
-        for _, result in board.rivals(section, task, metric)
-        if (summary := result.summary(metric))
-    }
-    positions = leaders(list(scores.values()), lower_is_better=info.lower_is_better, digits=info.digits)
-    results = list(scores)
-    return {results[i] for i in positions}
 
 
 def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> TableRow:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import LeaderboardError
-from harness.leaderboard.board import Board, Result
+from harness.leaderboard.board import Board, Result, versioned
 from harness.leaderboard.published import read_rows
 from harness.leaderboard.tables.formatting import format_score, metric_label
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
+from harness.records.groups import SMOKE
+from harness.settings import FULL
 
 COLUMNS = ["task", "architectures", "theirs", "why"]
 LEGEND = (
@@ -64,24 +66,23 @@ def reported_table(board: Board) -> Table | None:
 def _ours(board: Board, architecture: str, task: str, metric: str) -> Iterator[Part]:
     """A line for each configuration of an architecture that was scored on the real corpus."""
     scores = [
-        (result, summary)
+        (versioned(section.protocol, section.protocol_version), result, summary)
         for section, results in board.sections.items()
-        if section.tier != "mini" and section.protocol != "smoke"
+        if section.tier != "mini" and section.protocol != SMOKE
         for result in results.get((architecture, task), [])
         if (summary := result.summary(metric))
     ]
-    for result, summary in scores:
-        yield Part(f"{architecture} {format_score(metric, summary)}{_cap(result)}{_choice(result)}")
+    several = len({protocol for protocol, _, _ in scores}) > 1
+    for protocol, result, summary in scores:
+        rules = f" (protocol {protocol})" if several else ""
+        yield Part(f"{architecture} {format_score(metric, summary)}{rules}{_cap(result)}{_choice(result)}")
     if not scores:
         yield Part(f"{architecture} not yet", "quiet")
 
 
 def _cap(result: Result) -> str:
-    limits = result.first.hyperparameters.get("limits", {})
-    if not any(limits.get(name) for name in ("max_train", "max_epochs")):
-        return ""
-    examples = f"{limits['max_train']:,} examples" if limits.get("max_train") else "all examples"
-    return f" [{examples}, {limits['max_epochs']} passes]" if limits.get("max_epochs") else f" [{examples}]"
+    budget = result.group.budget if result.group else None
+    return "" if budget is None or budget.name == FULL else f" [{budget.words}]"
 
 
 def _choice(result: Result) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from harness import registry
 from harness.leaderboard.board import Board, Result, Section, SectionResults
-from harness.leaderboard.published import Published
+from harness.leaderboard.published import SURVEY_TABLES, Published
+from harness.leaderboard.ranking import best_results
 from harness.leaderboard.tables.formatting import (
-    best_results,
     counterpart,
     metric_label,
     our_row,
@@ -84,16 +84,26 @@ def _fits(board: Board, shape: Shape, task: str) -> bool:
 
 
 def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
-    """One table of methods x data sets: the published rows, then ours by section."""
+    """One table of methods x data sets: the published rows, then ours by section. Beside published
+    values stand only scores on the official test."""
     columns = [(d, metric) for d in datasets for metric in shape.metrics or (board.main_metric(d),)]
     published = _published_rows(board, [value for value in board.published if value.table == shape.id], columns)
     blocks = [Block(f"Published in the survey, table {shape.id}", published)] if published else []
-    ours = []
+    ours, left_out = [], 0
     for section, results in board.sections.items():
         in_columns = {pair: configurations for pair, configurations in results.items() if pair[1] in datasets}
+        if shape.id in SURVEY_TABLES:
+            shown = {pair: [r for r in each if not board.test_notes(r)] for pair, each in in_columns.items()}
+            left_out += sum(len(each) - len(shown[pair]) for pair, each in in_columns.items())
+            in_columns = {pair: each for pair, each in shown.items() if each}
         if in_columns:
             ours.append(Block(f"Ours: {section_title(section)}", _our_rows(board, section, in_columns, columns)))
-    lead = [] if ours else ["There is no record for this table yet."]
+    lead = [] if ours or left_out else ["There is no record for this table yet."]
+    if left_out:
+        lead.append(
+            f"{left_out} of our results are left out, because they were not scored on the official test of their task:"
+            " the pages of the tasks have them."
+        )
     headings = ["Method", *(f"{board.task_name(d)} {metric_label(metric)}" for d, metric in columns)]
     return Table(f"table-{shape.id}", shape.title, headings, blocks + ours, lead)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from architectures.blocks.overlap import same_words, shared
+from harness.layers.overlap import same_words, shared
 from harness.views.words import UNKNOWN, Words
 
 
