@@ -84,6 +84,13 @@ def test_the_time_ends_a_training_that_gets_nowhere(entry):
     assert learned(entry("constant"), seconds=1).seconds < 20
 
 
+def test_who_asks_for_more_trains_longer(entry):
+    """The second round of ``make check-all``: it would else stop at the same epoch as the first."""
+    first, second = (learned(entry("learner"), seconds=60, far=far) for far in (0.1, 0.6))
+    assert second.epochs > first.epochs
+    assert second.dev > first.floor + 0.5
+
+
 def test_another_task_can_be_asked_for(entry):
     """Such as one whose classes are unevenly common, which the first task does not show."""
     assert learned(entry("learner"), seconds=60, task=registry.entry("tasks", "ohsumed")).task == "ohsumed"

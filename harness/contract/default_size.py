@@ -33,8 +33,8 @@ from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict
 
 FAR = 2 * CLEARLY
-"""Distance from the floor of dev with which a training ends: the best of many epochs is far from
-the floor by luck more often than test is."""
+"""Distance from the floor of dev with which a training ends, if no other is asked for: the best of
+many epochs is far from the floor by luck more often than test is."""
 
 PASSES = 300
 """Passes that a training may take, over which its schedule is laid: those that recipes give are too
@@ -71,9 +71,11 @@ def cell_of(entry: ArchitectureEntry, tasks: Sequence[TaskEntry]) -> Cell:
     return fitting[0]
 
 
-def learned(entry: ArchitectureEntry, seconds: float = 120.0, task: TaskEntry | None = None) -> Learned:
+def learned(
+    entry: ArchitectureEntry, seconds: float = 120.0, task: TaskEntry | None = None, far: float = FAR
+) -> Learned:
     """Train an architecture on a mini task, if none is given the first that it fits, until dev is
-    far above the floor or the time is over, and score test. An epoch is never cut.
+    ``far`` above the floor or the time is over, and score test. An epoch is never cut.
 
     ``seconds`` are those of the processor, so that what else the machine does changes nothing.
     """
@@ -87,7 +89,7 @@ def learned(entry: ArchitectureEntry, seconds: float = 120.0, task: TaskEntry | 
         if issubclass(registry.load(entry), Estimator):
             scores, epochs, finite = _fitted(entry, cell, main, train, dev, test), 1, True
         else:
-            scores, epochs, finite = _trained(cell, Path(folder), main, floors[0], test, began + seconds)
+            scores, epochs, finite = _trained(cell, Path(folder), main, above(main, floors[0], far), test, began + seconds)
     learns = all(better(main, found, above(main, limit, CLEARLY)) for found, limit in zip(scores, floors, strict=True))
     word = "learns" if learns else "chance" if finite else "diverged"
     return Learned(entry.id, task.id, main, word, floors[1], *scores, epochs, time.process_time() - began)
@@ -117,7 +119,7 @@ def _fitted(
 
 
 def _trained(
-    cell: Cell, folder: Path, metric: str, dev_floor: float, test: list[Row], ends: float
+    cell: Cell, folder: Path, metric: str, goal: float, test: list[Row], ends: float
 ) -> tuple[tuple[float, float], int, bool]:
     """Scores on dev and test of the best epoch, the number of epochs, and True if the loss stayed
     finite."""
@@ -128,7 +130,7 @@ def _trained(
     training = assembly.training_of(assembly.model(cell.seed), recipe.learning_rates[0])
     finite = True
     try:
-        fit(training, folder, 1, "auto", "32", PASSES, callbacks=[_Ends(dev_floor, ends)])
+        fit(training, folder, 1, "auto", "32", PASSES, callbacks=[_Ends(goal, ends)])
     except Diverged:
         finite = False
         if training.best:
@@ -139,17 +141,17 @@ def _trained(
 
 
 class _Ends(Checkpoint):
-    """Ends a training with the first epoch that is far above the floor of dev, or with the time.
+    """Ends a training with the first epoch whose dev score is better than a goal, or with the time.
 
     Lightning calls checkpoints, and them alone, when the model's own end of an epoch is over.
     """
 
-    def __init__(self, floor: float, ends: float):
-        self.floor, self.ends = floor, ends
+    def __init__(self, goal: float, ends: float):
+        self.goal, self.ends = goal, ends
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         assert isinstance(module, FitModule)
         main = module.main_metric
-        reached = better(main, module.curve[-1][main], above(main, self.floor, FAR))
+        reached = better(main, module.curve[-1][main], self.goal)
         if reached or time.process_time() > self.ends:
             trainer.should_stop = True

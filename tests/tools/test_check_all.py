@@ -12,16 +12,16 @@ from tools import check_all
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, float]]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     """Asked pairs with their minutes; ``dan`` learns in fifteen, ``bilstm_crf`` never, ``cnn`` and
     ``hmm`` at once."""
-    asked: list[tuple[str, str, float]] = []
+    asked: list[tuple[str, str, int]] = []
 
-    def row_of(id: str, task: str, minutes: float) -> dict[str, str]:
+    def row_of(id: str, task: str, minutes: int) -> dict[str, str]:
         asked.append((id, task, minutes))
         learns = id in ("cnn", "hmm") or (id == "dan" and minutes == 15)
         return dict.fromkeys(check_all.COLUMNS, "") | {
-            "architecture": id, "task": task, "minutes": f"{minutes:g}", "word": "learns" if learns else "chance"
+            "architecture": id, "task": task, "minutes": str(minutes), "word": "learns" if learns else "chance"
         }  # fmt: skip
 
     monkeypatch.setattr(check_all, "checked", lambda pairs, minutes, jobs: [row_of(*pair, minutes) for pair in pairs])
