@@ -247,6 +247,7 @@ RANK = """
 import dataclasses, json, os, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
+import torch
 from pathlib import Path
 from harness.data.batches import Batches
 from harness.training.fit import fit
@@ -266,7 +267,10 @@ for kind in fake_objectives.ALL:
         "curve": one.curve,
         "rows": getattr(one.objective, "rows", []),
     }
-print(json.dumps(told))
+print(json.dumps(told), flush=True)
+if devices > 1:  # gloo aborts one whose peer has left
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
 """
 
 
