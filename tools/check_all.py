@@ -111,7 +111,8 @@ def row_of(id: str, task: str, minutes: int) -> Row:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     row = dict.fromkeys(COLUMNS, "") | {"architecture": id, "task": task, "minutes": str(minutes)}
     try:
-        found = learned(registry.entry("architectures", id), 60 * minutes, registry.entry("tasks", task), FAR_AFTER[minutes])
+        entries = registry.entry("architectures", id), registry.entry("tasks", task)
+        found = learned(entries[0], 60 * minutes, entries[1], FAR_AFTER[minutes])
     except MissingWeights:
         return row | {"word": "skipped", "note": "its weights are not at hand"}
     except Exception as error:  # one that fails must not end the others

@@ -170,7 +170,8 @@ def run(
         typer.Option(
             min=0,
             metavar="S",
-            help="Limit on the wall-clock time of a cell, in seconds from its start.",
+            help="Limit on the wall-clock time of a cell, in seconds from its start. One whose first pilot shows that"
+            " it will pass the limit ends at once.",
             rich_help_panel=EXECUTION,
         ),
     ] = None,

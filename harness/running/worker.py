@@ -47,7 +47,7 @@ from harness.scoring import error_analysis
 from harness.settings import CUSTOM, Limits, TrainingSettings
 from harness.task import Split, Task, fingerprint
 from harness.training import cost
-from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, Diverged, FitModule, fit
+from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, PILOT_SHARE, Diverged, FitModule, fit
 from harness.training.model import Model, build, objective_of, predict
 from harness.training.protocols import has_own_dropout
 
@@ -70,6 +70,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields, status, error = {}, "diverged", failure
         except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
             fields, status, error = {}, "oom", failure
+        except TooSlow as failure:
+            fields, status, error = {}, "timeout", failure
         except Exception as failure:
             traceback.print_exc()
             fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
@@ -349,6 +351,10 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     return assembly, training, pilots, kept
 
 
+class TooSlow(Exception):
+    """A cell whose training will pass the time limit, told by its first pilot."""
+
+
 class Pilot(NamedTuple):
     """Result of a pilot, whose model would take as much memory as the cell's: what rates are
     compared by, and score and loss on dev."""
@@ -360,12 +366,17 @@ class Pilot(NamedTuple):
 
 def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
     """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
-    was run)."""
-    rates = assembly.training.learning_rates
+    was run).
+
+    :class:`TooSlow` is raised where one pilot shows that the training will pass the time limit.
+    """
+    rates, passes = assembly.training.learning_rates, assembly.training.epochs
+    share = PILOT_SHARE * passes / (Limits.of(assembly.cell.hyperparameters).max_epochs or passes)
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
+        began = time.perf_counter()
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
@@ -373,6 +384,12 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
                 tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
         except Diverged as failure:
             print(failure)
+        took = time.perf_counter() - began
+        if settings.timeout is not None and took > share * settings.timeout:
+            raise TooSlow(
+                f"a pilot, {share:.0%} of the steps, took {took:.0f} s: all of them would take longer than"
+                f" {settings.timeout:g} s (--timeout)"
+            )
     return tried
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,26 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
     assert len(seen) == 6 and all(ids == seen[0] for ids in seen) and len(seen[0]) == 20
     assert len(labels) == 2
     assert len(assembly.corpus.dev) > 20, "the choice left rows out"
+
+
+@pytest.mark.parametrize(("limit", "status"), [(0.3, "timeout"), (60.0, "ok")])
+def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
+    """An hour of training would else end ten minutes later at ``--timeout``, with nothing to
+    show."""
+    real, pilots = worker.fit, []
+
+    def slow(*given: Any, **options: Any) -> Any:
+        if options.get("pilot"):
+            pilots.append(given)
+            time.sleep(0.05)
+        return real(*given, **options)
+
+    monkeypatch.setattr(worker, "fit", slow)
+    record = run_cell(plan("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings(timeout=limit))
+    assert record.status == status
+    assert len(pilots) == (1 if status == "timeout" else 2)
+    if status == "timeout":
+        assert record.error["message"].startswith("a pilot, 10% of the steps, took 0 s: all of them would take longer")
 
 
 def test_saved_predictions_give_the_recorded_scores(tried, shared):
