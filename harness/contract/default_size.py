@@ -89,7 +89,8 @@ def learned(
         if issubclass(registry.load(entry), Estimator):
             scores, epochs, finite = _fitted(entry, cell, main, train, dev, test), 1, True
         else:
-            scores, epochs, finite = _trained(cell, Path(folder), main, above(main, floors[0], far), test, began + seconds)
+            goal = above(main, floors[0], far)
+            scores, epochs, finite = _trained(cell, Path(folder), main, goal, test, began + seconds)
     learns = all(better(main, found, above(main, limit, CLEARLY)) for found, limit in zip(scores, floors, strict=True))
     word = "learns" if learns else "chance" if finite else "diverged"
     return Learned(entry.id, task.id, main, word, floors[1], *scores, epochs, time.process_time() - began)
