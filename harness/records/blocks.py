@@ -158,8 +158,9 @@ class TrainingBlock(TypedDict, total=False):
 
     Schema 2 adds: ``objective``, the name of what was minimised; ``settings``, the resolved
     training settings (JSON); ``flops``, floating-point operations of the whole fit, forward and
-    backward; ``rising``, true where the last epoch was the best. Digests of the data are in the
-    record's ``data``, the time is in its ``seconds["train"]``.
+    backward; ``rising``, true where the last epoch was the best; ``passes_per_epoch``, over the
+    training examples, where they are several. Digests of the data are in the record's ``data``, the
+    time is in its ``seconds["train"]``.
     """
 
     learning_rates: dict[Annotated[str, Field(coerce_numbers_to_str=True)], Real | None]
@@ -171,6 +172,7 @@ class TrainingBlock(TypedDict, total=False):
     settings: dict[str, Any]
     flops: Amount | None
     rising: bool
+    passes_per_epoch: Whole
 
 
 # --- schema 2 ---

@@ -72,7 +72,7 @@ SINCE_2 = (
 )
 """Fields that came with schema 2; None where they were not recorded, and then not in the file."""
 
-TRAINING_SINCE_2 = ("objective", "settings", "flops", "rising")
+TRAINING_SINCE_2 = ("objective", "settings", "flops", "rising", "passes_per_epoch")
 """Fields of ``training`` that came with schema 2."""
 
 

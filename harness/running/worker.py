@@ -230,6 +230,8 @@ class Assembly:
     def __init__(self, cell: Cell, settings: Settings):
         self.cell, self.task = cell, _task(cell)
         self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
+        if Limits.of(cell.hyperparameters).max_epochs is not None:  # the user's number of passes counts
+            self.training = dataclasses.replace(self.training, min_steps=0)
         entry = registry.entry("architectures", cell.architecture)
         self.regime, self.encoder_entry, self.settings = unwrapped(
             entry, constructor_settings(cell), has_own_dropout(cell.protocol)
@@ -334,7 +336,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         "curve": training.curve,
     }
     if fields["flops_per_example"]:  # a backward pass takes about twice a forward pass
-        passes = 3 * kept["epochs"] * len(assembly.corpus.train)
+        passes = 3 * kept["epochs"] * training.passes_per_epoch * len(assembly.corpus.train)
         fields["training"]["flops"] = float(passes * fields["flops_per_example"])
     return fields
 

@@ -75,10 +75,11 @@ class Diverged(Exception):
 class FitModule(pl.LightningModule):
     """One fit of a model by its objective; dev is scored after each epoch by ``metrics``.
 
-    ``unlabelled`` are the rows of the objective's stream of that name. ``settings`` get as many
-    passes as their smallest number of steps asks for. :func:`fit` sets ``epochs``, the number of
-    passes after which training ends at the latest: the objective's progress counts on it, the
-    learning rate's schedule on that of the settings.
+    ``unlabelled`` are the rows of the objective's stream of that name. An epoch is one pass over the
+    training examples; where ``min_steps`` ask for several times the passes of the settings, it is
+    so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise. :func:`fit`
+    sets ``epochs``, the number after which training ends at the latest: the objective's progress
+    counts on it, the learning rate's schedule on that of the settings.
     """
 
     def __init__(
@@ -102,8 +103,9 @@ class FitModule(pl.LightningModule):
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
         passes = max(settings.epochs, -(-settings.min_steps // max(1, len(self._batches("labelled", 0, 1)))))
-        self.settings = dataclasses.replace(settings, epochs=passes)
-        self.epochs = passes
+        self.passes_per_epoch = passes // settings.epochs
+        self.epochs = -(-passes // self.passes_per_epoch)
+        self.settings = dataclasses.replace(settings, epochs=self.epochs)
         self.sharded = False
         self.curve: list[dict[str, float]] = []
         self.seconds = {"train": 0.0, "dev": 0.0}
@@ -158,13 +160,13 @@ class FitModule(pl.LightningModule):
         return self.objective.losses(self.model, step)
 
     def batches(self, stream: str = "labelled") -> Batches | Streams:
-        """This epoch's batches of a stream."""
+        """The batches of this epoch's first pass over a stream."""
         batches = self._batches(stream, self.global_rank, self.trainer.world_size)
-        batches.epoch = self.current_epoch
+        batches.epoch = self.current_epoch * self.passes_per_epoch
         return batches
 
     def _batches(self, stream: str, rank: int, world: int) -> Batches | Streams:
-        """The first epoch's batches of a stream for one of several processes."""
+        """The first pass's batches of a stream for one of several processes."""
         split, settings = self.splits[stream], self.settings
         if self.objective.sequential:
             return Streams(len(split), settings.batch_size, rank, world)
@@ -183,11 +185,11 @@ class FitModule(pl.LightningModule):
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
     def _rows_of_epoch(self, stream: str) -> list[np.ndarray]:
-        """Row numbers of the batches of this epoch; of a pilot, of its share of all."""
+        """Row numbers of the batches of this epoch; of a pilot, of its share of all epochs."""
         batches = self.batches(stream)
-        if not self.pilot:
-            return batches.rows()
-        steps = max(1, round(PILOT_SHARE * self.settings.epochs * len(batches)))
+        steps = self.passes_per_epoch * len(batches)
+        if self.pilot:
+            steps = max(1, round(PILOT_SHARE * self.settings.epochs * steps))
         rows: list[np.ndarray] = []
         while len(rows) < steps:
             rows += batches.rows()
@@ -202,7 +204,7 @@ class FitModule(pl.LightningModule):
             optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
             for parameters in self.objective.players(self.model).values()
         ]
-        self.steps_per_epoch = len(self.batches())
+        self.steps_per_epoch = self.passes_per_epoch * len(self.batches())
         factor = learning_rate_factor(settings, self.steps_per_epoch)
         schedules = [
             torch.optim.lr_scheduler.LambdaLR(one, lambda step: self.plateau * factor(step)) for one in optimizers
@@ -412,8 +414,8 @@ def fit(
 
     A ``pilot`` runs on few examples and keeps no checkpoint. ``callbacks`` are further ones of
     Lightning's, such as one that sets ``trainer.should_stop``. Returns best epoch, number of
-    epochs, whether the last was the best, and how several processes shared the work; in all but
-    the first of them, nothing.
+    epochs, whether the last was the best, the passes of an epoch where they are several, and how
+    several processes shared the work; in all but the first of them, nothing.
     """
     stop = _Patience("selection", mode="max", patience=training.settings.patience, check_on_train_epoch_end=True)
     last = folder / "last.ckpt"
@@ -454,6 +456,8 @@ def fit(
     training.load_state_dict(training.best["weights"])
     best, epochs = training.best["epoch"], len(training.curve)
     kept = {"best_epoch": best, "epochs": epochs, "rising": best == epochs}
+    if training.passes_per_epoch > 1:
+        kept["passes_per_epoch"] = training.passes_per_epoch
     return kept | _sharing(training.settings.batch_size, devices, strategy)
 
 

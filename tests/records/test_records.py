@@ -216,6 +216,7 @@ def test_every_field_of_schema_2_survives_the_file(store: Store):
         "settings": {"optimiser": "adam", "betas": [0.9, 0.98], "schedule": None},
         "flops": 5e12,
         "rising": False,
+        "passes_per_epoch": 2,
         "curve": [{"epoch": 1, "loss": 0.75, "penalty": 0.125, "kl weight": 0.5, "accuracy": None}],
     }
     written = json.loads(store.write(record).read_text())
@@ -253,7 +254,7 @@ def test_schema_1_has_no_field_of_schema_2(name: str):
     """An older archbench refuses such a file as damaged, though it says to be of its schema."""
     fields = json.loads(schema_1())
     if name.startswith("training."):
-        values = {"objective": "x", "settings": {}, "flops": 1, "rising": True}
+        values = {"objective": "x", "settings": {}, "flops": 1, "rising": True, "passes_per_epoch": 2}
         fields["training"][name.removeprefix("training.")] = values[name.removeprefix("training.")]
     else:
         fields[name] = SCHEMA_2.get(name, "0.1.0")

@@ -294,6 +294,15 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
     assert len(assembly.corpus.dev) > 20, "the choice left rows out"
 
 
+def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
+    """The protocol's smallest number of steps would else make hundreds of them on few examples."""
+    asked = "dan.training.min_steps=200", "dan.training.epochs=4"
+    training = run_cell(plan("dan", "sst2", *asked, max_epochs=2), make_settings()).training
+    assert training["epochs"] == 2 and "passes_per_epoch" not in training
+    training = run_cell(plan("dan", "sst2", *asked), make_settings()).training
+    assert training["passes_per_epoch"] > 1
+
+
 @pytest.mark.parametrize(("limit", "status"), [(0.3, "timeout"), (60.0, "ok")])
 def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
     """An hour of training would else end ten minutes later at ``--timeout``, with nothing to

@@ -403,11 +403,24 @@ def test_the_heads_rows_keep_to_their_limit_after_every_step(corpus, tmp_path):
 
 def test_passes_are_added_until_the_smallest_number_of_steps_is_made(corpus, tmp_path):
     """48 rows in batches of 8 are 6 steps a pass: on a small set a few passes teach nothing."""
-    one = make(corpus, {"epochs": 2, "min_steps": 25, "lr_schedule": "linear"})
+    one = make(corpus, {"epochs": 3, "min_steps": 25, "lr_schedule": "linear"})
     assert one.settings.epochs == 5 and make(corpus, {"epochs": 7, "min_steps": 25}).settings.epochs == 7
-    assert go(one, tmp_path, one.settings.epochs)["epochs"] == 5
+    kept = go(one, tmp_path, one.settings.epochs)
+    assert kept["epochs"] == 5 and "passes_per_epoch" not in kept
     rate = learning_rate_factor(one.settings, 6)
     assert [rate(step) for step in (0, 15, 30)] == [1, 0.5, 0], "the rate falls over all of them"
+
+
+def test_many_passes_over_few_examples_are_few_epochs(corpus, tmp_path):
+    """Eight examples need hundreds of passes: dev, of thousands, would be scored after each."""
+    one = make(corpus, {"epochs": 2, "min_steps": 40, "lr_schedule": "linear"})  # 7 passes of 6 steps
+    kept = go(one, tmp_path, one.settings.epochs)
+    assert (kept["epochs"], kept["passes_per_epoch"]) == (3, 3)
+    assert [len(rows) for rows in one.rows] == [18, 18, 18]
+    passes = [rows[i : i + 6] for rows in one.rows for i in (0, 6, 12)]
+    assert all(sorted(itertools.chain(*rows)) == list(range(48)) for rows in passes), "each reads every example once"
+    assert len({str(rows) for rows in passes}) == 9, "in an order of its own"
+    assert one.lr_schedulers().get_last_lr() == [0.0]
 
 
 @pytest.mark.parametrize(("min_steps", "epochs"), [(0, 3), (12, 4), (24, 6)])
