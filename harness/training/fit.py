@@ -75,11 +75,11 @@ class Diverged(Exception):
 class FitModule(pl.LightningModule):
     """One fit of a model by its objective; dev is scored after each epoch by ``metrics``.
 
-    ``unlabelled`` are the rows of the objective's stream of that name. An epoch is one pass over the
-    training examples; where ``min_steps`` ask for several times the passes of the settings, it is
-    so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise. :func:`fit`
-    sets ``epochs``, the number after which training ends at the latest: the objective's progress
-    counts on it, the learning rate's schedule on that of the settings.
+    ``unlabelled`` are the rows of the objective's stream of that name. An epoch is one pass over
+    the training examples; where ``min_steps`` ask for several times the passes of the settings, it
+    is so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise.
+    :func:`fit` sets ``epochs``, the number after which training ends at the latest: the objective's
+    progress counts on it, the learning rate's schedule on that of the settings.
     """
 
     def __init__(
