@@ -36,6 +36,7 @@ from harness.leaderboard.pages.page import Page
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
+from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.export import results, to_csv, to_json
 from harness.leaderboard.tables.latex import latex
 from harness.leaderboard.tables.reported import reported_table
@@ -99,7 +100,7 @@ def write(board: Board, out: Path) -> Path:
     reported = [table for table in [reported_table(board)] if table]
     survey = [*survey_tables(board), *reported]
     with rank_in_background(board) as section_ranks:
-        tasks = {task: task_tables(board, task) for task in board.recorded_tasks}
+        tasks = {task: task_tables(board, task) + budget_tables(board, task) for task in board.recorded_tasks}
         pages = [
             *task_pages(board, tasks),
             tables_page(survey),

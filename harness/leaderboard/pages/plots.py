@@ -7,7 +7,8 @@ import html
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard import sizes
+from harness.leaderboard.board import Board, Pairs, Result, Section, versioned
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
 from harness.leaderboard.significance import summarise
@@ -35,8 +36,11 @@ class CostPoint(NamedTuple):
 
 
 def task_plots(board: Board, task: str) -> list[Plot]:
-    """The plots of every section of a task."""
-    return [plot for section in board.sections for plot in _section_plots(board, section, task)]
+    """The plots of every section of a task, and those over its numbers of training examples."""
+    of_sections = [plot for section in board.sections for plot in _section_plots(board, section, task)]
+    return of_sections + [
+        _size_plot(board, task, place, of_place) for place, of_place in sizes.lines(board, task).items()
+    ]
 
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
@@ -191,6 +195,27 @@ def _first_curve(result: Result, column: str) -> tuple[int, list[tuple[float, fl
         if points:
             return record.seed, points
     return None
+
+
+def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Lines) -> Plot:
+    """Test score by the number of training examples; classical architectures are dotted."""
+    metric = board.main_metric(task)
+    show = display_info(metric).scale
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": html.escape(board.name(architecture)),
+            "x": list(points),
+            "y": [float(f"{show(score):.4g}") for score in points.values()],
+            "line": {"color": _colour(i), "dash": "dot" if board.is_classical(architecture) else "solid", "width": 1.5},
+        }
+        for i, (architecture, points) in enumerate(sorted(of_place.items(), key=lambda line: board.order(line[0])))
+    ]
+    layout = _curve_layout({"title": {"text": html.escape(axis_title(metric))}}, len(traces))
+    layout["xaxis"] = {"title": {"text": "training examples (logarithmic)"}, "type": "log"}
+    title = f"Quality by training examples: tier {place.tier}, protocol {versioned(place.protocol, place.version)}"
+    return Plot(f"sizes-{task}-{place.tier}-{place.protocol}-{place.version}", title, traces, layout)
 
 
 def _colour(i: int) -> str:

@@ -1,0 +1,88 @@
+"""Scores by the number of training examples: from how many on does an architecture beat the best
+classical one?"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.leaderboard.board import Board
+from harness.metrics import display_info
+from harness.records import Record
+from harness.records.groups import along
+
+FEWEST = 3
+"""Training sizes that a line must have."""
+
+
+class Place(NamedTuple):
+    """What all lines of a table share: tier, protocol and its version."""
+
+    tier: str
+    protocol: str
+    version: int
+
+
+Lines = dict[str, dict[int, float]]
+"""By architecture: the mean test score over the seeds by the number of training examples."""
+
+
+def lines(board: Board, task: str) -> dict[Place, Lines]:
+    """The lines of a task's records that were trained on several numbers of examples and are equal
+    in all else. Left out: floors, rows that see more than their training examples, and lines of
+    which an architecture has more (other settings): the longest is kept."""
+    metric = board.main_metric(task)
+    ours = [r for r in board.records if r.task == task and not board.is_floor(r.architecture) and not r.sees]
+    if len({record.counts.get("train") for record in ours}) < FEWEST:
+        return {}
+    runs: dict[tuple[Place, str], list[dict[int, float]]] = defaultdict(list)
+    for seed in sorted({record.seed for record in ours}):
+        for run in along("examples", [record for record in ours if record.seed == seed]):
+            points = {r.counts["train"]: r.scores["test"][metric] for r in run if _scored(r, metric)}
+            if len(points) >= FEWEST:
+                first = run[0]
+                place = Place(first.tier, first.protocol, first.protocol_version or 1)
+                runs[place, first.architecture].append(points)
+    found: dict[Place, Lines] = {}
+    for (place, architecture), seeds in runs.items():
+        longest = max(map(len, seeds))
+        kept = [points for points in seeds if len(points) == longest]
+        shared = set.intersection(*map(set, kept))
+        found.setdefault(place, {})[architecture] = {
+            size: statistics.fmean(points[size] for points in kept) for size in sorted(shared)
+        }
+    # Counting takes no passes, so classical rows have a line on every task; alone it answers nothing.
+    return {
+        place: of_place
+        for place, of_place in found.items()
+        if not all(board.is_classical(architecture) for architecture in of_place)
+    }
+
+
+def _scored(record: Record, metric: str) -> bool:
+    return "train" in record.counts and metric in record.scores.get("test", {})
+
+
+def best_classical(board: Board, task: str, of_place: Lines) -> dict[int, float]:
+    """The best score of a classical architecture by the number of training examples."""
+    quality = display_info(board.main_metric(task)).quality
+    scores: dict[int, list[float]] = defaultdict(list)
+    for architecture, points in of_place.items():
+        if board.is_classical(architecture):
+            for size, score in points.items():
+                scores[size].append(score)
+    return {size: max(found, key=quality) for size, found in sorted(scores.items())}
+
+
+def ahead_from(board: Board, task: str, points: Mapping[int, float], classical: Mapping[int, float]) -> int | None:
+    """The smallest number of examples from which on a line is better than the best classical score
+    at every size; None if it is not at the largest."""
+    quality = display_info(board.main_metric(task)).quality
+    found = None
+    for size in sorted(points.keys() & classical.keys(), reverse=True):
+        if quality(points[size]) <= quality(classical[size]):
+            break
+        found = size
+    return found
