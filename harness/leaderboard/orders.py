@@ -1,4 +1,4 @@
-"""Whether architectures keep their order: rank correlations between the amounts of training, and
+"""The order of the architectures with more training: rank correlations between the amounts of training, and
 between the tiers, of one task.
 
 A small budget is worth its time if it puts architectures into the order that a larger one would.
@@ -24,8 +24,8 @@ FEWEST = 5
 
 
 class Agreement(NamedTuple):
-    """The rank correlation of two groups of results over the ``shared`` architectures, with its 95 %
-    interval; no interval where the orders are the same or opposite."""
+    """The rank correlation of two groups of results over the ``shared`` architectures, with its
+    95 % interval; no interval where the orders are the same or opposite."""
 
     first: Group
     second: Group

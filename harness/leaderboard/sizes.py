@@ -1,5 +1,5 @@
-"""Scores by the number of training examples: from how many on does an architecture beat the best
-classical one?"""
+"""Scores by the number of training examples, and the number from which on an architecture beats
+the best classical one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST = 3
 
 
 class Place(NamedTuple):
-    """What all lines of a table share: tier, protocol and its version."""
+    """Tier, protocol and its version, which all lines of a table share."""
 
     tier: str
     protocol: str
@@ -53,7 +53,7 @@ def lines(board: Board, task: str) -> dict[Place, Lines]:
         found.setdefault(place, {})[architecture] = {
             size: statistics.fmean(points[size] for points in kept) for size in sorted(shared)
         }
-    # Counting takes no passes, so classical rows have a line on every task; alone it answers nothing.
+    # Counting takes no passes, so classical rows have a line on every task; alone they say nothing.
     return {
         place: of_place
         for place, of_place in found.items()

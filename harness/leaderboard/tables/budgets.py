@@ -1,5 +1,5 @@
-"""Tables of a task over several amounts of training: does the order of the architectures hold, and
-from how many examples on is an architecture worth its training?"""
+"""Tables of a task over several amounts of training: how far the order of the architectures holds,
+and from how many examples on one is ahead of counting words."""
 
 from __future__ import annotations
 
