@@ -31,17 +31,17 @@ SKILLS = range(1, 21)
     sizes={"train": 18012, "dev": 1988, "test": 20000},
     budgets={
         "small": Budget(
-            5,
+            4,
             examples=4000,
             min_steps=500,
             batch_size=32,
-            reason="half a core minute",
+            reason="about half a core minute for the median architecture",
         ),
         "full": Budget(
             20,
             min_steps=1500,
             batch_size=32,
-            reason="all examples",
+            reason="twenty kinds of stories at once need many passes",
         ),
     },
     protocol=(

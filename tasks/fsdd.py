@@ -30,17 +30,17 @@ _HUB = ("mteb/free-spoken-digit-dataset", "c34455c99604d35cb8d27328c267be1478efc
     sizes={"train": 2400, "dev": 300, "test": 300},
     budgets={
         "small": Budget(
-            15,
+            10,
             examples=600,
-            min_steps=500,
+            min_steps=375,
             batch_size=16,
-            reason="half a core minute",
+            reason="a word is about 100 frames: fewer steps for half a core minute",
         ),
         "full": Budget(
             15,
             min_steps=1500,
             batch_size=16,
-            reason="all examples",
+            reason="CTC says nothing for the first hundreds of steps",
         ),
     },
     protocol=(
@@ -109,17 +109,17 @@ class Fsdd(Task):
     sizes={"train": 2400, "dev": 300, "test": 300},
     budgets={
         "small": Budget(
-            15,
+            10,
             examples=600,
-            min_steps=500,
+            min_steps=375,
             batch_size=16,
-            reason="half a core minute",
+            reason="a word is about 100 frames: fewer steps for half a core minute",
         ),
         "full": Budget(
             15,
             min_steps=1500,
             batch_size=16,
-            reason="all examples",
+            reason="CTC says nothing for the first hundreds of steps",
         ),
     },
     protocol="The recordings and splits of fsdd, the digit as one of ten classes.",
@@ -139,17 +139,17 @@ class FsddClass(Fsdd):
     sizes={"train": 1500, "dev": 500, "test": 1000},
     budgets={
         "small": Budget(
-            15,
+            10,
             examples=600,
-            min_steps=500,
+            min_steps=375,
             batch_size=16,
-            reason="half a core minute",
+            reason="a word is about 100 frames: fewer steps for half a core minute",
         ),
         "full": Budget(
             15,
             min_steps=1500,
             batch_size=16,
-            reason="all examples",
+            reason="CTC says nothing for the first hundreds of steps",
         ),
     },
     protocol=(
@@ -175,17 +175,17 @@ class FsddUnseen(Fsdd):
     sizes={"train": 1500, "dev": 500, "test": 1000},
     budgets={
         "small": Budget(
-            15,
+            10,
             examples=600,
-            min_steps=500,
+            min_steps=375,
             batch_size=16,
-            reason="half a core minute",
+            reason="a word is about 100 frames: fewer steps for half a core minute",
         ),
         "full": Budget(
             15,
             min_steps=1500,
             batch_size=16,
-            reason="all examples",
+            reason="CTC says nothing for the first hundreds of steps",
         ),
     },
     protocol="The recordings and splits of fsdd_unseen, the digit as one of ten classes.",

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     sizes={"train": 6920, "dev": 872, "test": 1821},
     budgets={
         "small": Budget(
-            6,
+            4,
             examples=2000,
             min_steps=500,
             batch_size=16,
-            reason="half a core minute",
+            reason="about half a core minute for the median architecture",
         ),
         "full": Budget(
             8,
             min_steps=1500,
             batch_size=32,
-            reason="all examples",
+            reason="dev falls again before the eighth pass",
         ),
     },
     protocol=(

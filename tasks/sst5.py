@@ -30,17 +30,17 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
     sizes={"train": 8544, "dev": 1101, "test": 2210},
     budgets={
         "small": Budget(
-            6,
+            4,
             examples=2000,
             min_steps=500,
             batch_size=16,
-            reason="half a core minute",
+            reason="about half a core minute for the median architecture",
         ),
         "full": Budget(
             8,
             min_steps=1500,
             batch_size=32,
-            reason="all examples",
+            reason="as on SST-2",
         ),
     },
     protocol=(
