@@ -150,7 +150,7 @@ class ProblemEntry(Entry):
     unit_texts: tuple[str, ...] | None = None
     """Columns in whose words the length of a unit is counted; None for ``texts``."""
     cluster: str | None = None
-    """Column that dependent rows share."""
+    """Column that dependent rows share; a row without it depends on no other."""
     stratum: str | None = None
     """Column of whose values a sample of the rows has as large shares as all rows."""
     equal_view: dict[str, Any] = field(default_factory=dict, hash=False)

@@ -181,6 +181,7 @@ def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
     inputs=("text", "tree", "audio"),
     texts=("text",),
     metrics=("accuracy", "macro_f1"),
+    cluster="speaker",
     stratum="label",
     forms={"label": "name", "tree": "string", "audio": "audio"},
 )
