@@ -379,6 +379,7 @@ def test_compare_shows_scores_difference_and_examples_of_two_architectures(opene
     cells = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()}
     assert [text.split(" ")[0] for text in cells["accuracy"]] == ["81.0", "70.5"]
     assert cells["difference to Deep averaging, points"] == ["–", "−10.5"]
+    assert cells["tie group"][1].endswith("unknown whether others would keep the order)")
     p = cells["p of that difference, not corrected"]
     assert p[0] == "–"
     assert 0 < float(p[1]) < 1

@@ -70,6 +70,16 @@ def test_scores_intervals_and_p_are_those_of_the_evidence(store):
     assert 80 < low < 90 < high < 97
 
 
+@pytest.mark.parametrize(("seeds", "doubt"), [(1, "one seed: unknown"), (3, "")])
+def test_a_place_is_doubted_as_long_as_the_seeds_are_few(store, seeds, doubt):
+    """The page would else call a row behind the first that another seed might put there."""
+    for seed in range(seeds):
+        judged(store, "1" * 90 + "0" * 10, seed=seed)
+        judged(store, "1" * 40 + "0" * 60, architecture="bilstm", seed=seed)
+    (fields,) = data(store)
+    assert fields["doubt"].startswith(doubt) and bool(fields["doubt"]) == bool(doubt)
+
+
 def test_results_without_saved_predictions_come_last_and_have_no_interval(store):
     judged(store, "10")
     store.write(record("bilstm", score=0.9, data={"test": "t" * 64}))

@@ -104,7 +104,7 @@ def _task(
     }
     if comparison is None:
         return fields
-    fields["units"] = comparison.units
+    fields["units"], fields["doubt"] = comparison.units, comparison.doubt
     fields["p"] = [  # of a row with those above it
         [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(comparison.p)
     ]

@@ -92,7 +92,8 @@ document.addEventListener("DOMContentLoaded", () => {
       if (result === results[0] || result.mean === null || results[0].mean === null) return "–";
       return comparable(result, results[0]) ? signed(result.mean - results[0].mean) : "not comparable";
     };
-    const place = (tied) => (tied === null ? "not ranked" : tied ? "shares the first place" : "behind the first");
+    const doubt = task.doubt ? ` (${task.doubt})` : "";
+    const place = (tied) => (tied === null ? "not ranked" : (tied ? "shares the first place" : "behind the first") + doubt);
     const p = (row) => (pOf(task, rows[0], row) === undefined ? "–" : pOf(task, rows[0], row).toPrecision(2));
     const body = [
       [task.metric, ...results.map(({ score }) => score)],
