@@ -28,8 +28,8 @@ from harness.task import Split
 ROOT = Path(__file__).resolve().parents[2]
 TIERS = ("local", "hub", "mini")
 PROTOCOLS = ("paper", "equal", SMOKE)
-FLOORS = "floors"
-"""Family of the answers that need no model. They are shown, and never ranked."""
+FLOOR = "floor"
+"""Kind of the answers that need no model. They are shown, and never ranked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class Board:
 
     @functools.cached_property
     def _floor_ids(self) -> set[str]:
-        return {id for id, entry in self.architectures.items() if entry.family == FLOORS}
+        return {id for id, entry in self.architectures.items() if entry.kind == FLOOR}
 
     def result_name(self, architecture: str, result: Result) -> str:
         """Name of an architecture with the settings of one of its configurations."""
