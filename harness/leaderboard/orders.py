@@ -1,5 +1,5 @@
-"""The order of the architectures with more training: rank correlations between the amounts of training, and
-between the tiers, of one task.
+"""The order of the architectures with more training: rank correlations between the amounts of
+training, and between the tiers, of one task.
 
 A small budget is worth its time if it puts architectures into the order that a larger one would.
 Only orders are compared, never scores: those of two budgets say nothing of each other.

@@ -56,7 +56,7 @@ def test_a_line_is_ahead_from_where_it_stays_ahead(store):
     """At 500 examples it is better and at 2,000 not: from 6,920 on it pays."""
     write(store, "lstm", LSTM)
     write(store, "naive_bayes", BAYES)
-    board, found = of(store)
+    board, _ = of(store)
     assert ahead_from(board, "sst2", LSTM, BAYES) == 6920
     assert ahead_from(board, "sst2", {**LSTM, 2000: 0.76}, BAYES) == 500
     assert ahead_from(board, "sst2", {**LSTM, 6920: 0.78}, BAYES) is None, "as good is not better"

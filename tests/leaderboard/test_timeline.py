@@ -171,7 +171,8 @@ def test_bars_join_neighbours_within_the_critical_difference():
 
 def test_ranks_are_drawn_and_written_with_their_coverage(store, monkeypatch):
     three(store)
-    store.write(record("count", "fsdd", {"wer": 0.2}))
+    for name in ("count", "bilstm", "dan"):
+        store.write(record(name, "fsdd", {"wer": 0.2}))
     asked = []
 
     def ranks(scores, lower_is_better):
@@ -193,6 +194,23 @@ def test_ranks_are_drawn_and_written_with_their_coverage(store, monkeypatch):
     assert [bar["x"] for bar in bars] == [[1.0, 2.0], [2.0, 3.0]]
     assert marks["x"] == [1.0, 2.0, 3.0]
     assert ranking.plot.layout["xaxis"]["title"]["text"] == "mean rank over 2 tasks (1 is the best)"
+
+
+def test_means_are_of_scores_between_the_floor_and_the_best(store, monkeypatch):
+    """Points of accuracy on one task and of an error rate on another have no mean."""
+    ranks = Ranks(["dan", "count", "bilstm"], [1.0, 2.0, 3.0], 1.25, 0.01, ["sst2", "fsdd"])
+    monkeypatch.setattr(timeline, "critical_difference", lambda *_: ranks)
+    three(store)
+    for name, rate in (("dan", 0.2), ("count", 0.6), ("bilstm", 1.0)):
+        store.write(record(name, "fsdd", {"wer": rate}))
+    (without,) = story_page(board(store)).parts["rankings"]
+    assert without.table.lead == ["no mean over tasks, because no floor is known of fsdd, sst2"]
+    store.write(record("majority", score=0.5))
+    store.write(record("majority", "fsdd", {"wer": 1.2}))
+    floor = architecture("majority", "most frequent class", kind="floor")
+    (ranking,) = story_page(board(store, names=[*NAMES, floor])).parts["rankings"]
+    assert ranking.table.columns[-1] == "mean of normalised scores"
+    assert [row.cells[-1][0].text for row in ranking.table.blocks[0].rows] == ["1.000", "0.633", "0.267"]
 
 
 def test_real_ranks_are_those_of_the_scores(store):

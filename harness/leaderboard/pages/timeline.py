@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from harness.errors import LeaderboardError
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranked, scored
-from harness.leaderboard.significance import Ranks, critical_difference
+from harness.leaderboard.significance import Ranks, critical_difference, normalised_means
 from harness.leaderboard.tables.formatting import metric_label, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.metrics import display_info
@@ -301,7 +302,31 @@ def _ranking(board: Board, section: Section, section_ranks: SectionRanks | None)
         return Ranking(id, title, [lead])
     names = [board.name(architecture) for architecture in ranks.names]
     lead = _ranking_lead(board, ranks, len(scores), len(metrics))
-    return Ranking(id, title, lead, _diagram(f"{id}-plot", names, ranks), _rank_table(f"{id}-table", names, ranks))
+    means, reason = _means(board, section, ranks, scores, metrics)
+    table = _rank_table(f"{id}-table", names, ranks, means, reason)
+    return Ranking(id, title, lead, _diagram(f"{id}-plot", names, ranks), table)
+
+
+def _means(
+    board: Board, section: Section, ranks: Ranks, scores: dict[str, dict[str, float]], metrics: dict[str, str]
+) -> tuple[dict[str, float], str]:
+    """Normalised means of the ranked architectures over the same tasks, or the reason why there
+    are none."""
+    counted = {id: {task: scores[id][task] for task in ranks.tasks} for id in ranks.names}
+    floors = {}
+    for task in ranks.tasks:
+        group = board.group(section, task)
+        if group and (floor := board.floor(group, metrics[task])):
+            floors[task] = floor[1]
+    try:
+        means, _ = normalised_means(
+            counted,
+            floors,
+            lower_is_better={task for task in ranks.tasks if display_info(metrics[task]).lower_is_better},
+        )
+    except LeaderboardError as error:
+        return {}, str(error)
+    return means, ""
 
 
 def _ranking_lead(board: Board, ranks: Ranks, architectures: int, tasks: int) -> list[str]:
@@ -319,14 +344,20 @@ def _ranking_lead(board: Board, ranks: Ranks, architectures: int, tasks: int) ->
     ]
 
 
-def _rank_table(id: str, names: Sequence[str], ranks: Ranks) -> Table:
+def _rank_table(id: str, names: Sequence[str], ranks: Ranks, means: dict[str, float], reason: str) -> Table:
+    """Ranks, and means over the same tasks; ``reason`` says why there are no means."""
     rows = []
     for architecture, name, rank in zip(ranks.names, names, ranks.mean_ranks, strict=True):
         near = sum(abs(other - rank) <= ranks.cd for other in ranks.mean_ranks) - 1
         cells = [[Part(f"{rank:.2f}", order=rank)], [Part(str(near), order=near)]]
+        if means:
+            cells.append([Part(f"{means[architecture]:.3f}", order=means[architecture])])
         rows.append(TableRow(name, cells, title=architecture))
     columns = ["Architecture", "mean rank", "others within the critical difference"]
-    return Table(id, "Mean ranks", columns, [Block("", rows)])
+    if means:
+        columns.append("mean of normalised scores")
+        reason = "Normalised: 0 is the best floor of a task, 1 the best of these architectures."
+    return Table(id, "Mean ranks", columns, [Block("", rows)], [reason])
 
 
 def ranked_scores(board: Board, section: Section) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
