@@ -13,7 +13,7 @@ from architectures.pretrained.bert import BERT
 from harness import registry
 from tools.speed.goals import Row, markdown
 from tools.speed.models import BERT_PIECES, untrained_bert
-from tools.speed.report import growth, model_table
+from tools.speed.report import growth, model_part, model_table
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,32 @@ def test_an_architecture_that_did_not_run_says_so_instead_of_figures():
         | blank
         | {"examples_per_second": 12345.6, "unstable": True}
     )
-    shown = model_table(rows).splitlines()
+    shown = model_table(rows, {}).splitlines()
     assert "| vast | timeout |" in shown[2]
     assert "| small | 12,346~ |" in shown[3]
+
+
+def measured_on(cpu: str, ruler: float | None, rate: float, architecture: str) -> dict:
+    figures = dict.fromkeys(("latency_ms", "inference_per_second", "memory_mib", "parameters", "flops"), 1.0)
+    kept = ruler and {"version": 1, "examples_per_second": ruler}
+    row = {"task": "sst2", "architecture": architecture, "status": "ok", "unstable": False}
+    return row | figures | {"examples_per_second": rate, "cpu": cpu, "ruler": kept}
+
+
+def test_rates_of_two_machines_are_rescaled_or_not_compared():
+    """A machine half as fast would make an architecture look half as fast."""
+    rows = [
+        measured_on("fast", 1000, 400, "dan"),
+        measured_on("fast", 1000, 300, "cnn"),
+        measured_on("slow", 500, 200, "lstm"),
+        measured_on("old", None, 100, "rnn"),
+        measured_on("tiny", 100, 10, "gru"),
+    ]
+    shown = model_part(rows).splitlines()
+    assert "- A: fast, ruler 1,000" in shown and any(line.endswith("old, ruler not measured") for line in shown)
+    ends = {line.split(" | ")[1]: line.split(" | ")[-1].rstrip(" |") for line in shown if line.startswith("| sst2")}
+    assert ends == {"dan": "400", "cnn": "300", "lstm": "400", "rnn": "", "gru": ""}
+    assert "machine" not in model_part(rows[:2])
 
 
 def test_an_untrained_bert_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
@@ -78,11 +101,13 @@ def test_an_architecture_much_slower_than_its_kind_says_why(models):
     """Whoever chooses one for a long run should read it in its docstring, not find out in the
     night."""
     known = registry.entries("architectures")
-    rates: dict[tuple[str, str], dict[str, float]] = {}
+    rates: dict[tuple[str, str, str], dict[str, float]] = {}
     for model in models:
         if model["examples_per_second"]:
             kind = known[model["architecture"]].kind
-            rates.setdefault((kind, model["task"]), {})[model["architecture"]] = model["examples_per_second"]
+            rates.setdefault((kind, model["task"], model["cpu"]), {})[model["architecture"]] = model[
+                "examples_per_second"
+            ]
     slow = {
         name
         for of_kind in rates.values()

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.records import environment
-
 SIGNS = {">=": operator.ge, "<=": operator.le}
 
 
@@ -71,7 +69,6 @@ def kept(file: Path) -> dict[str, Any]:
 
 
 def keep(file: Path, **figures: Any) -> None:
-    """Put figures into the file in place of those of the same names, with the machine they are
-    from; others stay."""
-    found = kept(file) | {"environment": environment()} | figures
+    """Put figures into the file in place of those of the same names; others stay."""
+    found = kept(file) | figures
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -4,7 +4,8 @@ results/speed.json [ID ...]``.
 Each trains for some steps at its paper's sizes on the mini tier of its home task (protocol smoke:
 the scores mean nothing and are not kept). Texts of the mini tier are short; within one task the
 figures compare. All of them take about half an hour on a quiet machine; with ids, only those are
-measured and the other rows of the file stay.
+measured and the other rows of the file stay. Each row has its machine and the ruler of that day
+(:mod:`harness.running.ruler`), by which rows of two machines can be compared.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from harness import registry
 from harness.records import Record, Store
+from harness.records.blocks import Ruler
 from harness.running import grid
+from harness.running.ruler import measure
 from harness.views.base import plain
 from harness.views.subwords import SPECIAL
 from tools.speed.cells import RUN
@@ -89,8 +93,9 @@ def run(architectures: list[registry.Entry], folder: Path) -> None:
             subprocess.run([*RUN, "-a", ",".join(one.id for one in chosen), "-t", task, *options], check=False)
 
 
-def row(record: Record) -> dict[str, float | str | None]:
-    """What the report shows of a record; an architecture that did not end well keeps its status."""
+def row(record: Record, ruler: Ruler) -> dict[str, Any]:
+    """Figures of a record for the report; an architecture that did not end well keeps its
+    status."""
     speed, memory, parameters = record.speed or {}, record.memory or {}, record.parameters or {}
     return {
         "architecture": record.architecture,
@@ -103,6 +108,8 @@ def row(record: Record) -> dict[str, float | str | None]:
         "memory_mib": memory.get("peak_rss_mib"),
         "parameters": parameters.get("total"),
         "flops": record.flops_per_example,
+        "cpu": record.environment.get("cpu"),
+        "ruler": ruler,
     }
 
 
@@ -111,8 +118,9 @@ def main(file: Path, only: list[str]) -> None:
     architectures = registry.entries("architectures")
     chosen = [architectures[name] for name in only] or [each for each in architectures.values() if each.kind != "floor"]
     with tempfile.TemporaryDirectory() as folder:
+        ruler = measure()
         run(chosen, Path(folder))
-        measured = {record.architecture: row(record) for record in Store(Path(folder)).all()}
+        measured = {record.architecture: row(record, ruler) for record in Store(Path(folder)).all()}
     rows = {
         known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
     } | measured

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 import math
+import string
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from harness.running.ruler import rescaled
 from tools.speed.goals import Row, markdown
 
 LAYERS = {
@@ -42,7 +45,7 @@ def document(kept: dict[str, Any]) -> str:
             scaling_table(points),
         ]
     if models := kept.get("models"):
-        parts += ["## Every architecture", MODELS, model_table(models)]
+        parts += ["## Every architecture", MODELS, model_part(models)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -57,6 +60,11 @@ MODELS = (
     " nothing else running. Examples/s are of training; memory is that of the cell's processes with Python and its"
     " libraries (about 400 MiB). ~ marks a rate whose spread was too wide to trust. Rows of different tasks do not"
     " compare: their texts differ in length."
+)
+MACHINES = (
+    "Rows of different machines do not compare as they are. Rescaled is the training rate as it would be on machine"
+    " {first}, by the ruler (examples/s of one frozen cell) of both; blank where a ruler is missing or one is more than"
+    " twice the other."
 )
 
 
@@ -96,8 +104,32 @@ def scaling_table(points: list[dict[str, Any]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def model_table(models: list[dict[str, Any]]) -> str:
-    """One row for each architecture."""
+Machine = tuple[str, str]
+"""A processor, and the JSON text of its ruler on the day of a measurement."""
+
+
+def machine_of(model: dict[str, Any]) -> Machine:
+    """The machine that a row was measured on."""
+    return model["cpu"], json.dumps(model["ruler"], sort_keys=True)
+
+
+def model_part(models: list[dict[str, Any]]) -> str:
+    """The rows, with a list of the machines where they are several: A is that with most rows."""
+    machines = [machine for machine, _ in Counter(map(machine_of, models)).most_common()]
+    if len(machines) == 1:
+        return model_table(models, {})
+    letters = dict(zip(machines, string.ascii_uppercase, strict=False))
+    told = [
+        f"- {letter}: {cpu}, ruler {json.loads(ruler)['examples_per_second']:,.0f}"
+        if ruler != "null"
+        else f"- {letter}: {cpu}, ruler not measured"
+        for (cpu, ruler), letter in letters.items()
+    ]
+    return "\n\n".join([MACHINES.format(first="A"), "\n".join(told), model_table(models, letters)])
+
+
+def model_table(models: list[dict[str, Any]], letters: dict[Machine, str]) -> str:
+    """One row for each architecture; ``letters`` name the machines where they are several."""
     headings = [
         "task",
         "architecture",
@@ -108,7 +140,9 @@ def model_table(models: list[dict[str, Any]]) -> str:
         "parameters",
         "FLOPs/example",
     ]
-    rows = [headings, ["---", "---", *["---:"] * 6]]
+    if letters:
+        headings += ["machine", "rescaled"]
+    rows = [headings, ["---", "---", *["---:"] * (len(headings) - 2)]]
     for model in models:
         figures = [model[name] for name in ("latency_ms", "inference_per_second", "memory_mib", "parameters", "flops")]
         rate = _number(model["examples_per_second"]) + (
@@ -116,6 +150,11 @@ def model_table(models: list[dict[str, Any]]) -> str:
         )
         told = [rate, *map(_number, figures)] if model["status"] == "ok" else [model["status"], *[""] * 5]
         rows.append([model["task"], model["architecture"], *told])
+        if letters:
+            here, first = machine_of(model), next(iter(letters))
+            rate = model["examples_per_second"]
+            same = rate if here == first else rate and rescaled(rate, model["ruler"], json.loads(first[1]))
+            rows[-1] += [letters[here], _number(same)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
