@@ -22,7 +22,8 @@ class Comparison:
 
     ``outcomes`` holds those of every seed of a result. ``intervals`` (rows, 2) are the 95 %
     intervals of the scores, seeds averaged, over other seeds and other texts. ``p`` (rows, rows)
-    holds the two-sided p-value of every pair, not corrected. ``rivals`` are the rows tested for the
+    holds the two-sided p-value of every pair, not corrected, and ``margins`` (rows, rows) half the
+    width of the 95 % interval of its difference. ``rivals`` are the rows tested for the
     first place: those of one group (:meth:`~harness.leaderboard.board.Board.rivals`) that are above
     the floor; ``corrected`` holds the p-value of each one's distance to the best of them, corrected
     for their number. ``tie_group`` are the rivals that share the first place: the best, and those
@@ -39,6 +40,7 @@ class Comparison:
     scores: np.ndarray
     intervals: np.ndarray
     p: np.ndarray
+    margins: np.ndarray
     rivals: frozenset[int]
     corrected: dict[int, float]
     tie_group: frozenset[int]
@@ -135,6 +137,7 @@ def compare(board: Board, section: Section, task: str) -> Comparison | None:
         estimates.scores[order],
         bounds,
         p,
+        estimates.margins()[np.ix_(order, order)],
         frozenset(rows),
         corrected,
         frozenset(row for row, value in corrected.items() if value > significance.ALPHA),

@@ -149,16 +149,26 @@ class Estimates:
 
     def p_values(self) -> np.ndarray:
         """Two-sided p (rows, rows) of every difference, not corrected; 1 on the diagonal."""
-        own = np.diag(self.of_clusters)
-        clusters = own[:, None] + own - 2 * self.of_clusters - self.of_chance[:, None] - self.of_chance
-        of_seeds = self.of_seeds[:, None] + self.of_seeds
-        variance, df = self._variance(of_seeds, self.df[:, None] + self.df, np.maximum(0, clusters))
+        variance, df = self._of_differences()
         difference = np.abs(self.scores[:, None] - self.scores)
         differs = difference > 1e-12
         t = np.divide(difference, np.sqrt(variance), out=np.full(variance.shape, np.inf), where=variance > 0)
         # n units that all point one way have probability 2^(1 - n): no test of them can say more.
         smallest = np.maximum(SMALLEST_P, 2.0 ** np.minimum(0, 1 - self.differing))
         return np.where(differs, np.maximum(2 * stdtr(df, -t), smallest), 1.0)
+
+    def margins(self, level: float = 0.95) -> np.ndarray:
+        """Half the width (rows, rows) of the interval of every difference, by the same estimate as
+        its p."""
+        variance, df = self._of_differences()
+        return np.asarray(stdtrit(df, (1 + level) / 2) * np.sqrt(variance))
+
+    def _of_differences(self) -> tuple[np.ndarray, np.ndarray]:
+        """Variance (rows, rows) of every difference, and its degrees of freedom."""
+        own = np.diag(self.of_clusters)
+        clusters = own[:, None] + own - 2 * self.of_clusters - self.of_chance[:, None] - self.of_chance
+        of_seeds = self.of_seeds[:, None] + self.of_seeds
+        return self._variance(of_seeds, self.df[:, None] + self.df, np.maximum(0, clusters))
 
     def _variance(self, of_seeds: np.ndarray, df: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sum of both variances, and its degrees of freedom."""

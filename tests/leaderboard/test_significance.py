@@ -110,6 +110,16 @@ def test_with_one_seed_the_test_is_the_paired_t_test():
     np.testing.assert_array_equal(np.diag(found), 1.0)
 
 
+def test_the_interval_of_a_difference_is_that_of_the_paired_t_test():
+    """It leaves out 0 exactly where the p is below 0.05; from `archbench.compare`."""
+    outcomes = np.random.default_rng(0).normal(size=(3, 40)) + np.arange(3)[:, None] / 3
+    found = estimate(one_seed(outcomes))
+    for a, b in itertools.combinations(range(3), 2):
+        low, high = scipy.stats.ttest_rel(outcomes[a], outcomes[b]).confidence_interval(0.9)
+        assert found.margins(0.9)[a, b] == pytest.approx((high - low) / 2)
+        assert found.scores[a] - found.scores[b] == pytest.approx((high + low) / 2)
+
+
 def test_clusters_of_equal_size_are_tested_by_their_means():
     """Ten questions of one story are one observation, not ten."""
     outcomes = np.random.default_rng(0).normal(size=(2, 12, 10)) + np.random.default_rng(1).normal(size=(2, 12, 1))
