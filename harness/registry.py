@@ -339,6 +339,11 @@ def add_plugin(path: str | Path) -> None:
             _plugins.append(file)
 
 
+def remove_plugin(file: Path) -> None:
+    """Take back a file that :func:`add_plugin` added."""
+    _plugins.remove(file)
+
+
 _ADVICE = "write @register(...), or another decorator of harness.registry, above a class (a metric: above a function)"
 
 
@@ -514,6 +519,11 @@ def _declared(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Entr
                 raise RegistryError(f"{file}:{call.lineno}: @{decorator}: {error}") from error
 
 
+def is_decorator(function: ast.expr) -> bool:
+    """True for the name of a decorator of ours, as a file may write it."""
+    return _dotted(function) in _DECORATORS
+
+
 def _dotted(node: ast.expr) -> str:
     """A name as it is written, with dots; empty for another expression."""
     if isinstance(node, ast.Attribute):
@@ -633,9 +643,29 @@ def load(entry: Entry) -> type:
         cls = getattr(module, entry.class_name)
     except (Exception, SystemExit) as error:  # a plugin may do anything, such as run its command line and exit
         _broken[entry.sort][entry.file] = f"{type(error).__name__}: {error}"
-        raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}") from error
+        clash = _clash(entry) if entry.shipped else ""
+        raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}{clash}") from error
     _broken[entry.sort].pop(entry.file, None)
     return cls
+
+
+def import_other_plugins(needed: Iterable[Entry]) -> None:
+    """Import the files of ``--plugin`` that hold none of the ``needed`` entries: nothing else would
+    find out that one cannot be imported."""
+    files = {entry.file for entry in needed}
+    for file in plugin_files():
+        if file not in files:
+            load(declared(file)[0])
+
+
+def _clash(entry: Entry) -> str:
+    """Half a sentence on a module of a user that was imported in place of one of our folders; empty
+    where there is none."""
+    folder = _FOLDERS[entry.sort].partition("/")[0]
+    other = getattr(sys.modules.get(folder), "__file__", None)
+    if other is None or Path(other).resolve().parent == _ROOT / folder:
+        return ""
+    return f"; {other} has the name of a folder of archbench: rename it"
 
 
 @contextmanager
@@ -676,3 +706,8 @@ def registered(sort: Sort, id: str) -> dict[str, Any]:
     """Options under which an imported class was registered; equal to what :func:`entries` parsed (a
     test asserts it)."""
     return _registered[sort, id][1]
+
+
+def registered_in(module: str) -> set[str]:
+    """Names of the classes and functions that an imported module has registered."""
+    return {cls.__qualname__ for cls, _ in _registered.values() if cls.__module__ == module}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -103,15 +103,6 @@ def add_plugins(given: list[Path] | None) -> None:
     for path in given or []:
         registry.add_plugin(path)
     registry.check_plugins()
-
-
-def import_other_plugins(needed: Iterable[registry.Entry]) -> None:
-    """Import the files of ``--plugin`` that hold none of the ``needed`` entries: nothing else would
-    find out that one cannot be imported."""
-    files = {entry.file for entry in needed}
-    for file in registry.plugin_files():
-        if file not in files:
-            registry.load(registry.declared(file)[0])
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console, import_other_plugins
+from harness.cli.app import add_plugins, app, console
 from harness.cli.options import EXTENDING, SORTS, DataDir, Plugins
 from harness.errors import UsageError, check_choice
 
@@ -40,7 +40,7 @@ def check(
     known = registry.entries("architectures") | registry.entries("tasks")
     if name not in known:
         raise registry.unknown_name(SORTS, name, known)
-    import_other_plugins([known[name]])
+    registry.import_other_plugins([known[name]])
     results = _results(known[name], data_dir, default_size)
     from rich.markup import escape
     from rich.table import Table

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console, import_other_plugins, report
+from harness.cli.app import add_plugins, app, console, report
 from harness.cli.options import (
     DATA,
     EXECUTION,
@@ -200,12 +200,13 @@ def run(
     Each combination is a cell and ends in one record. Finished cells are not run again, so the
     same command resumes an interrupted run.
     """
+    from harness.leaderboard.catalogue import chosen_homes
     from harness.records import portable_command
     from harness.running.progress import Display, show, summarise
     from harness.running.session import Request, Session
 
     add_plugins(plugin)
-    import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
+    registry.import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
     request = Request(
         results=results,
         architectures=architectures,
@@ -233,7 +234,7 @@ def run(
         retry_failed=retry_failed,
         changed=changed,
         shard=shard,
-        homes=_homes(architectures, tasks, results) if home else None,
+        homes=chosen_homes(architectures, tasks, results, report) if home else None,
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
@@ -249,21 +250,6 @@ def run(
     summarise(pending, records, session.store)
     if not session.complete(records):
         raise typer.Exit(1)
-
-
-def _homes(architectures: str, tasks: str, results: Path) -> dict[str, str]:
-    """The only task of each chosen architecture; those without are reported and left out."""
-    from harness.leaderboard.catalogue import homes
-
-    found, reasons = homes(registry.match("architectures", architectures), registry.entries("tasks"), results)
-    if not found:
-        raise UsageError("\n  ".join(["--home: no chosen architecture has one", *reasons]))
-    chosen = {entry.id for entry in registry.match("tasks", tasks)}
-    if not chosen & set(found.values()):
-        raise UsageError(f"--home with -t {tasks}: the homes are {', '.join(sorted(set(found.values())))}")
-    for reason in reasons:
-        report(f"left out by --home: {reason}")
-    return found
 
 
 def _workers(text: str) -> int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import registry
+from harness.errors import UsageError
 from harness.leaderboard.published import read_rows, source_file
 from harness.registry import ArchitectureEntry
 
@@ -91,3 +93,17 @@ def homes(
         else:
             found[entry.id] = system.home
     return found, [f"{', '.join(ids)}: {reason}" for reason, ids in without.items()]
+
+
+def chosen_homes(architectures: str, tasks: str, results: Path, tell: Callable[[str], object]) -> dict[str, str]:
+    """The only task of each architecture that a pattern chooses. ``tell`` is called with a message
+    for those without one. Raises :class:`~harness.errors.UsageError` where nothing is left."""
+    found, reasons = homes(registry.match("architectures", architectures), registry.entries("tasks"), results)
+    if not found:
+        raise UsageError("\n  ".join(["--home: no chosen architecture has one", *reasons]))
+    chosen = {entry.id for entry in registry.match("tasks", tasks)}
+    if not chosen & set(found.values()):
+        raise UsageError(f"--home with -t {tasks}: the homes are {', '.join(sorted(set(found.values())))}")
+    for reason in reasons:
+        tell(f"left out by --home: {reason}")
+    return found

@@ -14,6 +14,7 @@ import warnings
 
 from harness.running.orphans import adopt_orphans, kill_descendants
 
+os.environ.pop("PYTHONSAFEPATH", None)  # it was for this process, and programs that cells start are others
 os.setpgid(0, 0)
 adopt_orphans()
 atexit.register(kill_descendants)  # cells leave by os._exit, so this is for the server alone

@@ -123,6 +123,7 @@ class Session:
         planned = self._planned()
         if shard:
             planned = [item for item in planned if in_shard(item.cell, shard)]
+        self.cells = [item.cell for item in planned]
         self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
         self._read_tasks: set[str] = set()
         if request.tier == "local" and self.data_dir is not None:

@@ -133,7 +133,8 @@ def _environment(threads: int) -> Iterator[None]:
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    fixed = single | {"PYTHONHASHSEED": "0"}
+    # A folder of the user's that is called harness would be found first where the run was started.
+    fixed = single | {"PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"}
     path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH"))))
     variables, main = dict(os.environ), sys.modules["__main__"].__dict__
     origin: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
