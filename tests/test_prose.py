@@ -26,7 +26,7 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
 
 FILES = [
     ROOT / "leaderboard.py",
-    *sorted(path for top in ("harness", "architectures", "tasks") for path in (ROOT / top).rglob("*.py")),
+    *sorted(path for top in ("archbench", "harness", "architectures", "tasks") for path in (ROOT / top).rglob("*.py")),
 ]
 
 
