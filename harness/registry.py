@@ -316,13 +316,17 @@ _FOLDERS: dict[Sort, str] = {
 }
 _plugins: list[Path] = []
 
+DESCRIPTION = ".toml"
+"""Ending of a file that describes a task of a user's own data (:mod:`harness.own`)."""
+
 PATIENCE = 10
 """Seconds after which an import that is still going on is named."""
 
 
 def add_plugin(path: str | Path) -> None:
-    """Add what ``--plugin`` names to what is listed and loaded from now on: a file, or of a folder
-    and of a shell wildcard the Python files with a decorator of ours."""
+    """Add what ``--plugin`` names to what is listed and loaded from now on: a file (Python, or the
+    TOML of a task), or of a folder and of a shell wildcard the Python files with a decorator of
+    ours."""
     if os.path.isfile(path):
         files = [str(path)]
     else:
@@ -455,7 +459,18 @@ def _parse(file: Path, sort: Sort) -> tuple[Entry, ...]:
 
 @functools.cache
 def _parsed(file: Path, sort: Sort, version: tuple[int, int]) -> tuple[Entry, ...]:
+    if file.suffix == DESCRIPTION:
+        return tuple(_described(file)) if sort == "tasks" else ()
     return tuple(_declared(file, sort, version))
+
+
+def _described(file: Path) -> list[Entry]:
+    """The task that a TOML file describes."""
+    id, options = importlib.import_module("harness.own.description").entry(file)
+    try:
+        return _made("tasks", id, options, file, "OwnTask")
+    except RegistryError as error:
+        raise RegistryError(f"{file}: {error}") from error
 
 
 _DECORATOR = re.compile(r"^@(?:harness\.)?(?:registry\.)?register", re.MULTILINE)
@@ -621,19 +636,39 @@ def match(sort: Sort, patterns: str) -> list[Entry]: ...
 def match(sort: Sort, patterns: str) -> Any:
     """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing
     is an error."""
+    wanted = list(filter(None, (p.strip() for p in patterns.split(","))))
+    files = {p: _add_descriptions(p) for p in wanted if sort == "tasks" and p.endswith(DESCRIPTION)}
     known = entries(sort)
     chosen: dict[str, Entry] = {}
-    for pattern in filter(None, (p.strip() for p in patterns.split(","))):
-        hits = {id: e for id, e in known.items() if fnmatchcase(id, pattern)}
+    for pattern in wanted:
+        found = files.get(pattern, ())
+        hits = {id: e for id, e in known.items() if fnmatchcase(id, pattern) or e.file in found}
         if not hits:
             raise unknown_name((sort,), pattern, known)
         chosen |= hits
     return list(chosen.values())
 
 
+def _add_descriptions(pattern: str) -> list[Path]:
+    """The TOML files of a shell wildcard, which are plugins from now on; an error for one that is
+    none."""
+    import glob  # most runs have none
+
+    files = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern))
+    if not files:
+        raise RegistryError(f"-t {pattern}: no such file; `archbench new-task DATA` writes one")
+    found = [Path(file).resolve() for file in files]
+    for file in found:
+        _parse(file, "tasks")
+        add_plugin(file)
+    return found
+
+
 def load(entry: Entry) -> type:
     """Import the file of ``entry`` and return its class; the error names the file when that
     fails."""
+    if entry.file.suffix == DESCRIPTION:
+        return importlib.import_module("harness.own.task").class_of(entry.file)
     try:
         name = _modules.get(entry.file)
         if entry.shipped:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import datasets
 
 Split = Literal["train", "dev", "test"]
-Tier = Literal["mini", "local", "hub"]
+Tier = Literal["mini", "local", "hub", "own"]
+TIERS: tuple[Tier, ...] = ("mini", "local", "hub")
+"""Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.own`)."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Task:
     it), ``audio``."""
     official_test: ClassVar[bool] = True
     """False where its test is a division of its own, whatever its size."""
+    own_tier: ClassVar[Tier | None] = None
+    """Its only tier, whatever a run asks for; None for a task with the tiers of all."""
     entry: TaskEntry
 
     def __init__(self, entry: TaskEntry):
@@ -75,6 +79,20 @@ class Task:
             return None
         lacking = {"mini": "generated corpus", "local": "reader of local files", "hub": "source on the hub"}[tier]
         return f"{id} has no {lacking}; " + (f"use --tier {' or '.join(tiers)}" if tiers else "it has no tier at all")
+
+    @classmethod
+    def tier_of(cls, asked: Tier) -> Tier:
+        """The tier whose rows it gives to a run that asks for one."""
+        return cls.own_tier or asked
+
+    def notes(self) -> list[str]:
+        """Sentences for the user on its rows that are no fault; read when all splits are."""
+        return []
+
+    def signature(self) -> str:
+        """Digest by which a change of its own files is seen; those of ``--data-dir`` are looked at
+        by the run."""
+        return ""
 
     def load(self, split: Split, tier: Tier, folder: Path | None = None) -> datasets.Dataset:
         """Rows of one split as a data set, checked; :class:`DataError` when a file or column is not

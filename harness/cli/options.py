@@ -65,7 +65,8 @@ Tasks = Annotated[
         "-t",
         "--tasks",
         metavar="PATTERN",
-        help="Ids of tasks as shell wildcards, comma-separated, such as 'sst*,snli'.",
+        help="Ids of tasks as shell wildcards, comma-separated, such as 'sst*,snli'; or the TOML file of a task of your"
+        " own data.",
         rich_help_panel=GRID,
     ),
 ]

@@ -17,6 +17,8 @@ from harness.registry import TaskEntry
 from harness.task import Row, Split, Task, Tier, fingerprint
 
 SPLITS: tuple[Split, ...] = get_args(Split)
+LOOKED_AT: tuple[Tier, ...] = ("mini", "local")
+"""Tiers that are looked at, where a task has no other of its own: the hub is far away."""
 
 
 def check(entry: TaskEntry, data_dir: Path | None = None) -> list[Result]:
@@ -27,7 +29,8 @@ def check(entry: TaskEntry, data_dir: Path | None = None) -> list[Result]:
         return results
     results.append(run("its metrics are known", lambda: _metrics(entry), ArchbenchError))
     task: Task = registry.load(entry)(entry)
-    own: list[Tier] = [tier for tier in ("mini", "local") if task.reason_to_skip(entry.id, tier) is None]
+    tiers = dict.fromkeys(task.tier_of(tier) for tier in LOOKED_AT)
+    own: list[Tier] = [tier for tier in tiers if task.reason_to_skip(entry.id, tier) is None]
     results.append(run("it has rows", lambda: _tiers(own), ArchbenchError))
     for tier in own:
         if tier == "local" and data_dir is None:
@@ -51,7 +54,7 @@ def _metrics(entry: TaskEntry) -> str:
 
 def _tiers(own: list[Tier]) -> str:
     require(bool(own), "it has neither mini(), a generated corpus, nor local(), a reader of files")
-    return "" if "mini" in own else "no generated corpus: its runs need --tier local and --data-dir"
+    return "no generated corpus: its runs need --tier local and --data-dir" if own == ["local"] else ""
 
 
 class _TierChecks:

@@ -26,7 +26,7 @@ from harness.settings import CUSTOM, FULL
 from harness.task import Split
 
 ROOT = Path(__file__).resolve().parents[2]
-TIERS = ("local", "hub", "mini")
+TIERS = ("own", "local", "hub", "mini")
 PROTOCOLS = ("paper", "equal", SMOKE)
 FLOOR = "floor"
 """Kind of the answers that need no model. They are shown, and never ranked."""

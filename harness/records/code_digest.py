@@ -8,8 +8,11 @@ leave it as it is. The harness itself is one number.
 from __future__ import annotations
 
 import ast
+import codecs
 import functools
 import hashlib
+import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -154,12 +157,21 @@ def _digest(files: list[Path]) -> str:
 def _source(file: Path, _version: tuple[int, int]) -> _Source:
     """One file, read once for each of its versions. What is no Python is taken as it is."""
     data = file.read_bytes()
+    if file.suffix == registry.DESCRIPTION:
+        return _Source(_described(data), ())
     try:
         tree = ast.parse(data)
         text, imports = _written(tree), tuple(_imports(tree))
     except (SyntaxError, ValueError, RecursionError):
         return _Source(hashlib.sha256(data).hexdigest(), ())
     return _Source(hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest(), imports)
+
+
+def _described(data: bytes) -> str:
+    """Digest of what a TOML file says, without what it says for the pages."""
+    values = tomllib.loads(data.removeprefix(codecs.BOM_UTF8).decode())
+    values = {name: value for name, value in values.items() if name not in (*_FOR_PAGES, "description", "languages")}
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _written(tree: ast.AST) -> str:

@@ -16,6 +16,7 @@ from harness.files import taking_the_place_of
 from harness.records import Record
 from harness.registry import TaskEntry
 from harness.settings import Limits
+from harness.task import Tier
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,6 +25,9 @@ class DataFolder:
     """The fingerprints of a data folder's splits, cached in the file ``cache`` until a file in the
     folder or the code that reads it changes."""
 
+    tier: Tier = "local"
+    folder: Path | None
+
     def __init__(self, folder: Path, cache: Path):
         self.folder, self.cache = folder, cache
         try:
@@ -31,6 +35,10 @@ class DataFolder:
         except OSError as error:
             raise DataError(f"--data-dir {folder}: {error}") from error
         """Digest of names, sizes and times of its files."""
+
+    def holds(self, record: Record) -> bool:
+        """True for a record that was made with data of this place."""
+        return record.tier == self.tier
 
     def differing(self, record: Record) -> list[str]:
         """Splits whose data are not those of the record.
@@ -55,8 +63,8 @@ class DataFolder:
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
-        train = training_rows(adapter, "local", self.folder, max_train)
-        others = {split: adapter.load(split, "local", self.folder) for split in ("dev", "test")}
+        train = training_rows(adapter, self.tier, self.folder, max_train)
+        others = {split: adapter.load(split, self.tier, self.folder) for split in ("dev", "test")}
         return {split: fingerprint(rows) for split, rows in {"train": train, **others}.items()}
 
     def _read(self) -> dict[str, dict[str, str]]:
@@ -70,6 +78,19 @@ class DataFolder:
     def _write(self, fingerprints: dict[str, dict[str, str]]) -> None:
         with taking_the_place_of(self.cache) as path:
             path.write_text(json.dumps({"signature": self.signature, "fingerprints": fingerprints}))
+
+
+class OwnData(DataFolder):
+    """As :class:`DataFolder`, of the files that one task names itself."""
+
+    tier = "own"
+
+    def __init__(self, task: TaskEntry, cache: Path):
+        self.task, self.folder, self.cache = task.id, None, cache
+        self.signature = registry.load(task)(task).signature()
+
+    def holds(self, record: Record) -> bool:
+        return record.tier == self.tier and record.task == self.task
 
 
 def code_digest(task: TaskEntry) -> str:

@@ -26,7 +26,7 @@ from harness.records import Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
 from harness.settings import FULL, Limits, TrainingSettings
-from harness.task import Task
+from harness.task import Task, Tier
 
 E = TypeVar("E", bound=Entry)
 
@@ -117,10 +117,16 @@ def reason_to_skip(architecture: ArchitectureEntry, task: TaskEntry, hyperparame
     return _load(architecture).reason_to_skip(task, hyperparameters)
 
 
-def no_data(task: TaskEntry, tier: str) -> str | None:
-    """The reason why a task has no rows in a tier, or None."""
+def tier_of(task: TaskEntry, asked: Tier) -> Tier:
+    """The tier whose rows a task gives to a run that asks for one."""
     cls: type[Task] = registry.load(task)
-    return cls.reason_to_skip(task.id, tier)
+    return cls.tier_of(asked)
+
+
+def no_data(task: TaskEntry, tier: Tier) -> str | None:
+    """The reason why a task has no rows for a run that asks for a tier, or None."""
+    cls: type[Task] = registry.load(task)
+    return cls.reason_to_skip(task.id, cls.tier_of(tier))
 
 
 def no_budget(task: TaskEntry, budget: str) -> str | None:
@@ -260,7 +266,7 @@ def plan(
     architectures: Sequence[ArchitectureEntry],
     tasks: Sequence[TaskEntry],
     *,
-    tier: str,
+    tier: Tier,
     protocol: str,
     seeds: Sequence[int],
     budget: str = FULL,
@@ -316,7 +322,7 @@ def plan(
             architecture_version=architecture.version,
             task=task.id,
             task_version=task.version,
-            tier=tier,
+            tier=tiers[task.id],
             protocol=protocol,
             hyperparameters=values,
             seed=seed,
@@ -326,6 +332,7 @@ def plan(
         )
         return Planned(cell, unfit[task.id] or reason_to_skip(architecture, task, values))
 
+    tiers = {task.id: tier_of(task, tier) for task in tasks}
     unfit = {task.id: no_data(task, tier) or no_budget(task, budget) for task in tasks}
     planned = [
         planned_cell(a, t, seed)

@@ -25,10 +25,12 @@ READER = "harness.running.reading"
 
 @dataclass
 class Reading:
-    """The outcome of reading a task: the number of rows by split, and a message for each fault."""
+    """The outcome of reading a task: the number of rows by split, a message for each fault, and
+    one for each note, which is no fault."""
 
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def check_metrics(tasks: Iterable[TaskEntry]) -> None:
@@ -116,7 +118,7 @@ class Preflight:
         except subprocess.TimeoutExpired as error:
             output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
         answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
-        return {answer["task"]: Reading(answer["counts"], answer["faults"]) for answer in answers}, end
+        return {answer["task"]: Reading(answer["counts"], answer["faults"], answer["notes"]) for answer in answers}, end
 
     def _keep(self, tasks: Sequence[TaskEntry], found: dict[str, Reading]) -> None:
         if self.tier == "hub":

@@ -3,7 +3,7 @@
 
 It reads test splits too, which the process that plans a run therefore never sees. It takes one JSON
 object from standard input, ``{"plugins", "tasks", "tier", "folder"}``, and prints a line of JSON
-for each task as soon as it is read: ``{"task", "counts", "faults"}``.
+for each task as soon as it is read: ``{"task", "counts", "faults", "notes"}``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,18 @@ from harness.task import Split, Task, Tier
 
 
 def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
-    """The number of rows in each split of a task that can be used, and a message for each fault."""
+    """The number of rows in each split of a task that can be used, a message for each fault, and
+    the task's own notes."""
     counts: dict[str, int] = {}
     faults: list[str] = []
+    notes: list[str] = []
+    task: Task | None = None
     for split in get_args(Split):
         try:
-            entry = registry.entry("tasks", id)
-            counts[split] = _count(registry.load(entry)(entry), split, tier, folder)
+            task = task or _task(id)
+            counts[split] = _count(task, split, tier, folder)
+            if len(counts) == len(get_args(Split)):
+                notes = task.notes()
         except (MissingFile, OSError) as error:
             faults.append(f"{id}: split {split}: {error}")
             break  # the other splits lie in the same place
@@ -41,7 +46,13 @@ def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
             place = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
             faults.append(f"{id}: split {split}: {message}")
-    return {"counts": counts, "faults": faults}
+    return {"counts": counts, "faults": faults, "notes": notes}
+
+
+def _task(id: str) -> Task:
+    entry = registry.entry("tasks", id)
+    task: Task = registry.load(entry)(entry)
+    return task
 
 
 def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> int:

@@ -15,18 +15,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from harness import registry
 from harness.errors import DataError, UsageError, check_choice
 from harness.records import Cell, Record, Store
+from harness.registry import TaskEntry
 from harness.running import grid, neighbours
-from harness.running.changed_data import DataFolder
+from harness.running.changed_data import DataFolder, OwnData
 from harness.running.order import Estimate, in_shard, parse_shard
-from harness.running.preflight import Preflight, check_metrics, other_sizes, raise_faults
+from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults
 from harness.running.ruler import known_ruler
 from harness.settings import FULL
-from harness.task import Tier
+from harness.task import TIERS, Tier
 from harness.tracking import Mirror
 from harness.training.protocols import PROTOCOLS
 
@@ -78,7 +79,7 @@ class Request:
 
     def check(self) -> None:
         """Raise :class:`UsageError` for options that are unknown or exclude each other."""
-        check_choice("--tier", self.tier, get_args(Tier))
+        check_choice("--tier", self.tier, TIERS)
         check_choice("--protocol", self.protocol, tuple(PROTOCOLS))
         check_choice("--precision", self.precision, PRECISIONS)
         check_choice("--strategy", self.strategy, grid.STRATEGIES)
@@ -126,13 +127,12 @@ class Session:
         self.cells = [item.cell for item in planned]
         self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
         self._read_tasks: set[str] = set()
-        if request.tier == "local" and self.data_dir is not None:
-            data = DataFolder(self.data_dir, self.store.folder / "work" / "fingerprints.json")
-            self._read_data(data.signature)
-            self._drop_other_data(data)
-            self._read_data(data.signature)  # now also of the tasks whose cells run again
-        else:
-            self._read_data()
+        places = self._places()
+        self._read_data(places)
+        if places:
+            for data in places:
+                self._drop_other_data(data)
+            self._read_data(places)  # now also of the tasks whose cells run again
         self._tell_of_other_code()
         for error in self.pending.damaged:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
@@ -177,30 +177,55 @@ class Session:
         _refuse_strategy(planned, request)
         return planned
 
-    def _read_data(self, signature: str = "") -> None:
+    def _places(self) -> list[DataFolder]:
+        """The places whose files may have changed since a record was made: the data folder, and the
+        files of each task that names its own."""
+        work, tier = self.store.folder / "work", self.request.tier
+        places: list[DataFolder] = []
+        if tier == "local" and self.data_dir is not None:
+            places.append(DataFolder(self.data_dir, work / "fingerprints.json"))
+        ids = {cell.task for cell in (*self.pending.run, *(record.cell for record in self.pending.finished))}
+        own = [
+            entry for id, entry in registry.entries("tasks").items() if id in ids and grid.tier_of(entry, tier) == "own"
+        ]
+        return places + [OwnData(entry, work / f"fingerprints-{entry.id}.json") for entry in own]
+
+    def _read_data(self, places: Sequence[DataFolder]) -> None:
         """Read the data of each task that has a cell to run, once for all cells, and tell of splits
         that have not the declared size.
 
         Raises :class:`~harness.errors.DataError` with a line for each fault. A dry run only looks
-        at what an earlier run found. ``signature`` is that of the data folder.
+        at what an earlier run found.
         """
-        request = self.request
-        if request.engine != "local" and not _is_here(request.tier, self.data_dir):
-            return  # the nodes have the data
         ids = {cell.task for cell in self.pending.run} - self._read_tasks
         tasks = [entry for id, entry in registry.entries("tasks").items() if id in ids]
-        preflight = Preflight(request.tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
-        readings = preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
+        signatures = {place.task: place.signature for place in places if isinstance(place, OwnData)}
+        of_folder = next((place.signature for place in places if not isinstance(place, OwnData)), "")
+        readings: dict[str, Reading] = {}
+        for task in tasks:
+            if task.id in signatures:
+                readings |= self._readings("own", [task], signatures[task.id])
+        readings |= self._readings(self.request.tier, [task for task in tasks if task.id not in signatures], of_folder)
         raise_faults(readings.values())
         self._read_tasks |= ids
-        for task in tasks if request.tier != "mini" else ():
-            if task.id in readings and (message := other_sizes(task, readings[task.id].counts)):
-                self.tell(message)
+        for task in tasks:
+            if task.id in readings and (task.id in signatures or self.request.tier != "mini"):
+                message = other_sizes(task, readings[task.id].counts)
+                for note in filter(None, (message, *readings[task.id].notes)):
+                    self.tell(note)
+
+    def _readings(self, tier: Tier, tasks: Sequence[TaskEntry], signature: str) -> dict[str, Reading]:
+        """The reading of each task in a tier; none where the nodes of a cluster have the data."""
+        request = self.request
+        if request.engine != "local" and not _is_here(tier, self.data_dir):
+            return {}
+        preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
+        return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
 
     def _drop_other_data(self, data: DataFolder) -> None:
         """Move cells whose records were made with other data files back to the pending ones; the
         old records are kept under another name."""
-        for record in [record for record in self.pending.finished if record.status == "ok"]:
+        for record in [each for each in self.pending.finished if each.status == "ok" and data.holds(each)]:
             name = f"{record.architecture} on {record.task}, seed {record.seed}"
             try:
                 differing = data.differing(record)
@@ -308,7 +333,7 @@ def _is_here(tier: str, data_dir: Path | None) -> bool:
     """True if this machine can read the data of a tier, and need not leave it to the nodes of a
     cluster."""
     if tier != "local" or data_dir is None:
-        return tier == "mini"
+        return tier in ("mini", "own")
     return os.access(data_dir, os.R_OK | os.X_OK) and any(data_dir.iterdir())
 
 

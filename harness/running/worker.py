@@ -140,7 +140,7 @@ def _task(cell: Cell) -> Task:
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
     """True if the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
-    return examples < task.entry.sizes["train"] or Limits.of(cell.hyperparameters).max_epochs is not None
+    return examples < task.entry.sizes.get("train", 0) or Limits.of(cell.hyperparameters).max_epochs is not None
 
 
 def constructor_settings(cell: Cell) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Tasks that a TOML file describes: a user's own data, without code."""
