@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -40,8 +41,8 @@ def read(path: Path, source: Source, wanted: Sequence[Column] | None) -> Cells:
     a sentence, its values lists. Raises :class:`DataError` with file and line for what the format
     does not allow, and for a column that is not there.
     """
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
+    if not os.path.isfile(path):  # noqa: PTH113 - pathlib raises for a name that is too long
+        what = "not a file" if os.path.lexists(path) else "no such file"
         raise MissingFile(f"{path}: {what}; names are read from the folder of the TOML file")
     try:
         reader = READERS[source.format_of(path)]

@@ -147,6 +147,10 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != ""
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
@@ -202,7 +206,7 @@ def described(file: Path) -> Description:
         "epochs": content.whole("epochs", 1, 10),
         "version": content.whole("version", 1, 1),
     }
-    words = [content.text("description", ""), ", ".join(content.texts("languages", ()))]
+    words = [content.take("description", _is_text, "a string", ""), ", ".join(content.texts("languages", ()))]
     content.end()
     data = Section(file, "data", tables["data"])
     places, hub, source = _data(data)

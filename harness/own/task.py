@@ -86,7 +86,7 @@ class OwnTask(Task):
     def table(self, split: Split) -> pa.Table:
         """Rows of a split with their places in their file."""
         place = self._place(split)
-        whole, where = self._table(place), self.where(place)
+        whole, where = self.read_file(place), self.where(place)
         numbers = self._splits(place)
         found = whole.filter(pa.array(numbers == SPLITS.index(split)))
         if not len(found):
@@ -113,7 +113,8 @@ class OwnTask(Task):
         kept = "its groups are larger than that" if round(share * rows) else "there are too few"
         return f": {share:.3g} of {rows:,} rows were to be held out, and {kept}"
 
-    def _table(self, place: str) -> pa.Table:
+    def read_file(self, place: str) -> pa.Table:
+        """All rows of a file, by the split (or ``all``) that it is named for."""
         if place not in self._read:
             found, where = self.description, self.where(place)
             columns = list(wanted(found).values())
@@ -128,7 +129,7 @@ class OwnTask(Task):
     def _splits(self, place: str) -> np.ndarray:
         """The number among :data:`SPLITS` of the split of each row of a file."""
         if place not in self._places:
-            table, found = self._table(place), self.description
+            table, found = self.read_file(place), self.description
             if place in ("dev", "test"):
                 self._places[place] = np.full(len(table), SPLITS.index(place), dtype=np.int8)
             elif found.column is not None:
@@ -155,9 +156,10 @@ class OwnTask(Task):
         """A text that rows which stay together have in common: the group that the user names, else
         that of dependent rows (a question, a speaker), else their inputs."""
         named = next((name for name in (GROUP, self.problem.cluster) if name in table.column_names), None)
-        return _contents(table, [named] if named else self._inputs(table))
+        return contents(table, [named] if named else self.inputs_in(table))
 
-    def _inputs(self, table: pa.Table) -> list[str]:
+    def inputs_in(self, table: pa.Table) -> list[str]:
+        """The columns of a table that systems read, without the name of a group."""
         return [name for name in self.problem.inputs if name in table.column_names and name != self.problem.cluster]
 
     # What a run tells, and what it looks at to see that nothing changed.
@@ -171,9 +173,9 @@ class OwnTask(Task):
         for name in (name for name, form in self.problem.forms.items() if form in ("name", "tags")):
             if name in self.problem.inputs:
                 continue
-            known = set(_values(train[1][name]))
+            known = set(values_of(train[1][name]))
             for split, table in others:
-                strange = Counter(value for value in _values(table[name]) if value not in known)
+                strange = Counter(value for value in values_of(table[name]) if value not in known)
                 if strange:
                     shown = ", ".join(f"{value!r:.40} ({count:,})" for value, count in strange.most_common(3))
                     place = f"{self._units[self._place(split)]} {_first(table, name, next(iter(strange)))}"
@@ -181,7 +183,7 @@ class OwnTask(Task):
                         f"{split} has {strange.total():,} values of {name} that train lacks, which every system gets"
                         f" wrong: {shown}{', ...' if len(strange) > 3 else ''}; the first at {place}"
                     )
-        inputs = {split: hashes(_contents(table, self._inputs(table))) for split, table in tables.items()}
+        inputs = {split: hashes(contents(table, self.inputs_in(table))) for split, table in tables.items()}
         for split, _ in others:
             if count := int(np.isin(inputs[split], inputs["train"]).sum()):
                 notes.append(f"{count:,} of {len(inputs[split]):,} rows of {split} read as a row of train")
@@ -219,7 +221,7 @@ def _notes(table: pa.Table) -> list[str]:
     return [name for name in (PLACE, GROUP, SPLIT) if name in table.column_names]
 
 
-def _contents(table: pa.Table, names: list[str]) -> Iterator[str]:
+def contents(table: pa.Table, names: list[str]) -> Iterator[str]:
     """The values of some columns of each row, as one text."""
     for batch in table.select(names).to_batches():
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -232,7 +234,7 @@ def _as_text(value: Any) -> str:
     return "\x1e".join(value) if isinstance(value, list) else str(value)
 
 
-def _values(column: pa.ChunkedArray) -> Iterator[str]:
+def values_of(column: pa.ChunkedArray) -> Iterator[str]:
     """The texts of a column, also those in its lists."""
     for chunk in column.chunks:
         yield from (chunk.flatten() if pa.types.is_list(chunk.type) else chunk).to_pylist()
