@@ -8,20 +8,18 @@ at top level those that bind a name which it uses, and so on.
 from __future__ import annotations
 
 import ast
-import dis
 import hashlib
+import symtable
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import CodeType
 
 from harness import registry
 from harness.errors import UsageError
 from harness.files import write_whole
 
-_READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 _NO_DEFINITIONS = (ast.Expr, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Delete)
 
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -125,9 +123,9 @@ def _bound(node: ast.stmt) -> set[str]:
 def _used(node: ast.stmt) -> set[str]:
     """Global names that a statement reads when it is run, or its functions when they are called;
     those of its annotations too, because the view of an architecture is one."""
-    code = compile(ast.Module([node], []), "<main module>", "exec", dont_inherit=True)
+    table = symtable.symtable(ast.unparse(node), "<main module>", "exec")
     quoted = (name.id for text in _quoted(node) for name in ast.walk(text) if isinstance(name, ast.Name))
-    return {*_read(code), *quoted}
+    return {*_read(table), *quoted}
 
 
 def _quoted(node: ast.stmt) -> Iterator[ast.expr]:
@@ -140,11 +138,15 @@ def _quoted(node: ast.stmt) -> Iterator[ast.expr]:
                     yield ast.parse(annotation.value, mode="eval").body
 
 
-def _read(code: CodeType) -> Iterator[str]:
-    yield from (each.argval for each in dis.get_instructions(code) if each.opname in _READS)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _read(inner)
+def _read(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names that a scope reads from outside, and those of the scopes in it. A class may read a name
+    from outside and bind it then."""
+    binds_late = table.get_type() in ("module", "class")
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (binds_late or symbol.is_global()):
+            yield symbol.get_name()
+    for inner in table.get_children():
+        yield from _read(inner)
 
 
 def _text(statements: Iterable[ast.stmt]) -> str:

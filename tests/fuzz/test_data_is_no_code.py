@@ -27,7 +27,7 @@ from harness.tracking import ui
 ROOT = Path(leaderboard.__file__).resolve().parent
 SOURCES = [
     ROOT / "leaderboard.py",
-    *(file for folder in ("harness", "architectures", "tasks") for file in (ROOT / folder).rglob("*.py")),
+    *(file for folder in ("archbench", "harness", "architectures", "tasks") for file in (ROOT / folder).rglob("*.py")),
 ]
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml"}
 FORBIDDEN_NAMES = {"eval", "exec", "compile", "__import__"}
