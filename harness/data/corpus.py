@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     import datasets
 
 
+LISTED = 1 << 26
+"""Bytes of a table whose rows are made Python objects all at once, which takes five times as
+much."""
+AT_ONCE = 4096
+"""Rows of a larger table that are Python objects at a time."""
+
+
 @dataclass
 class Split:
     """One encoded split."""
@@ -112,7 +119,7 @@ class Corpus:
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
         rows = training_rows(task, tier, folder, max_train)
         self._check(rows)
-        listed = rows.to_list()  # one row after another out of Arrow takes thirty times as long
+        listed = _listed(rows)
         self.fingerprints = {"train": fingerprint(listed)}
         self.target.fit(listed)
         self._fit(listed)
@@ -122,7 +129,7 @@ class Corpus:
     @functools.cached_property
     def unlabelled(self) -> Split:
         """The training rows without their answers."""
-        listed = self.train.rows.to_list()
+        listed = _listed(self.train.rows)
         inputs = self._inputs(self.problem.input_rows(listed), self.fingerprints["train"], "inputs")
         return Split(self.train.rows, self.view, NoTarget(), inputs, {})
 
@@ -133,7 +140,7 @@ class Corpus:
     def _load(self, split: str) -> Split:
         rows = self.task.load(split, self.tier, self.folder)
         self._check(rows)
-        listed = rows.to_list()
+        listed = _listed(rows)
         self.fingerprints[split] = fingerprint(listed)
         return self._encode(split, rows, listed)
 
@@ -156,14 +163,14 @@ class Corpus:
             with taking_the_place_of(file) as path:
                 _write_state(path, self.view.state())
 
-    def _encode(self, split: str, rows: datasets.Dataset, listed: list[Row]) -> Split:
+    def _encode(self, split: str, rows: datasets.Dataset, listed: Sequence[Row]) -> Split:
         if split == "train":
             inputs = self._inputs(listed, self.fingerprints[split], "")
         else:
             inputs = self._inputs(self.problem.input_rows(listed), self.fingerprints[split], "inputs")
         return Split(rows, self.view, self.target, inputs, self.target.encode(listed, self.view))
 
-    def _inputs(self, rows: list[Row], data: str, part: str) -> dict[str, Columns]:
+    def _inputs(self, rows: Sequence[Row], data: str, part: str) -> dict[str, Columns]:
         """Encoded input fields, from the cache where it has them."""
         inputs = {}
         for field, read in self.fields.items():
@@ -202,6 +209,32 @@ def _distinct(texts: Iterable[Any]) -> Iterator[Any]:
             yield text
         if key is not None:
             seen.add(key)
+
+
+class _InPortions(Sequence[Row]):
+    """Rows of a table that are Python objects only while they are looked at."""
+
+    def __init__(self, rows: datasets.Dataset):
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return self.rows.select(range(*place.indices(len(self)))).to_list()
+        return self.rows[place]
+
+    def __iter__(self) -> Iterator[Row]:
+        for start in range(0, len(self), AT_ONCE):
+            yield from self[start : start + AT_ONCE]
+
+
+def _listed(rows: datasets.Dataset) -> Sequence[Row]:
+    """Rows for several readings: all at once where they are few, since one after another out of
+    Arrow takes thirty times as long."""
+    size = rows.data.nbytes * len(rows) / max(1, len(rows.data))
+    return rows.to_list() if size <= LISTED else _InPortions(rows)
 
 
 @functools.cache
