@@ -49,6 +49,7 @@ def run(
     speed_alone: bool = False,
     results: str | Path = "results",
     mlflow: str | None = None,
+    keep: bool = False,
     ended: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """Runs every chosen architecture on every chosen task with every seed, as ``archbench run``
@@ -90,6 +91,7 @@ def run(
     ``results``: folder of records, predictions and logs.
     ``mlflow``: tracking URI or ``none``; by default that of the variable ``ARCHBENCH_MLFLOW``, else
     a database in the results folder.
+    ``keep``: keep what each cell learnt in ``results/models``, for ``archbench predict``.
     ``ended``: called with the record of each cell that ran, as soon as it has ended.
 
     Raises :class:`~harness.errors.ArchbenchError` before anything is computed: ``UsageError`` for

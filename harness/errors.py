@@ -31,6 +31,11 @@ class DataError(ArchbenchError):
     and what was expected."""
 
 
+class ModelError(ArchbenchError):
+    """A kept model that is damaged, foreign or not of the architecture here: the message names its
+    folder or file, what was found and what would be right."""
+
+
 class MissingWeights(ArchbenchError, ValueError):
     """Pre-trained weights or their tokenizer that are neither on this machine nor to be fetched."""
 

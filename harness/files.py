@@ -42,18 +42,16 @@ def not_json(value: Any, where: str = "") -> str | None:
     return f"{where}: a {type(value).__name__} cannot be written as JSON"
 
 
-def read_limited(path: Path) -> bytes:
-    """Content of a file of at most :data:`MAX_RECORD_BYTES`.
+def read_limited(path: Path, most: int = MAX_RECORD_BYTES) -> bytes:
+    """Content of a file of at most so many bytes.
 
     Raises ``OSError`` for a larger file and for anything without an end, such as a pipe or device.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, f"{'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or device'}, not a file")
-    if status.st_size > MAX_RECORD_BYTES:
-        raise OSError(
-            errno.EFBIG, f"{status.st_size:,} bytes, more than the {MAX_RECORD_BYTES:,} that such a file may have"
-        )
+    if status.st_size > most:
+        raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, more than the {most:,} that such a file may have")
     return path.read_bytes()
 
 

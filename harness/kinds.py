@@ -363,6 +363,26 @@ class Estimator(Architecture):
         """The prediction of each row, in the task type's format."""
         raise NotImplementedError
 
+    def fitted_state(self) -> dict[str, Any]:
+        """All that :meth:`predict` needs beside what the constructor is given.
+
+        By default all attributes. Values are numbers, texts, bytes, numpy arrays, tensors, sparse
+        matrices, and lists, tuples, sets, dicts and counters of them
+        (:mod:`harness.kept.values`). A system with other objects, such as scikit-learn's, gives
+        what these learnt.
+        """
+        return dict(vars(self))
+
+    def restore_fitted(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`fitted_state`, in a fresh system with the same settings."""
+        vars(self).update(state)
+
+
+def made(cls: type[Estimator], task_type: str, seed: int, settings: dict[str, Any]) -> Estimator:
+    """A fresh system; one whose constructor asks for the task's type is given it."""
+    given = {"task_type": task_type} if "task_type" in inspect.signature(cls).parameters else {}
+    return cls(seed=seed, **given, **settings)
+
 
 class Regime(Architecture):
     """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its

@@ -93,3 +93,15 @@ class DeltaTfIdf(Estimator):
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
         return self.classes[self.machine.predict(self.features(rows)).astype(int)].tolist()
+
+    def fitted_state(self) -> dict[str, Any]:
+        machine = self.machine
+        learnt = {"sides": machine.classes_, "coefficients": machine.coef_, "intercept": machine.intercept_}
+        ngrams = self.counter.get_feature_names_out()
+        return learnt | {"ngrams": ngrams, "classes": self.classes, "weights": self.weights}
+
+    def restore_fitted(self, state: dict[str, Any]) -> None:
+        self.counter = ngram_counter(self.ngrams, vocabulary=state["ngrams"])
+        self.classes, self.weights = state["classes"], state["weights"]
+        self.machine = machine = LinearSVC(C=self.C, random_state=self.seed)
+        machine.classes_, machine.coef_, machine.intercept_ = state["sides"], state["coefficients"], state["intercept"]

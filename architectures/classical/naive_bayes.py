@@ -42,3 +42,14 @@ class NaiveBayes(Estimator):
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
         return self.model.predict(self.counter.transform([row["text"] for row in rows])).tolist()
+
+    def fitted_state(self) -> dict:
+        model = self.model
+        learnt = {"classes": model.classes_, "priors": model.class_log_prior_, "ngram_logs": model.feature_log_prob_}
+        return {"ngrams": self.counter.get_feature_names_out()} | learnt
+
+    def restore_fitted(self, state: dict) -> None:
+        self.counter = ngram_counter(self.ngrams, vocabulary=state["ngrams"])
+        self.model = model = MultinomialNB(alpha=self.smoothing)
+        model.classes_, model.class_log_prior_ = state["classes"], state["priors"]
+        model.feature_log_prob_, model.n_features_in_ = state["ngram_logs"], len(state["ngrams"])

@@ -80,3 +80,10 @@ class NaiveBayesSVM(Estimator):
         scores = self.scores(rows)
         best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
         return self.classes[best].tolist()
+
+    def fitted_state(self) -> dict:
+        return {"ngrams": self.counter.get_feature_names_out(), "classes": self.classes, "weights": self.weights}
+
+    def restore_fitted(self, state: dict) -> None:
+        self.counter = ngram_counter(self.ngrams, binary=True, dtype=np.float64, vocabulary=state["ngrams"])
+        self.classes, self.weights = state["classes"], state["weights"]

@@ -66,3 +66,6 @@ class Floor(Estimator):
 
     def predict(self, rows: Sequence[Row]) -> list[Prediction]:
         return self.problem.floors(self.train, rows)[self.predictions]
+
+    def fitted_state(self) -> dict[str, Any]:
+        return {"train": self.train}

@@ -3,6 +3,7 @@
 
 from harness.cli import look, run, own  # isort: skip
 from harness.cli import plugins, results  # isort: skip
+from harness.cli import kept  # isort: skip
 from harness.cli.app import app, main
 
-__all__ = ["app", "look", "main", "own", "plugins", "results", "run"]
+__all__ = ["app", "kept", "look", "main", "own", "plugins", "results", "run"]

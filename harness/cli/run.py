@@ -62,6 +62,15 @@ def run(
             rich_help_panel=GRID,
         ),
     ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Keep what each cell learnt in models/ of the results folder, for `archbench predict`; finished cells"
+            " that are not kept run again.",
+            rich_help_panel=GRID,
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -235,6 +244,7 @@ def run(
         changed=changed,
         shard=shard,
         homes=chosen_homes(architectures, tasks, results, report) if home else None,
+        keep=keep,
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
@@ -248,6 +258,9 @@ def run(
     else:
         records = session.run()
     summarise(pending, records, session.store)
+    for record in session.unkept(records) if keep else ():
+        log = session.settings.log(record.cell)
+        report(f"not kept: {record.architecture} on {record.task}, seed {record.seed}; the end of {log} says why")
     if not session.complete(records):
         raise typer.Exit(1)
 

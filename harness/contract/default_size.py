@@ -21,13 +21,13 @@ from pytorch_lightning.callbacks import Checkpoint
 from harness import registry
 from harness.contract.base import CLEARLY, Result, above, best_floor
 from harness.errors import ArchbenchError, UsageError
-from harness.kinds import Estimator
+from harness.kinds import Estimator, made
 from harness.metrics import better, score
 from harness.problems import problem
 from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
-from harness.running.worker import Assembly, constructor_settings, made
+from harness.running.worker import Assembly, constructor_settings
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict
@@ -113,7 +113,7 @@ def _fitted(
     """Scores on dev and test of a system without gradient training."""
     task = registry.entry("tasks", cell.task)
     hidden = problem(task.type).input_rows
-    estimator = made(registry.load(entry), task, cell.seed, constructor_settings(cell))
+    estimator = made(registry.load(entry), task.type, cell.seed, constructor_settings(cell))
     estimator.fit(train, dev, hidden(test) if estimator.transductive else ())
     dev_score, test_score = (score([metric], estimator.predict(hidden(rows)), rows)[metric] for rows in (dev, test))
     return dev_score, test_score

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from harness import registry
 from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor, require
 from harness.contract.imports import again
 from harness.contract.process import Watch, require_obeyed, seeds_given
 from harness.data.corpus import chosen
-from harness.kinds import Estimator
+from harness.kept.values import packed, unpacked
+from harness.kinds import Estimator, made
 from harness.metrics import better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running.worker import made
 from harness.task import Row
 
 FEW = 4
@@ -63,6 +66,7 @@ class FittedCase:
         yield "same seed, same result", self.determinism
         yield "another seed, other random numbers", self.obedience
         if not self.cls.transductive:
+            yield "kept and loaded, it answers the same", self.keeping
             yield "reordering the rows changes nothing", self.order
             yield (
                 "a text of length 1",
@@ -106,7 +110,7 @@ class FittedCase:
         """A fresh system that is fitted and asked; a transductive one is given the rows that it
         will be asked about, without their answers."""
         with seeds_given() as seeds:
-            estimator = made(cls, self.task.entry, seed, self.settings)
+            estimator = made(cls, self.task.entry.type, seed, self.settings)
             with self.no_answers("fit", "its third argument"):
                 estimator.fit(train, dev, asked if cls.transductive else ())
             return Fit(estimator, self.predict(estimator, asked), seeds)
@@ -146,6 +150,23 @@ class FittedCase:
         require(
             self.first.predictions[::-1] == self.predict(self.first.estimator, self.hidden[::-1]),
             "predictions depend on the order of the rows",
+        )
+
+    def keeping(self) -> None:
+        """A fresh system that is given what the fitted one learnt, as a file holds it."""
+        arrays: dict[str, Tensor] = {}
+        try:
+            state = {name: packed(value, arrays, name) for name, value in self.first.estimator.fitted_state().items()}
+        except TypeError as error:
+            raise Broken(
+                f"what fitted_state gives cannot be kept: {error}; give what it learnt, and restore_fitted"
+            ) from error
+        restored = made(self.cls, self.task.entry.type, 0, self.settings)
+        read = json.loads(json.dumps(state, allow_nan=False))
+        restored.restore_fitted({name: unpacked(value, arrays) for name, value in read.items()})
+        require(
+            self.predict(restored, self.hidden) == self.first.predictions,
+            "restored by restore_fitted from what fitted_state gave, it predicts otherwise",
         )
 
     def accepts(self, rows: list[Row]) -> None:

@@ -7,7 +7,9 @@ import dataclasses
 import functools
 import json
 import math
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +33,8 @@ from harness.contract.imports import again
 from harness.contract.process import Watch, require_obeyed, seeds_given
 from harness.data.batches import length_buckets
 from harness.data.corpus import Corpus, Split
+from harness.kept.folder import Origin, Part
+from harness.kept.model import TrainedModel, load, trained_model
 from harness.kinds import OUTPUTS, Encoder
 from harness.metrics import better, score
 from harness.objectives import Objective, Step
@@ -344,10 +348,36 @@ class TrainedCase:
         return case
 
     def round_trip(self) -> None:
-        saved, other = self.model(seed=0), self.model(seed=1)
-        other.load_state_dict(saved.state_dict())
-        for a, b in zip(self.evidence(saved, self.eight()), self.evidence(other, self.eight()), strict=True):
+        """A model is kept in a folder, and loaded with what the folder holds alone."""
+        saved, rows = self.model(seed=0), self.some_rows()
+        with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
+            self.kept(saved).write(Path(folder) / "model")
+            loaded = load(Path(folder) / "model")
+        assert isinstance(loaded, TrainedModel)
+        split = loaded.split(self.problem.input_rows(rows))
+        before, after = (self.evidence(model, np.arange(len(rows)), split) for model in (saved, loaded.model))
+        for a, b in zip(before, after, strict=True):
             self._same(a, b, "after loading the saved state")
+
+    def kept(self, model: Model) -> TrainedModel:
+        """A model of this case as a cell keeps it."""
+        wrapped = registry.entry("architectures", self.given["wraps"]) if self.regime is not None else self.entry
+        parts = [
+            Part(architecture=entry.id, version=entry.version, settings=settings)
+            for entry, settings in ((wrapped, self.settings), (self.entry, self.given))
+        ]
+        return trained_model(
+            Origin(key="", cell={}, data={}, predictions=None),
+            self.task.entry.type,
+            parts[0],
+            parts[1] if self.regime is not None else None,
+            model,
+            self.corpus.view,
+            self.corpus.target,
+            VECTOR_DIMS,
+            SETTINGS,
+            self.corpus.train.rows[0],
+        )
 
     def accepts(self, rows: list[Row]) -> None:
         small = self.labelled(self.corpus.train.rows.from_list(rows), rows)

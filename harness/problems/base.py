@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Inputs = dict[str, Any]
 Fields = dict[str, Callable[[Row], Any]]
+Answer = dict[str, Any]
+"""A prediction for a user: ``prediction``, and how sure the model is of it by further names, such
+as ``probability`` (of this prediction) and ``probabilities`` (of all classes, by name)."""
 Properties = dict[str, tuple[Callable[[Row], str], Sequence[str]]]
 """Properties of a test unit: how each is read from a row, and its values in the order to show."""
 IGNORED = -100
@@ -56,6 +59,19 @@ class Target:
     def collate(self, columns: Columns, rows: np.ndarray) -> Any:
         """Tensors for the given rows."""
         raise NotImplementedError
+
+    def places(self, rows: Sequence[Row], view: View) -> Columns:
+        """Columns that decoding reads beside the inputs, of rows without answers: the places of
+        their words, for one that copies them."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Results of :meth:`fit`, as JSON values: by default all attributes."""
+        return dict(vars(self))
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`state`."""
+        vars(self).update(state)
 
 
 class NoTarget(Target):
@@ -102,6 +118,10 @@ class Head(nn.Module):
         """Predictions of the batch's rows, in the problem's format."""
         raise NotImplementedError
 
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+        """Predictions of the batch's rows, with what the model gives of probabilities."""
+        return with_probability(self.decode(encoder, outputs, batch, split))
+
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         """The numbers behind each row's prediction, without padding: they must not depend on the
         other rows of the batch."""
@@ -119,6 +139,14 @@ class Head(nn.Module):
     def smoothing(self) -> float:
         """Share of probability that the classes share: in training alone."""
         return self.label_smoothing if self.training else 0.0
+
+
+def with_probability(predictions: Sequence[Any], probabilities: Sequence[Any] | None = None) -> list[Answer]:
+    """An answer for each prediction; ``probabilities`` are the predictions' own."""
+    if probabilities is None:
+        return [{"prediction": prediction} for prediction in predictions]
+    pairs = zip(predictions, probabilities, strict=True)
+    return [{"prediction": prediction, "probability": probability} for prediction, probability in pairs]
 
 
 class Problem:

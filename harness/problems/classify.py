@@ -15,6 +15,7 @@ from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, TreeEncod
 from harness.problems.base import (
     IGNORED,
     UNKNOWN_WORD,
+    Answer,
     Batch,
     Head,
     Inputs,
@@ -26,6 +27,7 @@ from harness.problems.base import (
     numbers_of,
     size_of,
     turned,
+    with_probability,
 )
 from harness.ragged import Columns
 from harness.registry import register_problem
@@ -110,6 +112,23 @@ class Classify(Head):
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
         return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
 
+    def class_scores(self, outputs: Any) -> Tensor:
+        """Scores (B, classes) of what :meth:`forward` gave."""
+        return outputs
+
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+        """The softmax of the scores; ``scores`` themselves of an encoder with a loss of its own,
+        under which they need be no logarithms of probabilities."""
+        labels, scores = self.target.labels, self.class_scores(outputs).double()
+        predictions = self.decode(encoder, outputs, batch, split)
+        if self.output is None and type(encoder).objective is not Encoder.objective:
+            found = zip(with_probability(predictions), scores.tolist(), strict=True)
+            return [answer | {"scores": dict(zip(labels, row, strict=True))} for answer, row in found]
+        shares = scores.softmax(-1)
+        sure = with_probability(predictions, shares.amax(-1).tolist())
+        found = zip(sure, shares.tolist(), strict=True)
+        return [answer | {"probabilities": dict(zip(labels, row, strict=True))} for answer, row in found]
+
     def constrain(self, encoder: Any) -> None:
         if self.output is not None and encoder.head_max_norm is not None:
             with torch.no_grad():
@@ -152,7 +171,10 @@ class ClassifyTree(Classify):
         return node_classes(labels, len(self.target.labels), self.target.labels).index_copy(0, roots, target)
 
     def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
-        return super().decode(encoder, outputs[0][outputs[1]], batch, split)
+        return super().decode(encoder, self.class_scores(outputs), batch, split)
+
+    def class_scores(self, outputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        return outputs[0][outputs[1]]
 
     def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
         return list(outputs[0][outputs[1]])

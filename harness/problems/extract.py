@@ -15,6 +15,7 @@ from harness.layers.attention import AdditiveAttention
 from harness.problems.base import (
     IGNORED,
     UNKNOWN_WORD,
+    Answer,
     Batch,
     Fields,
     Head,
@@ -24,6 +25,7 @@ from harness.problems.base import (
     Target,
     numbers_of,
     size_of,
+    with_probability,
 )
 from harness.problems.rank import by_question_word
 from harness.problems.symbols import Generate, SymbolTarget
@@ -49,9 +51,15 @@ class SpanTarget(Target):
         self.unanswerable = any(not row["answers"]["text"] for row in rows)
 
     def encode(self, rows: Sequence[Row], view: Any) -> Columns:
-        starts, ends = view.spans([row["passage"] for row in rows])
+        places = self.places(rows, view)
+        starts, ends = places["starts"], places["ends"]
         spans = [self._units(row, starts[i], ends[i]) for i, row in enumerate(rows)]
-        return {"span": np.array(spans, dtype=np.int64), "starts": starts, "ends": ends}
+        return {"span": np.array(spans, dtype=np.int64)} | places
+
+    def places(self, rows: Sequence[Row], view: Any) -> Columns:
+        """Character offsets at which each unit of the passages begins and ends."""
+        starts, ends = view.spans([row["passage"] for row in rows])
+        return {"starts": starts, "ends": ends}
 
     @staticmethod
     def _units(row: Row, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
@@ -140,6 +148,19 @@ class Extract(Head):
             return first, last, score, torch.full_like(score, -torch.inf)
         return first, last, score, of_both(outputs.no_answer).sum(1)
 
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+        """The probability of the span: of its start times of its end; of having none likewise."""
+        predictions, sums = self.decode(encoder, outputs, batch, split), self.log_sums(outputs)
+        _, _, score, empty = self.best(outputs)
+        chosen = torch.where(empty > score, empty - sums[1], score - sums[0])
+        return with_probability(predictions, chosen.double().exp().tolist())
+
+    def log_sums(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Logarithms of the sums of both softmaxes where the best span is, and where having none
+        is scored: two (B,)."""
+        found = log_sums(outputs)
+        return found, found
+
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         return [
             torch.cat([start[start.isfinite()], end[end.isfinite()]])
@@ -151,6 +172,15 @@ def of_both(no_answer: Tensor) -> Tensor:
     """The score of having no answer beside the starts and beside the ends (B, 2), of which an
     encoder may give one (B,) for both."""
     return no_answer if no_answer.dim() == 2 else no_answer[:, None].expand(-1, 2)
+
+
+def log_sums(scores: SpanScores) -> Tensor:
+    """log of the sum of the exponentials of all starts plus that of all ends (N,), with the score
+    of having no answer beside each where there is one."""
+    sides = torch.stack([scores.start, scores.end], dim=1)
+    if scores.no_answer is not None:
+        sides = torch.cat([of_both(scores.no_answer)[..., None], sides], dim=2)
+    return sides.logsumexp(2).sum(1)
 
 
 def best_spans(start: Tensor, end: Tensor, longest: int = LONGEST_ANSWER) -> tuple[Tensor, Tensor, Tensor]:
@@ -231,13 +261,26 @@ class ExtractJoined(Extract):
         return torch.where(gold < 0, gold, torch.where(held, within, elsewhere))
 
     def best(self, outputs: WindowScores) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        scores, windows = outputs
-        start = scores.start.masked_fill(~windows.widest, -torch.inf)
-        first, last, score, empty = super().best(scores._replace(start=start))
+        windows, (first, last, score, empty) = outputs.windows, self._by_window(outputs)
         own = windows.of(int(windows.rows[-1]) + 1)
         window = score.where(own, -torch.inf).argmax(1)
         first, last = first + windows.begins, last + windows.begins
         return first[window], last[window], score[window], empty.where(own, torch.inf).amin(1)
+
+    def _by_window(self, outputs: WindowScores) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As :meth:`best`, of each window by itself: four (N,)."""
+        scores, windows = outputs
+        start = scores.start.masked_fill(~windows.widest, -torch.inf)
+        return super().best(scores._replace(start=start))
+
+    def log_sums(self, outputs: WindowScores) -> tuple[Tensor, Tensor]:
+        _, _, score, empty = self._by_window(outputs)
+        own = outputs.windows.of(int(outputs.windows.rows[-1]) + 1)
+        found = log_sums(outputs.scores)
+        return (
+            found[score.where(own, -torch.inf).argmax(1)],
+            found[empty.where(own, torch.inf).argmin(1)],
+        )
 
     def evidence(self, encoder: Any, outputs: WindowScores) -> list[Tensor]:
         """The scores of a passage's windows, one behind the other."""

@@ -11,7 +11,19 @@ from torch import Tensor, nn
 
 from harness.errors import DataError
 from harness.kinds import PairEncoder
-from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Properties, Target, numbers_of, size_of
+from harness.problems.base import (
+    Answer,
+    Batch,
+    Fields,
+    Head,
+    Inputs,
+    Problem,
+    Properties,
+    Target,
+    numbers_of,
+    size_of,
+    with_probability,
+)
 from harness.problems.classify import text_vector
 from harness.problems.match import above_twins, both_texts, twin
 from harness.ragged import Columns
@@ -71,13 +83,24 @@ class Rank(Head):
 
     def row_losses(self, encoder: Any, outputs: Tensor, target: tuple[Tensor, Tensor]) -> Tensor:
         """The pointwise loss; one that compares candidates has none of single rows."""
-        if hasattr(encoder, "rank_loss") and type(encoder).rank_loss is not PairEncoder.rank_loss:
+        if not self.is_pointwise(encoder):
             raise NotImplementedError(f"{type(encoder).__name__} ranks by a loss of several candidates")
         labels, _ = target
         return F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction="none")
 
+    @staticmethod
+    def is_pointwise(encoder: Any) -> bool:
+        """True where the loss is the cross-entropy of each pair alone."""
+        return not hasattr(encoder, "rank_loss") or type(encoder).rank_loss is PairEncoder.rank_loss
+
     def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[float]:
         return outputs.float().tolist()
+
+    def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[Answer]:
+        """The probability that a candidate is right, where the loss makes scores its logits: a loss
+        that compares candidates orders them and says no more."""
+        shares = outputs.double().sigmoid().tolist() if self.is_pointwise(encoder) else None
+        return with_probability(self.decode(encoder, outputs, batch, split), shares)
 
 
 class RankPair(Rank):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.layers.beam import beam_search
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Target, padded
+from harness.problems.base import IGNORED, Answer, Batch, Head, Inputs, Target, padded, with_probability
 from harness.ragged import Columns, Ragged
 from harness.task import Row
 from harness.views.base import View, words_of
@@ -102,9 +102,20 @@ class Generate(Head):
         return scores, gold
 
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+        return [self.target.join(symbols) for symbols in self.found(encoder, outputs)]
+
+    def found(self, encoder: Any, outputs: Any) -> list[list[int]]:
+        """The symbols that the beam finds for each source."""
         state = encoder.start(outputs.vectors, outputs.mask)
-        found = beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
-        return [self.target.join(symbols) for symbols in found]
+        return beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
+
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+        """The probability of the symbols and the end behind them, under teacher forcing."""
+        found = self.found(encoder, outputs)
+        symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)))
+        numbers, counts = (torch.from_numpy(each).to(outputs.vectors.device) for each in symbols)
+        losses = self.row_losses(encoder, outputs, (numbers, counts))
+        return with_probability(list(map(self.target.join, found)), (-losses.double()).exp().tolist())
 
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         start = torch.full_like(outputs.lengths, self.START)

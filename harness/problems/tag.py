@@ -13,7 +13,21 @@ from torch import Tensor, nn
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.metrics.tagging import spans
-from harness.problems.base import IGNORED, Batch, Head, Inputs, Problem, Slice, Target, numbers, padded, size_of, turned
+from harness.problems.base import (
+    IGNORED,
+    Answer,
+    Batch,
+    Head,
+    Inputs,
+    Problem,
+    Slice,
+    Target,
+    numbers,
+    padded,
+    size_of,
+    turned,
+    with_probability,
+)
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
@@ -91,6 +105,17 @@ class Tag(Head):
         return [
             list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)
         ]
+
+    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[Answer]:
+        """The probability of each word's tag: by its softmax, or the marginal one of the CRF."""
+        emissions, mask = outputs
+        shares = emissions.double().softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)
+        tags, known = self.decode(encoder, outputs, batch, split), numbers(self.target.labels)
+        of_tags = [
+            [row[place, known[tag]].item() for place, tag in enumerate(found)]
+            for row, found in zip(shares.cpu(), tags, strict=True)
+        ]
+        return with_probability(tags, of_tags)
 
     def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
         return [scores[real] for scores, real in zip(*outputs, strict=True)]

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.layers.ctc import best_path, prefix_beam_search
-from harness.problems.base import Batch, Head, Inputs, Problem, size_of
+from harness.problems.base import Answer, Batch, Head, Inputs, Problem, size_of, with_probability
 from harness.problems.symbols import Generate, SymbolTarget
+from harness.ragged import Ragged
 from harness.registry import register_problem
 from harness.task import Row
 
@@ -53,9 +56,21 @@ class Transcribe(Head):
         )
 
     def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
+        return [self.target.join(symbols) for symbols in self.found(encoder, outputs)]
+
+    @staticmethod
+    def found(encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[list[int]]:
+        """The symbols of each recording."""
         beam = getattr(encoder, "beam", 1)
-        found = best_path(*outputs) if beam == 1 else prefix_beam_search(*outputs, beam=beam)
-        return [self.target.join(symbols) for symbols in found]
+        return best_path(*outputs) if beam == 1 else prefix_beam_search(*outputs, beam=beam)
+
+    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[Answer]:
+        """The probability of a transcript, all its paths together."""
+        found, (scores, lengths) = self.found(encoder, outputs), outputs
+        symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)), least=1)
+        numbers, counts = (torch.from_numpy(each).to(scores.device) for each in symbols)
+        losses = self.row_losses(encoder, (scores.double(), lengths), (numbers, counts))
+        return with_probability(list(map(self.target.join, found)), (-losses).exp().tolist())
 
     def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor]) -> list[Tensor]:
         return [scores[:length] for scores, length in zip(*outputs, strict=True)]

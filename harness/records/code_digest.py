@@ -45,6 +45,8 @@ _FOR_PAGES = (
     "protocol",
 )
 """Arguments of the decorators that no result depends on."""
+_FOR_KEEPING = ("fitted_state", "restore_fitted")
+"""Methods by which a system is kept after its result."""
 
 
 def code_of(
@@ -192,6 +194,7 @@ def _written(tree: ast.AST) -> str:
         else:
             if isinstance(item, ast.ClassDef):
                 item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
+                item.body = [each for each in item.body if getattr(each, "name", None) not in _FOR_KEEPING]
             fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
             waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
     return "".join(text)

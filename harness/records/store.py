@@ -52,9 +52,9 @@ class Store:
             ) from error
 
     def sweep(self) -> None:
-        """Removes the half-written files of killed processes of this machine: records, and what
-        cells keep below ``work``. Those of living processes and of other machines stay."""
-        for folder in ("records", "work"):
+        """Removes the half-written files of killed processes of this machine: records, kept models,
+        and what cells keep below ``work``. Those of living processes and of other machines stay."""
+        for folder in ("records", "work", "models"):
             sweep(self.folder / folder)
 
     def write(self, record: Record) -> Path:

@@ -56,7 +56,8 @@ class Settings:
     part of a cell's identity.
 
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
-    the cell's ``hyperparameters["vectors"]`` states. ``timeout`` is in seconds of wall clock,
+    the cell's ``hyperparameters["vectors"]`` states; with ``keep``, what a cell learnt is kept in
+    ``results`` (:mod:`harness.kept`). ``timeout`` is in seconds of wall clock,
     ``memory_limit_mib`` is resident memory of the cell's processes together.
     """
 
@@ -70,6 +71,7 @@ class Settings:
     command: str = ""
     strategy: str = "auto"
     vectors: Path | None = None
+    keep: bool = False
 
     def log(self, cell: Cell) -> Path:
         """The log file of a cell: whatever its processes print."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from harness import registry
 from harness.errors import DataError, UsageError, check_choice
+from harness.kept.shelf import is_kept
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import grid, neighbours
@@ -74,6 +75,7 @@ class Request:
     changed: bool = False
     shard: str | None = None
     homes: Mapping[str, str] | None = None
+    keep: bool = False
     dry_run: bool = False
     command: str = ""
 
@@ -126,6 +128,8 @@ class Session:
             planned = [item for item in planned if in_shard(item.cell, shard)]
         self.cells = [item.cell for item in planned]
         self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+        if request.keep:
+            self._run_unkept()
         self._read_tasks: set[str] = set()
         places = self._places()
         self._read_data(places)
@@ -239,6 +243,22 @@ class Session:
                 self.pending.finished.remove(record)
                 self.pending.run.append(record.cell)
 
+    def _run_unkept(self) -> None:
+        """Move finished cells whose model is not kept back to the pending ones: it cannot be had
+        otherwise. The old records are kept under another name."""
+        unkept = self.unkept(self.pending.finished)
+        for record in unkept:
+            if not self.request.dry_run:
+                self.store.set_aside(record)
+            self.pending.finished.remove(record)
+            self.pending.run.append(record.cell)
+        if unkept:
+            self.tell(f"{len(unkept)} finished without being kept run again (--keep); the old records are *.old")
+
+    def unkept(self, records: Sequence[Record]) -> list[Record]:
+        """The records of cells that ended well and whose model is not kept."""
+        return [r for r in records if r.status == "ok" and not is_kept(self.store.folder, r.key)]
+
     def _tell_of_other_code(self) -> None:
         """Say how many records other code made; those of cells that run again are set aside."""
         if self.request.changed:
@@ -276,6 +296,7 @@ class Session:
             command=request.command,
             strategy=request.strategy,
             vectors=request.vectors.resolve() if request.vectors else None,
+            keep=request.keep,
         )
 
     @functools.cached_property
@@ -326,7 +347,8 @@ class Session:
         :meth:`run` returned."""
         stopped = len(records) < len(self.pending.run)
         failed = any(record.status not in ("ok", "skipped") for record in [*self.pending.finished, *records])
-        return not (self.broken or self.pending.damaged or stopped or failed)
+        unkept = self.request.keep and self.unkept(records)
+        return not (self.broken or self.pending.damaged or stopped or failed or unkept)
 
 
 def _is_here(tier: str, data_dir: Path | None) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import inspect
 import json
 import math
 import os
@@ -31,14 +30,17 @@ from harness.data.corpus import Corpus, training_rows
 from harness.data.corpus import Split as EncodedSplit
 from harness.data.overlap import overlap_of
 from harness.data.word_vectors import read_vectors
-from harness.kinds import Encoder, Estimator, Regime
+from harness.kept import shelf
+from harness.kept.folder import Origin, Part
+from harness.kept.model import KeptModel, fitted_model, trained_model
+from harness.kinds import Encoder, Estimator, Regime, made
 from harness.metrics import better, score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import NO_VECTORS, Ruler, Vectors
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
-from harness.registry import ArchitectureEntry, TaskEntry
+from harness.registry import ArchitectureEntry
 from harness.running import devices
 from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
 from harness.running.neighbours import Watch, watched
@@ -181,19 +183,13 @@ def _scored(
     }
 
 
-def made(cls: type[Estimator], task: TaskEntry, seed: int, settings: dict[str, Any]) -> Estimator:
-    """A fresh system; one whose constructor asks for the task's type is given it."""
-    given = {"task_type": task.type} if "task_type" in inspect.signature(cls).parameters else {}
-    return cls(seed=seed, **given, **settings)
-
-
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
     task = _task(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
     dev = task.load("dev", cell.tier, settings.data_dir)
-    estimator = made(architecture, task.entry, cell.seed, constructor_settings(cell))
+    estimator = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
     hidden = problem(task.entry.type).input_rows
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     began = time.perf_counter()
@@ -205,6 +201,9 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     test = task.load("test", cell.tier, settings.data_dir)
     data = {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))}
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
+    if settings.keep:
+        part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
+        keep(cell, settings, lambda: fitted_model(_origin(cell, fields), task.entry.type, part, estimator, train[0]))
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / (trained - began),
         "train_tokens_per_second": None,
@@ -222,6 +221,43 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         "flops_per_example": estimator.flops_per_example,
         "seconds": {"train": trained - began, "dev": ended - trained},
     }
+
+
+def keep(cell: Cell, settings: Settings, made: Callable[[], KeptModel]) -> None:
+    """Keep what a cell learnt, in the results folder. The record is worth more: a disk that is full
+    and a state that cannot be kept are told in the log, and the cell goes on."""
+    try:
+        made().write(shelf.place(settings.results, cell.key))
+    except Exception as error:  # a plugin's own methods give its state
+        print(f"not kept: {type(error).__name__}: {error}")
+
+
+def _origin(cell: Cell, fields: dict[str, Any]) -> Origin:
+    """The origin of a model, by the fields of its cell's record."""
+    predictions = fields["predictions"]["sha256"]
+    return Origin(key=cell.key, cell=cell.to_dict(), data=fields["data"], predictions=predictions)
+
+
+def _part(entry: ArchitectureEntry, values: dict[str, Any]) -> Part:
+    return Part(architecture=entry.id, version=entry.version, settings=values)
+
+
+def _trained_model(assembly: Assembly, model: Model, fields: dict[str, Any]) -> KeptModel:
+    cell, corpus, regime = assembly.cell, assembly.corpus, None
+    if assembly.regime is not None:
+        regime = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
+    return trained_model(
+        _origin(cell, fields),
+        assembly.task.entry.type,
+        _part(assembly.encoder_entry, assembly.settings),
+        regime,
+        model,
+        corpus.view,
+        corpus.target,
+        assembly.dims,
+        assembly.training,
+        corpus.train.rows[0],
+    )
 
 
 class Assembly:
@@ -245,6 +281,8 @@ class Assembly:
             self.task, cell.tier, settings.data_dir, view, self.encoder_class.output_form(), max_train=most, cache=cache
         )
         self.vectors_file = settings.vectors
+        self.dims = self.training.vector_dims
+        """Width of the last model's word vectors."""
         self.vectors: Vectors | None = None
         """The word vectors that the last model started from; None for a view without."""
 
@@ -268,6 +306,7 @@ class Assembly:
             vectors,
             self.training,
         )
+        self.dims = dims
         if model.table is not None:
             self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
         if self.regime is not None:
@@ -328,6 +367,8 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
+    if settings.keep:
+        keep(cell, settings, lambda: _trained_model(assembly, training.model, fields))
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {
         "objective": training.objective.name,

@@ -16,7 +16,7 @@ from harness.data.corpus import Split
 from harness.kinds import VECTORS, Encoder, Regime
 from harness.layers.overlap import shared
 from harness.objectives import Objective, RegimeLoss, Supervised
-from harness.problems.base import Batch, Head, Problem, Target
+from harness.problems.base import Answer, Batch, Head, Problem, Target
 from harness.settings import TrainingSettings
 from harness.views.base import View
 from harness.views.words import UNKNOWN
@@ -119,6 +119,10 @@ class Model(nn.Module):
         """Predictions of the batch's rows."""
         return self.head.decode(self.encoder, self(batch.inputs), batch, split)
 
+    def answers(self, batch: Batch, split: Split) -> list[Answer]:
+        """Predictions of the batch's rows with their probabilities."""
+        return self.head.answers(self.encoder, self(batch.inputs), batch, split)
+
     def predict_with_loss(self, batch: Batch, split: Split) -> tuple[list[Any], Tensor]:
         """Predictions of the batch's rows and the head's loss on them, from one pass."""
         outputs = self(batch.inputs)
@@ -196,6 +200,11 @@ def predict(model: Model, split: Split, batch_size: int, device: torch.device | 
     """Predictions of a whole split in its row order, batched by length. Nothing but the inputs is
     looked at."""
     return _over_batches(model, split, batch_size, device, lambda batch: model.predict(batch, split))
+
+
+def answers(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> list[Answer]:
+    """As :func:`predict`, with probabilities."""
+    return _over_batches(model, split, batch_size, device, lambda batch: model.answers(batch, split))
 
 
 def predict_with_loss(

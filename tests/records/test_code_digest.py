@@ -99,6 +99,12 @@ def test_another_look_is_the_same_code(digest: Plugin, changes):
     assert digest(*changes) == digest()
 
 
+def test_methods_that_keep_a_system_are_no_part_of_its_result(digest: Plugin) -> None:
+    """Records of a system would count as made by other code because it can be kept now."""
+    keeping = "\n    def fitted_state(self):\n        return {}\n\n    def restore_fitted(self, state):\n        pass\n"
+    assert digest(text=ENCODER + keeping) == digest()
+
+
 def test_another_place_or_name_of_the_file_is_the_same_code(digest: Plugin, tmp_path: Path):
     """A colleague's clone lies elsewhere."""
     assert digest(folder=tmp_path / "elsewhere" / "deep", name="other.py") == digest()

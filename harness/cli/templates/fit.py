@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -42,3 +43,16 @@ class MyModel(Estimator):
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
         return self.model.predict(self.counter.transform([row["text"] for row in rows])).tolist()
+
+    def fitted_state(self) -> dict[str, Any]:
+        learnt = {"classes": self.model.classes_, "weights": self.model.coef_, "bias": self.model.intercept_}
+        return learnt | {"ngrams": self.counter.get_feature_names_out()}
+
+    def restore_fitted(self, state: dict[str, Any]) -> None:
+        self.counter = CountVectorizer(
+            tokenizer=words_of, token_pattern=None, ngram_range=(1, 2), vocabulary=state["ngrams"]
+        )
+        self.model = LogisticRegression(C=1 / self.penalty, max_iter=1000, random_state=self.seed)
+        self.model.classes_, self.model.coef_, self.model.intercept_ = (
+            state[name] for name in ("classes", "weights", "bias")
+        )

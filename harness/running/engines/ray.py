@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UsageError
-from harness.files import write_whole
+from harness.files import taking_the_place_of, write_whole
+from harness.kept import shelf
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines import local
 from harness.running.engines.loop import carry_out, failure_record, log_name, write_or_warn
@@ -53,11 +54,12 @@ class StoppedByNode(Exception):
 
 class Returned(NamedTuple):
     """The files of a cell as they come back from its node: the record's text, the other files by
-    suffix, and the log."""
+    suffix, the log, and the files of its kept model by name."""
 
     record: str
     files: dict[str, bytes]
     log: bytes
+    model: dict[str, bytes]
 
 
 # --- on the node ---
@@ -98,7 +100,8 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
             if path != record_file
         }
         log = here.log(cell).read_bytes() if here.log(cell).exists() else b""
-        return Returned(record.to_json(), files, log)
+        model = {path.name: path.read_bytes() for path in (results / shelf.MODELS / cell.key).glob("*")}
+        return Returned(record.to_json(), files, log, model)
     finally:
         shutil.rmtree(results, ignore_errors=True)
         here.log(cell).unlink(missing_ok=True)
@@ -290,7 +293,20 @@ class _Remote:
         except OSError as error:
             warnings.warn(f"record not written: {error}", stacklevel=2)
             return record
+        if returned.model:
+            self._keep(returned.model)
         return write_or_warn(record, store)
+
+    def _keep(self, model: dict[str, bytes]) -> None:
+        """Write the files of a kept model. A full disk leaves its record."""
+        try:
+            folder = shelf.place(self.settings.results, self.cell.key)
+            with taking_the_place_of(folder) as temporary:
+                temporary.mkdir()
+                for name, content in model.items():
+                    write_whole(temporary / name, content)
+        except OSError as error:
+            warnings.warn(f"model not kept: {error}", stacklevel=2)
 
     def _failure(self, status: Status, message: str) -> Record:
         seconds = {"total": round(time.monotonic() - self.clock, 3)}

@@ -1,0 +1,45 @@
+"""Small cells that are run here and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import registry
+from harness.kept.model import KeptModel, load
+from harness.records import Record, Store
+from harness.running import grid
+from harness.running.worker import run_cell
+from harness.task import Row
+
+
+def kept_cell(architecture: str, task: str, results: Path, most: int = 20, precision: str = "32") -> Record:
+    """The record of a tiny cell on mini whose model is kept below ``results``."""
+    entry = registry.entry("architectures", architecture)
+    known = grid.hyperparameters(entry)
+    tiny = [f"{architecture}.{name}={value}" for name, value in entry.tiny.items() if name in known]
+    (planned,) = grid.plan(
+        [entry],
+        [registry.entry("tasks", task)],
+        tier="mini",
+        protocol="smoke",
+        seeds=[0],
+        max_train=most,
+        precision=precision,
+        overrides=[*tiny, *([] if entry.kind in ("fit", "floor") else [f"{architecture}.training.vector_dims=8"])],
+    )
+    assert planned.reason is None, planned.reason
+    settings = grid.Settings(results, None, (), 1, None, None, results / "work", keep=True)
+    record = run_cell(planned.cell, settings)
+    Store(results).write(record)
+    return record
+
+
+def loaded(record: Record, results: Path) -> KeptModel:
+    """The kept model of a record."""
+    return load(results / "models" / record.key)
+
+
+def rows_of_test(task: str) -> list[Row]:
+    """The test rows of a mini task, with their answers."""
+    entry = registry.entry("tasks", task)
+    return registry.load(entry)(entry).load("test", "mini").to_list()
