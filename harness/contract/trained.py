@@ -54,7 +54,7 @@ from harness.views.base import View
 VECTOR_DIMS = 24
 SETTINGS = TrainingSettings()
 OVERFIT_STEPS = 400
-LEARNING_EPOCHS = 12
+LEARNING_EPOCHS = 24
 NEARLY = 0.99
 """Share of the way from the floor to the perfect value, on a scale where none gets there."""
 FIRST = "it can be built, and forward returns what its kind says"
