@@ -110,8 +110,9 @@ class TaskEntry(Entry):
     """Choices of the adapter, in words."""
     epochs: int = 10
     """Passes of the budget ``full`` where ``budgets`` has none."""
-    budgets: dict[str, Budget] = field(default_factory=dict, hash=False)
-    """Amounts of training by name, the smallest first; ``full`` has all examples."""
+    budgets: dict[str, Budget] | str = field(default_factory=dict, hash=False)
+    """Amounts of training by name, the smallest first; ``full`` has all examples. Or the id of the
+    task that has the same."""
     dropout: float = 0.1
     """Dropout of all encoders in protocol ``equal``."""
     equal_view: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -121,6 +122,8 @@ class TaskEntry(Entry):
     def check(self) -> None:
         if self.main_metric not in self.metrics:
             raise RegistryError(f"{self.id}: main metric {self.main_metric!r} is not among its metrics {self.metrics}")
+        if isinstance(self.budgets, str):
+            return
         sizes = [math.inf if each.examples is None else each.examples for each in self.budgets.values()]
         if sizes != sorted(sizes):
             raise RegistryError(f"{self.id}: budgets {', '.join(self.budgets)}: a later one has fewer examples")
@@ -130,6 +133,8 @@ class TaskEntry(Entry):
     @property
     def all_budgets(self) -> dict[str, Budget]:
         """The budgets, of which every task has ``full``."""
+        if isinstance(self.budgets, str):
+            return entry("tasks", self.budgets).all_budgets
         return self.budgets if FULL in self.budgets else {**self.budgets, FULL: Budget(self.epochs)}
 
 

@@ -44,6 +44,7 @@ LABELS = ("World", "Sports", "Business", "Sci/Tech")
             reason="one pass over 120,000 texts is 3,750 steps, and the deepest networks end in 20 minutes",
         ),
     },
+    dropout=0.1,
     protocol=(
         "Title and description joined by a space, left as published (entities and backslashes included). There is no"
         " official dev set: 5 % of the training items, chosen by the SHA-256 of their text, are held out as dev and not"

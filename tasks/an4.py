@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ),
     },
     equal_view={"rate": 16000, "stack": 3},
+    dropout=0.1,
     protocol=(
         "Official train and test utterances (948 and 130, other speakers). Dev is held out of train by whole speakers,"
         " chosen by the SHA-256 of their names, up to 10 % of the utterances (7 of 74 speakers). Transcripts in lower"

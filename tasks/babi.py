@@ -44,6 +44,7 @@ SKILLS = range(1, 21)
             reason="twenty kinds of stories at once need many passes",
         ),
     },
+    dropout=0.1,
     protocol=(
         "English, version 1.2, 1,000 training questions per skill. One model learns all twenty skills together; the"
         " score is the mean of their accuracies, and a skill is solved from .95. Dev is held out of train by whole"

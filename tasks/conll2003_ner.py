@@ -40,9 +40,12 @@ _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
             10,
             min_steps=1500,
             batch_size=16,
-            reason="rare names are still learnt in the tenth pass",
+            reason="the best pass of the reference tagger is its third; slower ones get three times as many",
         ),
     },
+    # F1 on dev at .1, .3, .5: bilstm_crf .611 .584 .554, window_mlp .242 .239 .234,
+    # transformer_tagger .502 .476 .420.
+    dropout=0.1,
     protocol=(
         "Official split (testa is dev); -DOCSTART- lines left out, sentences without their documents; IOB1 tags turned"
         " into BIOES."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.registry import register_task
-from harness.settings import Budget
 from tasks.conll2003_ner import Conll2003Ner
 
 _TAGS = (
@@ -19,21 +18,9 @@ _TAGS = (
     metrics=("token_accuracy",),
     main_metric="token_accuracy",
     sizes={"train": 14041, "dev": 3250, "test": 3453},
-    budgets={
-        "small": Budget(
-            5,
-            examples=1500,
-            min_steps=450,
-            batch_size=16,
-            reason="as on CoNLL-2003 NER",
-        ),
-        "full": Budget(
-            10,
-            min_steps=1500,
-            batch_size=16,
-            reason="as on CoNLL-2003 NER",
-        ),
-    },
+    budgets="conll2003_ner",
+    # as on CoNLL-2003 NER.
+    dropout=0.1,
     protocol=(
         "Official split (testa is dev); the part-of-speech column, made by a tagger, not by hand; -DOCSTART- lines left"
         " out. Not the usual Penn Treebank sections."

@@ -43,6 +43,7 @@ _HUB = ("mteb/free-spoken-digit-dataset", "c34455c99604d35cb8d27328c267be1478efc
             reason="CTC says nothing for the first hundreds of steps",
         ),
     },
+    dropout=0.1,
     protocol=(
         "The digit's English word is the transcript. Official split: recordings 0-4 of every digit and speaker are"
         " test; of the 2,700 others, 5-9 are held out as dev and 10-49 are train. All six speakers are in all splits."
@@ -107,21 +108,8 @@ class Fsdd(Task):
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 2400, "dev": 300, "test": 300},
-    budgets={
-        "small": Budget(
-            10,
-            examples=600,
-            min_steps=375,
-            batch_size=16,
-            reason="a word is about 100 frames: fewer steps for half a core minute",
-        ),
-        "full": Budget(
-            15,
-            min_steps=1500,
-            batch_size=16,
-            reason="CTC says nothing for the first hundreds of steps",
-        ),
-    },
+    budgets="fsdd",
+    dropout=0.1,
     protocol="The recordings and splits of fsdd, the digit as one of ten classes.",
 )
 class FsddClass(Fsdd):
@@ -137,21 +125,8 @@ class FsddClass(Fsdd):
     metrics=("wer", "cer"),
     main_metric="wer",
     sizes={"train": 1500, "dev": 500, "test": 1000},
-    budgets={
-        "small": Budget(
-            10,
-            examples=600,
-            min_steps=375,
-            batch_size=16,
-            reason="a word is about 100 frames: fewer steps for half a core minute",
-        ),
-        "full": Budget(
-            15,
-            min_steps=1500,
-            batch_size=16,
-            reason="CTC says nothing for the first hundreds of steps",
-        ),
-    },
+    budgets="fsdd",
+    dropout=0.1,
     protocol=(
         "The digit's English word is the transcript. No speaker is in two splits: of the six in alphabetical order the"
         " first three are train, the fourth is dev, the last two are test, with all their recordings. Not the official"
@@ -173,21 +148,8 @@ class FsddUnseen(Fsdd):
     metrics=("accuracy", "macro_f1"),
     main_metric="accuracy",
     sizes={"train": 1500, "dev": 500, "test": 1000},
-    budgets={
-        "small": Budget(
-            10,
-            examples=600,
-            min_steps=375,
-            batch_size=16,
-            reason="a word is about 100 frames: fewer steps for half a core minute",
-        ),
-        "full": Budget(
-            15,
-            min_steps=1500,
-            batch_size=16,
-            reason="CTC says nothing for the first hundreds of steps",
-        ),
-    },
+    budgets="fsdd",
+    dropout=0.1,
     protocol="The recordings and splits of fsdd_unseen, the digit as one of ten classes.",
 )
 class FsddClassUnseen(FsddUnseen):

@@ -39,6 +39,7 @@ LABELS = tuple(f"C{number:02}" for number in range(1, 24))
             reason="3,022 abstracts of 23 classes need many passes",
         ),
     },
+    dropout=0.1,
     protocol=(
         "The abstracts of 1991 that stand in one category alone (Yao et al. 2019), title and text joined by a space."
         " Labels are the codes of MeSH's 23 categories, of which the rarest has 9 official training texts. There is no"

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
             reason="as many as a reader of passages ends in 20 minutes on 8,000 questions",
         ),
     },
+    dropout=0.1,
     protocol=(
         "The official test set is hidden, so the official dev set is our test, as in most papers' dev columns. Dev is"
         " held out of the 87,599 training questions: whole paragraphs, chosen by the SHA-256 of their letters and"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.registry import register_task
-from harness.settings import Budget
 from harness.task import Hub, Row, Split, Task
 from tasks.mini import reading
 from tasks.readers.lines import find, present
@@ -28,21 +27,9 @@ if TYPE_CHECKING:
     metrics=("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"),
     main_metric="f1",
     sizes={"train": 117288, "dev": 13031, "test": 11873},
-    budgets={
-        "small": Budget(
-            3,
-            examples=2000,
-            min_steps=375,
-            batch_size=16,
-            reason="passages of 120 words: fewer steps, and still a core minute",
-        ),
-        "full": Budget(
-            5,
-            min_steps=1500,
-            batch_size=32,
-            reason="as on SQuAD 1.1",
-        ),
-    },
+    budgets="squad1",
+    # as on SQuAD 1.1.
+    dropout=0.1,
     protocol=(
         "Hub, and local with train-v2.0.json and dev-v2.0.json: the official dev set is our test (the official test set"
         " is hidden) and dev is whole paragraphs with up to 10 % of the 130,319 training questions, chosen by hash."

@@ -40,9 +40,12 @@ LABELS = ("very negative", "negative", "neutral", "positive", "very positive")
             8,
             min_steps=1500,
             batch_size=32,
-            reason="as on SST-2",
+            reason="on two classes dev falls again before the eighth pass",
         ),
     },
+    # on dev of SST-2 at .1, .3, .5: bilstm .758 .756 .737, kim_cnn_rand .732 .704 .743,
+    # avg_vectors .752 .745 .732.
+    dropout=0.1,
     protocol=(
         "Whole sentences with the label of their root; phrases are not training examples. The labels of the inner nodes"
         " are used by tree models only, through the column tree (tier local and mini; the hub's copy has lower-cased"

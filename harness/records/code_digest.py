@@ -218,9 +218,13 @@ def _is_docstring(node: Any) -> bool:
 
 
 def _without_prose(decorator: ast.expr) -> ast.expr:
-    """A decorator of a plugin without what it says for the pages alone, its variants included."""
+    """A decorator of a plugin without what it says for the pages alone, its variants included, and
+    its budgets without their reasons."""
     if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", None) in _DECORATORS:
         decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg not in _FOR_PAGES]
+        for call in ast.walk(decorator):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", None) == "Budget":
+                call.keywords = [keyword for keyword in call.keywords if keyword.arg != "reason"]
         for variants in (keyword.value for keyword in decorator.keywords if keyword.arg == "variants"):
             for variant in getattr(variants, "values", ()):
                 if isinstance(variant, ast.Dict):

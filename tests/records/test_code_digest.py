@@ -105,6 +105,17 @@ def test_methods_that_keep_a_system_are_no_part_of_its_result(digest: Plugin) ->
     assert digest(text=ENCODER + keeping) == digest()
 
 
+def test_another_reason_of_a_budget_is_the_same_code_and_another_budget_is_not() -> None:
+    """A reason is corrected when the grid has shown it to be wrong: its records stay."""
+
+    def written(budget: str) -> str:
+        return code_digest._written(ast.parse(f'@register_task("moods", budgets={{"full": {budget}}})\nclass A: pass'))
+
+    reasoned = written('Budget(3, min_steps=9, reason="few texts")')
+    assert written('Budget(3, min_steps=9, reason="long texts")') == reasoned == written("Budget(3, min_steps=9)")
+    assert written('Budget(4, min_steps=9, reason="few texts")') != reasoned
+
+
 def test_another_place_or_name_of_the_file_is_the_same_code(digest: Plugin, tmp_path: Path):
     """A colleague's clone lies elsewhere."""
     assert digest(folder=tmp_path / "elsewhere" / "deep", name="other.py") == digest()

@@ -11,6 +11,7 @@ import torch
 
 from harness import registry
 from harness.data.corpus import Corpus
+from harness.errors import UnknownName
 from harness.problems.base import Head
 from harness.running import grid
 from harness.settings import Budget, Limits, TrainingSettings
@@ -43,7 +44,7 @@ def test_a_cell_knows_its_budget():
     """Examples, passes, batches and steps are those of the task's file, and part of the key."""
     task = registry.entry("tasks", "sst2")
     small, full = (cell("bilstm", "sst2", budget=name) for name in ("small", "full"))
-    declared = task.budgets["small"]
+    declared = task.all_budgets["small"]
     assert small.budget == {
         "name": "small",
         "examples": declared.examples,
@@ -59,7 +60,7 @@ def test_a_cell_knows_its_budget():
 def test_a_recipe_takes_of_a_budget_its_examples_alone():
     recipe = registry.entry("architectures", "bilstm").recipe
     found = cell("bilstm", "sst2", protocol="paper", budget="small")
-    assert Limits.of(found.hyperparameters).max_train == registry.entry("tasks", "sst2").budgets["small"].examples
+    assert Limits.of(found.hyperparameters).max_train == registry.entry("tasks", "sst2").all_budgets["small"].examples
     assert TrainingSettings.from_dict(found.hyperparameters["training"]) == recipe
 
 
@@ -74,8 +75,16 @@ def test_a_task_that_declares_no_budget_has_all_its_examples():
 @pytest.mark.parametrize("task", [entry for entry in registry.entries("tasks").values() if entry.shipped])
 def test_every_shipped_task_has_a_small_and_a_full_budget(task):
     """A full one with fewer examples than there are would be no full one."""
-    assert list(task.budgets) == ["small", "full"] and task.budgets["full"].examples is None
-    assert all(budget.reason for budget in task.budgets.values())
+    assert list(task.all_budgets) == ["small", "full"] and task.all_budgets["full"].examples is None
+    assert all(budget.reason for budget in task.all_budgets.values())
+
+
+def test_a_task_may_have_the_budgets_of_another():
+    """Two label sets on one corpus would drift apart if each had figures of its own."""
+    chunks = registry.entry("tasks", "conll2003_chunk")
+    assert chunks.all_budgets == registry.entry("tasks", "conll2003_ner").all_budgets != {}
+    with pytest.raises(UnknownName, match="conll2004_ner"):
+        _ = dataclasses.replace(chunks, budgets="conll2004_ner").all_budgets
 
 
 @pytest.mark.parametrize("architecture", ["kim_cnn_rand", "blstm_2dcnn", "esim", "adversarial"])
