@@ -23,7 +23,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from harness.errors import RegistryError, UnknownName, unknown
@@ -678,8 +678,10 @@ def load(entry: Entry) -> type:
         name = _modules.get(entry.file)
         if entry.shipped:
             name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
-        with _said_when_slow(entry.file):
-            module = importlib.import_module(name) if name else _import_file(entry.file)
+        module = sys.modules.get(name or _plugin_module(entry.file))
+        if module is None:  # asked first, since a plan of many cells asks often
+            with _said_when_slow(entry.file):
+                module = importlib.import_module(name) if name else _import_file(entry.file)
         cls = getattr(module, entry.class_name)
     except (Exception, SystemExit) as error:  # a plugin may do anything, such as run its command line and exit
         _broken[entry.sort][entry.file] = f"{type(error).__name__}: {error}"
@@ -723,12 +725,16 @@ def _said_when_slow(what: Path | str) -> Iterator[None]:
         timer.cancel()
 
 
-def _import_file(file: Path):
+@functools.cache
+def _plugin_module(file: Path) -> str:
+    """Name under which a file of ``--plugin`` is imported."""
     import hashlib  # loads OpenSSL, which a listing does without
 
-    name = f"archbench_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
+    return f"archbench_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+
+
+def _import_file(file: Path) -> ModuleType:
+    name = _plugin_module(file)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise RegistryError(f"{file} is not a Python file")

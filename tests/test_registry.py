@@ -293,6 +293,15 @@ def test_an_import_that_takes_long_is_named_while_it_goes_on(plugin, monkeypatch
     assert f"importing {slow}" in message and str(quick) not in message
 
 
+def test_a_class_that_is_there_is_not_waited_for(plugin, monkeypatch):
+    """A plan asks for the same classes with every cell: a timer each time took most of its time."""
+    plugin(PLUGIN.format(id="mine"))
+    entries = registry.entry("architectures", "mine"), registry.entry("architectures", "dan")
+    classes = [registry.load(entry) for entry in entries]
+    monkeypatch.setattr(registry, "_said_when_slow", pytest.fail)
+    assert [registry.load(entry) for entry in entries] == classes
+
+
 def test_an_unknown_name_names_the_files_that_failed_to_import(plugin):
     """The name that is missed may well stand in such a file."""
     file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))

@@ -14,7 +14,7 @@ import inspect
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -296,7 +296,8 @@ def plan(
     names: dict[Override, set[str]] = {override: set() for override in wanted}
     used: set[Override] = set()
 
-    def planned_cell(architecture: ArchitectureEntry, task: TaskEntry, seed: int) -> Planned:
+    def of_pair(architecture: ArchitectureEntry, task: TaskEntry) -> Planned:
+        """The cell of the two with seed 0."""
         amount = task.all_budgets.get(budget, task.all_budgets[FULL])
         limits = Limits(max_train, max_epochs) if budget == FULL else Limits(amount.examples, None, budget)
 
@@ -327,7 +328,7 @@ def plan(
             tier=tiers[task.id],
             protocol=protocol,
             hyperparameters=values,
-            seed=seed,
+            seed=0,
             precision=precision,
             devices=devices,
             protocol_version=VERSIONS[protocol],
@@ -336,13 +337,8 @@ def plan(
 
     tiers = {task.id: tier_of(task, tier) for task in tasks}
     unfit = {task.id: no_data(task, tier) or no_budget(task, budget) for task in tasks}
-    planned = [
-        planned_cell(a, t, seed)
-        for seed in seeds
-        for t in tasks
-        for a in architectures
-        if homes is None or homes.get(a.id) == t.id
-    ]
+    pairs = [of_pair(a, t) for t in tasks for a in architectures if homes is None or homes.get(a.id) == t.id]
+    planned = [Planned(replace(cell, seed=seed), reason) for seed in seeds for cell, reason in pairs]
     for override in wanted:
         if override not in used:
             raise UsageError(_unused(override, names[override], [a.id for a in architectures]))

@@ -45,6 +45,7 @@ class Estimate:
     def __init__(self, records: Iterable[Record], ruler: Ruler | None = None):
         self._seconds: dict[tuple[object, ...], list[float]] = {}
         self._rates: dict[tuple[str, str], list[float]] = {}
+        self._tasks = registry.entries("tasks")
         for record in records:
             if record.status in ("ok", "timeout") and (seconds := record.seconds.get("total")):
                 # Twice the speed is half the time.
@@ -58,7 +59,7 @@ class Estimate:
         seeds, pair, task, everything = _groups(cell)
         if seeds in self._seconds:
             return fmean(self._seconds[seeds])
-        if (rates := self._rates.get((cell.architecture, cell.task))) and (read := _read(cell, _examples(cell))):
+        if (rates := self._rates.get((cell.architecture, cell.task))) and (read := _read(cell, self._examples(cell))):
             return median(rates) * read
         if pair in self._seconds:
             return fmean(self._seconds[pair])
@@ -66,6 +67,11 @@ class Estimate:
             if group in self._seconds:
                 return median(self._seconds[group])
         return None
+
+    def _examples(self, cell: Cell) -> int | None:
+        """Training examples of a cell: those of its budget, else as many as its task declares."""
+        most, task = Limits.of(cell.hyperparameters).max_train, self._tasks.get(cell.task)
+        return most or (task.sizes.get("train") if task else None)
 
     def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
         """The cells in order of predicted duration, the longest first.
@@ -83,12 +89,6 @@ class Estimate:
         if not durations or len(durations) < len(cells):
             return None
         return max(max(durations), sum(durations) / workers)
-
-
-def _examples(cell: Cell) -> int | None:
-    """Training examples of a cell: those of its budget, else as many as its task declares."""
-    most, task = Limits.of(cell.hyperparameters).max_train, registry.entries("tasks").get(cell.task)
-    return most or (task.sizes.get("train") if task else None)
 
 
 def _read(cell: Cell | Record, examples: int | None) -> float | None:
