@@ -175,7 +175,7 @@ class FittedCase:
 
     def learns(self) -> None:
         main = self.task.entry.main_metric
-        limit = score([main], floor(self.task.entry, self.train, self.test), self.test)[main]
+        limit = floor(self.task.entry, self.train, self.test)
         found = score([main], self.first.predictions, self.test)[main]
         require(
             better(main, found, above(main, limit, CLEARLY)), f"{main} on test is {found:.3f}; the floor is {limit:.3f}"

@@ -158,7 +158,7 @@ class _TierChecks:
 
     def scores(self) -> str:
         """Those of predictions that need no learning."""
-        name, floor = next(iter(self.problem.floors(self.rows["train"], self.rows["test"]).items()))
+        (name, floor), *_ = self.problem.floors(self.rows["train"], self.rows["test"]).items()
         scores = score(self.entry.metrics, floor, self.rows["test"])
         return f"{name}: " + ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items())
 

@@ -417,7 +417,7 @@ class TrainedCase:
         main = self.problem.learnt_by_heart or self.task.entry.main_metric
         goal = perfect(main)
         if not is_fraction(main):
-            goal = above(main, score([main], floor(self.task.entry, gold, gold), gold)[main], NEARLY)
+            goal = above(main, floor(self.task.entry, gold, gold), NEARLY)
         reached = math.nan
         for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
             if step % 20 == 0:
@@ -458,7 +458,7 @@ class TrainedCase:
         """
         corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
         train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
-        limit = score([main], floor(self.task.entry, train, dev), dev)[main]
+        limit = floor(self.task.entry, train, dev)
         wanted = above(main, limit, CLEARLY)
         shown = corpus.dev
         if flipped is not None:

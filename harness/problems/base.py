@@ -201,9 +201,13 @@ class Problem:
     """Names of the :meth:`floors`."""
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Prediction]]:
-        """Predictions that need no learning, by name; the first is the one that a model must beat.
-        They read nothing of ``rows`` but the inputs."""
+        """Predictions that need no learning, by name. They read nothing of ``rows`` but the
+        inputs."""
         raise NotImplementedError
+
+    def floor(self, train: Sequence[Row], rows: Sequence[Row]) -> list[Prediction]:
+        """The first of the :meth:`floors`, which a model must beat."""
+        return next(iter(self.floors(train, rows).values()))
 
     def right(self, row: Row) -> Prediction:
         """The prediction that is right for a row, one of them where several are: the value of the

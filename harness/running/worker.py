@@ -318,11 +318,11 @@ class Assembly:
         """The dev rows on which learning rates are compared."""
         return self.corpus.dev.some(PILOT_DEV, PILOT_SEED, self.corpus.problem.entry.stratum)
 
-    def above_floor(self, found: float) -> bool:
-        """True if a score on :attr:`pilot_dev` is better than predictions without a model."""
+    @functools.cached_property
+    def pilot_floor(self) -> float:
+        """The main metric on :attr:`pilot_dev` of predictions without a model."""
         rows, main = self.pilot_dev.rows.to_list(), self.task.entry.main_metric
-        predictions = next(iter(self.corpus.problem.floors(self.corpus.train.rows.to_list(), rows).values()))
-        return better(main, found, score([main], predictions, rows)[main])
+        return score([main], self.corpus.problem.floor(self.corpus.train.rows.to_list(), rows), rows)[main]
 
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""
@@ -388,7 +388,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
     pilots = _try_rates(assembly, settings, folder)
-    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly.above_floor))
+    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly))
     epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs))
     return assembly, training, pilots, kept
@@ -436,7 +436,7 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     return tried
 
 
-def _best_rate(tried: dict[float, Pilot | None], above_floor: Callable[[float], bool]) -> float:
+def _best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:
     """The rate whose pilot did best on dev; the first one when there is nothing to compare.
 
     Where no score is above the floor, the scores tell nothing yet: then it is the smallest loss.
@@ -444,7 +444,8 @@ def _best_rate(tried: dict[float, Pilot | None], above_floor: Callable[[float], 
     pilots = {lr: pilot for lr, pilot in tried.items() if pilot is not None}
     if not pilots:
         return next(iter(tried))
-    if any(above_floor(pilot.score) for pilot in pilots.values()):
+    main = assembly.task.entry.main_metric
+    if any(better(main, pilot.score, assembly.pilot_floor) for pilot in pilots.values()):
         return max(pilots, key=lambda lr: pilots[lr].selection)
     return min(pilots, key=lambda lr: pilots[lr].loss)
 
