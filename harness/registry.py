@@ -223,9 +223,9 @@ def register(id: str, *, variants: Mapping[str, dict[str, Any]] = MappingProxyTy
     each of them has otherwise.
 
     ``options`` are the fields of :class:`ArchitectureEntry`, such as ``name``, ``kind``, ``paper``
-    and ``recipe``. A variant adds its ``deviations`` to these and leaves out the sentences that it
-    repeats in ``without_deviations``; all else that it names replaces. A variant that has little in
-    common with the rest takes a decorator of its own. Every argument is a literal (or
+    and ``recipe``. A variant adds its ``deviations`` to these and leaves out the sentences whose
+    beginnings it has in ``without_deviations``; all else that it names replaces. A variant that has
+    little in common with the rest takes a decorator of its own. Every argument is a literal (or
     ``Recipe(...)`` or ``Budget(...)`` of literals), because listings are read from the source text.
     """
     return _register("architectures", id, options | {"variants": variants})
@@ -291,10 +291,12 @@ def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
     if unknown := set(changes) - {*options, "without_deviations"}:
         raise RegistryError(f"{id}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}")
     kept, own = list(base.deviations), dict(changes)
-    for sentence in own.pop("without_deviations", ()):
-        if sentence not in kept:
-            raise RegistryError(f"{id}: without_deviations: {base.id} has no deviation {sentence!r}")
-        kept.remove(sentence)
+    for beginning in own.pop("without_deviations", ()):
+        meant = [sentence for sentence in kept if sentence.startswith(beginning)]
+        if len(meant) != 1:
+            number = "several deviations" if meant else "no deviation"
+            raise RegistryError(f"{id}: without_deviations: {base.id} has {number} {beginning!r}")
+        kept.remove(meant[0])
     return replace(base, id=id, **own | {"deviations": (*kept, *own.get("deviations", ()))})
 
 

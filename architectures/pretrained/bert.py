@@ -60,13 +60,7 @@ from harness.views.subwords import SubwordBatch, Subwords
             "source": "M2.10[7] T1-T4 R25",
             "hyperparameters": {"pretrained": "bert-base-{case}", "layers": 12, "hidden": 768, "heads": 12},
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "without_deviations": (
-                (
-                    "Starts from random weights and is small, with a vocabulary learnt on the training texts, so that"
-                    " it needs no download; -o bert.pretrained=FOLDER loads trained ones."
-                ),
-                "The recipe is that of tuning trained weights: three passes at a low rate are few for random ones.",
-            ),
+            "without_deviations": ("Starts from random weights", "The recipe is that of tuning trained weights"),
         },
         "bert_large": {
             "name": "BERT-large",
@@ -74,13 +68,7 @@ from harness.views.subwords import SubwordBatch, Subwords
             "source": "M2.10[7] T1-T4 R25",
             "hyperparameters": {"pretrained": "bert-large-{case}", "layers": 24, "hidden": 1024, "heads": 16},
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "without_deviations": (
-                (
-                    "Starts from random weights and is small, with a vocabulary learnt on the training texts, so that"
-                    " it needs no download; -o bert.pretrained=FOLDER loads trained ones."
-                ),
-                "The recipe is that of tuning trained weights: three passes at a low rate are few for random ones.",
-            ),
+            "without_deviations": ("Starts from random weights", "The recipe is that of tuning trained weights"),
             "deviations": (
                 "Each seed counts; the paper starts several times on small tasks and keeps the best run on dev.",
             ),

@@ -37,11 +37,8 @@ from harness.views.words import WordBatch
             "hyperparameters": {"convolve": False},
             "tiny": {"hidden": 12},
             "without_deviations": (
-                "Filters start as He et al. 2015 say, with biases at zero; the paper does not say how.",
-                (
-                    "The cells are divided by the number of maps, without which the softmax layer's first steps are too"
-                    " long."
-                ),
+                "Filters start as He et al. 2015 say",
+                "The cells are divided by the number of maps",
             ),
         },
     },

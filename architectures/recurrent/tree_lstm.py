@@ -59,9 +59,7 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
         "tree_lstm_child_sum": {
             "name": "Tree-LSTM, child-sum",
             "hyperparameters": {"children": "sum", "hidden": 168},
-            "without_deviations": (
-                "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",
-            ),
+            "without_deviations": ("Leaves follow the paper's equations",),
             "deviations": (
                 (
                     "Reads constituency trees, words at the leaves only; the paper's dependency trees have a word at"
