@@ -147,7 +147,7 @@ class ABCNN(PairEncoder):
         tuned: bool = False,
     ):
         super().__init__()
-        self.vectors = "tuned" if tuned else "static"
+        self.vectors = "tuned" if tuned else "fixed"
         widths = [width] + [kernels] * (blocks - 1)
         self.blocks = nn.ModuleList(
             Block(w, kernels, window, view.max_length, attend_inputs, attend_outputs) for w in widths

@@ -71,7 +71,7 @@ class AttentionBasedMatching(PairEncoder):
 
     def __init__(self, width: int, bins: int = 600, hidden: int = 0, margin: float = 1.0, tuned: bool = False):
         super().__init__()
-        self.vectors = "tuned" if tuned else "static"
+        self.vectors = "tuned" if tuned else "fixed"
         self.bins, self.margin = bins, margin
         self.bin_weights = nn.Linear(bins, hidden or 1, bias=False)
         self.set_weights = nn.Linear(hidden, 1, bias=False) if hidden else None

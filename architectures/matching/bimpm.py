@@ -107,7 +107,7 @@ class BiMPM(PairEncoder):
     """
 
     view = WordsAndCharacters()
-    vectors = "static"
+    vectors = "fixed"
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class DecomposableAttention(PairEncoder):
         tuned: bool = False,
     ):
         super().__init__()
-        self.vectors = "tuned" if tuned else "static"
+        self.vectors = "tuned" if tuned else "fixed"
         self.null = nn.Parameter(torch.randn(width) / width**0.5)
         self.project = nn.Linear(width, hidden, bias=False)
         self.within = IntraAttention(hidden, reach, dropout) if intra else None

@@ -69,7 +69,7 @@ class HyperQA(PairEncoder):
 
     def __init__(self, width: int, hidden: int = 300, margin: float = 1.0, tuned: bool = False):
         super().__init__()
-        self.vectors = "tuned" if tuned else "static"
+        self.vectors = "tuned" if tuned else "fixed"
         self.margin = margin
         self.project = nn.Linear(width, hidden)
         self.score = nn.Linear(1, 1)

@@ -104,7 +104,7 @@ class SeverynMoschitti(PairEncoder):
         self, width: int, view: Words, maps: int = 100, window: int = 5, overlap: int = 5, tuned: bool = False
     ):
         super().__init__()
-        self.vectors = "tuned" if tuned else "static"
+        self.vectors = "tuned" if tuned else "fixed"
         self.query = SentenceModel(width, maps, window, overlap)
         self.document = SentenceModel(width, maps, window, overlap)
         # The authors' program starts M at zero too: the similarity is learned from nothing.

@@ -190,4 +190,4 @@ def test_texts_are_cut_where_the_attention_maps_end():
 def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
     view = Words(max_length=LONGEST)
     view.vocabulary = Vocabulary([], [])
-    assert ABCNN(WIDTH, view).vectors == "static" and ABCNN(WIDTH, view, tuned=True).vectors == "tuned"
+    assert ABCNN(WIDTH, view).vectors == "fixed" and ABCNN(WIDTH, view, tuned=True).vectors == "tuned"

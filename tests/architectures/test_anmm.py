@@ -123,7 +123,7 @@ def test_the_loss_is_the_hinge_over_all_pairs_of_a_question():
 
 
 def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
-    assert model_of().vectors == "static" and model_of(tuned=True).vectors == "tuned"
+    assert model_of().vectors == "fixed" and model_of(tuned=True).vectors == "tuned"
 
 
 def test_all_weights_start_between_zero_and_one():

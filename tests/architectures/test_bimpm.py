@@ -182,6 +182,6 @@ def test_a_word_is_known_by_its_characters_in_order_and_its_vector_is_fixed():
     one, other = model.words(read(view, "tac"))[0, 0], model.words(read(view, "tca"))[0, 0]
     torch.testing.assert_close(one[:5], other[:5])
     assert not torch.allclose(one[5:], other[5:], atol=1e-4)
-    assert model.vectors == "static"
+    assert model.vectors == "fixed"
     beside_longer = model.words(read(view, "tac matsonthe"))[0, 0]
     torch.testing.assert_close(beside_longer, one)

@@ -115,4 +115,4 @@ def test_only_the_direction_of_a_word_vector_counts_and_the_projection_has_no_bi
 
 
 def test_word_vectors_are_fixed_unless_tuning_is_asked_for():
-    assert model_of().vectors == "static" and model_of(tuned=True).vectors == "tuned"
+    assert model_of().vectors == "fixed" and model_of(tuned=True).vectors == "tuned"

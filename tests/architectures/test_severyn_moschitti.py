@@ -156,4 +156,4 @@ def test_question_and_document_have_models_of_their_own():
     """Word vectors are fixed unless tuning is asked for."""
     model = model_of()
     assert not {id(p) for p in model.query.parameters()} & {id(p) for p in model.document.parameters()}
-    assert model.vectors == "static" and model_of(tuned=True).vectors == "tuned"
+    assert model.vectors == "fixed" and model_of(tuned=True).vectors == "tuned"
