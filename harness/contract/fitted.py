@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -12,8 +12,9 @@ from torch import Tensor
 
 from harness import registry
 from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor, require
+from harness.contract.case import Case
 from harness.contract.imports import again
-from harness.contract.process import Watch, require_obeyed, seeds_given
+from harness.contract.process import require_obeyed, seeds_given
 from harness.data.corpus import chosen
 from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
@@ -42,7 +43,7 @@ def _rows(task_id: str, split: str) -> Any:
     return registry.load(entry)(entry).load(split, "mini")
 
 
-class FittedCase:
+class FittedCase(Case):
     """A system without gradient training on one mini task.
 
     It is asked about test, as in a run: the answers of dev are given to it.
@@ -55,12 +56,6 @@ class FittedCase:
         self.problem = problem(task.type)
         self.hidden = self.problem.input_rows(self.test)
 
-    def checks(self, learning: bool) -> Iterator[tuple[str, Check]]:
-        with Watch() as watch:
-            yield from self.of_the_system(learning)
-        yield "threads bounded, settings kept", watch.require_bounded
-        yield "the time limit can be kept", watch.require_endable
-
     def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield "a prediction per row", self.answers
         yield "same seed, same result", self.determinism
@@ -68,14 +63,7 @@ class FittedCase:
         if not self.cls.transductive:
             yield "kept and loaded, it answers the same", self.keeping
             yield "reordering the rows changes nothing", self.order
-            yield (
-                "a text of length 1",
-                lambda: self.accepts([self.problem.shortened(row) for row in self.train[:8]]),
-            )
-            yield (
-                "a text of unknown words",
-                lambda: self.accepts([self.problem.with_unknown_words(row) for row in self.train[:8]]),
-            )
+            yield from self.of_odd_texts()
         if learning:
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train
@@ -169,9 +157,9 @@ class FittedCase:
             "restored by restore_fitted from what fitted_state gave, it predicts otherwise",
         )
 
-    def accepts(self, rows: list[Row]) -> None:
-        asked = self.problem.input_rows(rows)
-        require(len(self.predict(self.first.estimator, asked)) == len(rows), "a prediction is missing")
+    def accepts(self, change: Callable[[Row], Row]) -> None:
+        asked = self.problem.input_rows([change(row) for row in self.train[:8]])
+        require(len(self.predict(self.first.estimator, asked)) == len(asked), "a prediction is missing")
 
     def learns(self) -> None:
         main = self.task.entry.main_metric

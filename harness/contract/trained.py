@@ -8,7 +8,7 @@ import functools
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +29,9 @@ from harness.contract.base import (
     perfect,
     require,
 )
+from harness.contract.case import Case
 from harness.contract.imports import again
-from harness.contract.process import Watch, require_obeyed, seeds_given
+from harness.contract.process import require_obeyed, seeds_given
 from harness.data.batches import length_buckets
 from harness.data.corpus import Corpus, Split
 from harness.kept.folder import Origin, Part
@@ -101,7 +102,7 @@ def _corpus(task: Any, view: View, gives: str) -> Corpus:
     return _corpora[key]
 
 
-class TrainedCase:
+class TrainedCase(Case):
     """A trained architecture on one mini task."""
 
     def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
@@ -118,13 +119,7 @@ class TrainedCase:
         self.audio = "audio" in self.corpus.train.rows.column_names
         self.repeatable = True
 
-    def checks(self, learning: bool) -> Iterator[tuple[str, Check]]:
-        with Watch() as watch:
-            yield from self.of_the_model(learning)
-        yield "threads bounded, settings kept", watch.require_bounded
-        yield "the time limit can be kept", watch.require_endable
-
-    def of_the_model(self, learning: bool) -> Iterator[tuple[str, Check]]:
+    def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield FIRST, self.shape
         yield "finite loss and a prediction per row", self.answers
         yield "every parameter gets a gradient", self.gradients
@@ -137,14 +132,7 @@ class TrainedCase:
         yield "same seed, same result", self.determinism
         yield "another seed, other random numbers", self.obedience
         if not self.audio:
-            yield (
-                "a text of length 1",
-                lambda: self.accepts([self.problem.shortened(row) for row in self.some_rows()]),
-            )
-            yield (
-                "a text of unknown words",
-                lambda: self.accepts([self.problem.with_unknown_words(row) for row in self.some_rows()]),
-            )
+            yield from self.of_odd_texts()
         if learning:
             yield "its operations can be counted", self.operations
             yield "overfits 8 examples", self.overfits
@@ -379,7 +367,8 @@ class TrainedCase:
             self.corpus.train.rows[0],
         )
 
-    def accepts(self, rows: list[Row]) -> None:
+    def accepts(self, change: Callable[[Row], Row]) -> None:
+        rows = [change(row) for row in self.some_rows()]
         small = self.labelled(self.corpus.train.rows.from_list(rows), rows)
         model, batch = self.model(), small.collate(np.arange(len(rows)))
         require(math.isfinite(self.loss(model, batch).item()), "the loss is not finite")
