@@ -35,6 +35,9 @@ class ModelError(ArchbenchError):
     """A kept model that is damaged, foreign or not of the architecture here: the message names its
     folder or file, what was found and what would be right."""
 
+    def __init__(self, message: str):
+        super().__init__(message.encode("utf-8", "backslashreplace").decode())  # half a surrogate pair is in its files
+
 
 class MissingWeights(ArchbenchError, ValueError):
     """Pre-trained weights or their tokenizer that are neither on this machine nor to be fetched."""

@@ -171,7 +171,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:
 
     :class:`~harness.errors.ModelError` names a folder or file that is missing, damaged, of another
     architecture or version, or whose parts do not fit together, and a transductive system;
-    :class:`~harness.errors.UnknownName` an architecture that is not registered.
+    :class:`~harness.errors.UnknownName` an architecture or a task type that is not registered.
     """
     description = files.describe(folder)
     if description.transductive:
