@@ -20,7 +20,7 @@ from harness.leaderboard.unregistered import recorded_architectures, recorded_ta
 from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.records.code_digest import made_by_other_code
-from harness.records.groups import SMOKE, Group, Source, group_of
+from harness.records.groups import SMOKE, Group, Source, group_of, is_ranked
 from harness.records.registered import other_test_size
 from harness.settings import CUSTOM, FULL
 from harness.task import Split
@@ -121,8 +121,8 @@ class Section(NamedTuple):
 
     @property
     def ranked(self) -> bool:
-        """False for protocol smoke and for a budget of the user's own."""
-        return self.budget != CUSTOM and self.protocol != SMOKE
+        """True where :func:`~harness.records.groups.is_ranked` says so."""
+        return is_ranked(self.protocol, self.budget)
 
 
 SectionResults = dict[tuple[str, str], list[Result]]

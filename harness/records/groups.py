@@ -90,14 +90,19 @@ class Group(NamedTuple):
 
     @property
     def ranked(self) -> bool:
-        """False where a rank would mean nothing: a budget of the user's own, or protocol smoke."""
-        return self.budget.name != CUSTOM and self.protocol != SMOKE
+        """True where :func:`is_ranked` says so."""
+        return is_ranked(self.protocol, self.budget.name)
 
     @property
     def id(self) -> str:
         """The first 12 hexadecimal digits of SHA-256 over the content."""
         content = json.dumps(self, default=lambda source: source.id, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+def is_ranked(protocol: str, budget: str) -> bool:
+    """False where a rank would mean nothing: a budget of the user's own, or protocol smoke."""
+    return budget != CUSTOM and protocol != SMOKE
 
 
 def group_of(record: Record, main_metric: str = "") -> Group:
