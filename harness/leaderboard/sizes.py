@@ -3,12 +3,13 @@ the best classical one."""
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from harness.leaderboard.board import Board
+from harness.leaderboard.board import Board, versioned
 from harness.metrics import display_info
 from harness.records import Record
 from harness.records.groups import along
@@ -24,33 +25,43 @@ class Place(NamedTuple):
     protocol: str
     version: int
 
+    @property
+    def words(self) -> str:
+        """Its parts in words."""
+        return f"tier {self.tier}, protocol {versioned(self.protocol, self.version)}"
+
+    def id(self, task: str) -> str:
+        """HTML id of what shows a task's lines."""
+        return f"sizes-{task}-{self.tier}-{self.protocol}-{self.version}"
+
 
 Lines = dict[str, dict[int, float]]
 """By architecture: the mean test score over the seeds by the number of training examples."""
 
 
+@functools.cache  # the table and the plot show the same ones
 def lines(board: Board, task: str) -> dict[Place, Lines]:
     """The lines of a task's records that were trained on several numbers of examples and are equal
-    in all else. Left out: floors, rows that see more than their training examples, and lines of
-    which an architecture has more (other settings): the longest is kept."""
+    in all else, in the order of the survey's tables. Left out: floors, rows that see more than
+    their training examples, and lines of which an architecture has more (other settings): the
+    longest is kept."""
     metric = board.main_metric(task)
     ours = [r for r in board.records if r.task == task and not board.is_floor(r.architecture) and not r.sees]
     if len({record.counts.get("train") for record in ours}) < FEWEST:
         return {}
     runs: dict[tuple[Place, str], list[dict[int, float]]] = defaultdict(list)
-    for seed in sorted({record.seed for record in ours}):
-        for run in along("examples", [record for record in ours if record.seed == seed]):
-            points = {r.counts["train"]: r.scores["test"][metric] for r in run if _scored(r, metric)}
-            if len(points) >= FEWEST:
-                first = run[0]
-                place = Place(first.tier, first.protocol, first.protocol_version or 1)
-                runs[place, first.architecture].append(points)
-    found: dict[Place, Lines] = {}
-    for (place, architecture), seeds in runs.items():
+    for run in along("examples", ours):
+        points = {r.counts["train"]: r.scores["test"][metric] for r in run if _scored(r, metric)}
+        if len(points) >= FEWEST:
+            first = run[0]
+            place = Place(first.tier, first.protocol, first.protocol_version or 1)
+            runs[place, first.architecture].append(points)
+    found: dict[Place, Lines] = {place: {} for place, _ in runs}
+    for (place, architecture), seeds in sorted(runs.items(), key=lambda run: board.order(run[0][1])):
         longest = max(map(len, seeds))
         kept = [points for points in seeds if len(points) == longest]
         shared = set.intersection(*map(set, kept))
-        found.setdefault(place, {})[architecture] = {
+        found[place][architecture] = {
             size: statistics.fmean(points[size] for points in kept) for size in sorted(shared)
         }
     # Counting takes no passes, so classical rows have a line on every task; alone they say nothing.

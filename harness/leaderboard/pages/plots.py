@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.leaderboard import sizes
-from harness.leaderboard.board import Board, Pairs, Result, Section, versioned
+from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
 from harness.leaderboard.significance import summarise
@@ -210,12 +210,11 @@ def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Line
             "y": [float(f"{show(score):.4g}") for score in points.values()],
             "line": {"color": _colour(i), "dash": "dot" if board.is_classical(architecture) else "solid", "width": 1.5},
         }
-        for i, (architecture, points) in enumerate(sorted(of_place.items(), key=lambda line: board.order(line[0])))
+        for i, (architecture, points) in enumerate(of_place.items())
     ]
     layout = _curve_layout({"title": {"text": html.escape(axis_title(metric))}}, len(traces))
     layout["xaxis"] = {"title": {"text": "training examples (logarithmic)"}, "type": "log"}
-    title = f"Quality by training examples: tier {place.tier}, protocol {versioned(place.protocol, place.version)}"
-    return Plot(f"sizes-{task}-{place.tier}-{place.protocol}-{place.version}", title, traces, layout)
+    return Plot(place.id(task), f"Quality by training examples: {place.words}", traces, layout)
 
 
 def _colour(i: int) -> str:

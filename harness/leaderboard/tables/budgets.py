@@ -51,8 +51,8 @@ def size_table(board: Board, task: str, place: Place, of_place: Lines) -> Table:
     info, classical = display_info(board.main_metric(task)), best_classical(board, task, of_place)
     sizes = sorted({size for points in of_place.values() for size in points})
     rows = []
-    for architecture in sorted(of_place, key=board.order):
-        points, is_classical = of_place[architecture], board.is_classical(architecture)
+    for architecture, points in of_place.items():
+        is_classical = board.is_classical(architecture)
         cells = []
         for size in sizes:
             better = size in points and size in classical and info.quality(points[size]) > info.quality(classical[size])
@@ -68,7 +68,5 @@ def size_table(board: Board, task: str, place: Place, of_place: Lines) -> Table:
     if not classical:
         lead.append("There is no classical row here to compare with.")
     columns = ["Architecture", *(f"{size:,} examples" for size in sizes), "ahead of the classical from"]
-    parts = f"tier {place.tier}, protocol {versioned(place.protocol, place.version)}"
-    title = f"{board.task_name(task)}: {metric_label(board.main_metric(task))} by training examples, {parts}"
-    id = f"sizes-{task}-{place.tier}-{place.protocol}-{place.version}"
-    return Table(id, title, columns, [Block("", rows)], lead)
+    title = f"{board.task_name(task)}: {metric_label(board.main_metric(task))} by training examples, {place.words}"
+    return Table(place.id(task), title, columns, [Block("", rows)], lead)
