@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from harness.leaderboard.board import Board
 from harness.metrics import display_info
-from harness.records.groups import Group
+from harness.records.groups import AMOUNT_OF_TRAINING, Group, without
 
 FEWEST = 5
 """Architectures that two orders must share: the correlation of fewer is any number."""
@@ -47,13 +47,9 @@ def agreements(board: Board, task: str) -> list[Agreement]:
     # Of several configurations of an architecture nobody knows which one answers to which.
     single = {group: {id: q for id, [q, *more] in rows.items() if not more} for group, rows in qualities.items()}
     pairs = itertools.combinations(single, 2)
-    found = (_agreement(a, b, single[a], single[b]) for a, b in pairs if _all_else(a) == _all_else(b))
+    all_else = {group: without(group, AMOUNT_OF_TRAINING) for group in single}
+    found = (_agreement(a, b, single[a], single[b]) for a, b in pairs if all_else[a] == all_else[b])
     return [agreement for agreement in found if agreement.shared >= FEWEST]
-
-
-def _all_else(group: Group) -> Group:
-    empty = {"tier": "", "train": "", "dev": "", "test": "", "budget": None}
-    return group._replace(**empty)  # type: ignore[arg-type]
 
 
 def _agreement(a: Group, b: Group, first: Mapping[str, float], second: Mapping[str, float]) -> Agreement:

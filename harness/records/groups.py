@@ -2,7 +2,8 @@
 
 Pages, exports and statistics rank records only inside one :class:`Group`. Across groups they show
 only what :func:`along` puts together: records that differ in one declared thing, such as the number
-of training examples, and are equal in all else.
+of training examples, and are equal in all else; and whether two groups that differ in the amount of
+training alone put the architectures in the same order (:data:`AMOUNT_OF_TRAINING`).
 """
 
 from __future__ import annotations
@@ -176,6 +177,9 @@ class Axis(NamedTuple):
     cell: tuple[tuple[str, ...], ...] = ()
 
 
+AMOUNT_OF_TRAINING = ("tier", "train", "dev", "test", "budget")
+"""Parts in which two groups may differ whose orders, but never scores, are compared."""
+
 _LIMITS = ("hyperparameters", "limits")
 AXES = Named(
     "axis",
@@ -207,18 +211,22 @@ def _all_else(free: Axis, record: Record) -> object:
     """Everything that decides the result of a record, except for the axis."""
     group = group_of(record)
     budget = group.budget._replace(**dict.fromkeys(free.budget))  # type: ignore[arg-type]
-    fields: dict[str, Any] = dict.fromkeys(free.group)
     cell = record.cell.to_dict()
     for way in free.cell:
-        cell = _without(cell, way)
-    return group._replace(budget=budget)._replace(**fields), json.dumps(cell, sort_keys=True)
+        cell = _without_entry(cell, way)
+    return without(group._replace(budget=budget), free.group), json.dumps(cell, sort_keys=True)
 
 
-def _without(values: dict[str, Any], way: tuple[str, ...]) -> dict[str, Any]:
+def without(group: Group, parts: Iterable[str]) -> Group:
+    """A group in which these parts are left out: two of them are equal if all else is."""
+    return group._replace(**dict.fromkeys(parts))  # type: ignore[arg-type]
+
+
+def _without_entry(values: dict[str, Any], way: tuple[str, ...]) -> dict[str, Any]:
     """A mapping without the entry at a way through its mappings."""
     first, *rest = way
     others = {name: value for name, value in values.items() if name != first}
-    return others | {first: _without(values.get(first) or {}, tuple(rest))} if rest else others
+    return others | {first: _without_entry(values.get(first) or {}, tuple(rest))} if rest else others
 
 
 # --- parts of a group ---
