@@ -130,9 +130,6 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     own = main_module.add_plugin(results / "plugins")
     registry.check_plugins()
     chosen = {name: _pattern(options[name]) for name in ("architectures", "tasks")}
-    registry.import_other_plugins(
-        [*registry.match("architectures", chosen["architectures"]), *registry.match("tasks", chosen["tasks"])]
-    )
     plugins = [*map(Path, options["plugins"]), *own]
     overrides = [f"{name}={value!r}" for name, value in options["overrides"].items()]
     as_typed = options | chosen | {"plugins": plugins, "overrides": overrides}

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from harness import registry
 from harness.cli.app import add_plugins, app, console, report
 from harness.cli.options import (
     DATA,
@@ -215,7 +214,6 @@ def run(
     from harness.running.session import Request, Session
 
     add_plugins(plugin)
-    registry.import_other_plugins([*registry.match("architectures", architectures), *registry.match("tasks", tasks)])
     request = Request(
         results=results,
         architectures=architectures,

@@ -149,6 +149,7 @@ class Session:
         """Every cell of the grid; what cannot be imported is reported and left out."""
         request = self.request
         chosen, on = registry.match("architectures", request.architectures), registry.match("tasks", request.tasks)
+        registry.import_other_plugins([*chosen, *on])
         if (homes := request.homes) is not None:
             chosen = [entry for entry in chosen if entry.id in homes]
             on = [entry for entry in on if entry.id in homes.values()]
