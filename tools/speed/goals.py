@@ -58,8 +58,12 @@ def _spaced(unit: str) -> str:
 
 def markdown(rows: list[Row]) -> str:
     """The table for ``results/speed.md``."""
-    shown = [HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in shown) + "\n"
+    return markdown_table([HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]) + "\n"
+
+
+def markdown_table(rows: list[list[str]]) -> str:
+    """Lines of a table; the second of them says how its columns are aligned."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
 def kept(file: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.running.ruler import rescaled
-from tools.speed.goals import Row, markdown
+from tools.speed.goals import Row, markdown, markdown_table
 
 LAYERS = {
     "LSTM": ("O(n d^2)", "O(n)", "O(n)"),
@@ -101,7 +101,7 @@ def scaling_table(points: list[dict[str, Any]]) -> str:
                 *(f"{mine[length]['ms']:.3g}" for length in lengths),
             ]
         )
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown_table(rows)
 
 
 Machine = tuple[str, str]
@@ -155,7 +155,7 @@ def model_table(models: list[dict[str, Any]], letters: dict[Machine, str]) -> st
             rate = model["examples_per_second"]
             same = rate if here == first else rate and rescaled(rate, model["ruler"], json.loads(first[1]))
             rows[-1] += [letters[here], _number(same)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown_table(rows)
 
 
 def _number(value: float | None) -> str:
