@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TextIO
 
-from harness.errors import ArchbenchError, Named
+from harness.errors import ArchbenchError, DataError, Named
 from harness.kept.model import KeptModel
-from harness.kept.reading import Asked, Wanted, in_parts
+from harness.kept.reading import Asked, Wanted, in_parts, questions
 from harness.problems.base import Answer
 
 AT_ONCE = 1024
@@ -45,6 +45,19 @@ def answered(model: KeptModel, questions: Iterable[Asked]) -> Iterator[Answered]
             if sound == part:  # the fault is none of a single row
                 raise
             yield from _of_part(model, sound)
+
+
+def answers_to(model: KeptModel, values: Iterable[Any], name: str) -> Iterator[Answer]:
+    """The answer to each of ``values``: a mapping with the columns that the model needs, or a text
+    where that is one.
+
+    :class:`~harness.errors.DataError` for one that cannot be read, with its place in ``name``, from
+    0.
+    """
+    for each in answered(model, questions(values, wanted_by(model, name, {}))):
+        if each.answer is None:
+            raise DataError(f"{name}[{each.question.line}]: {each.question.fault}")
+        yield each.answer
 
 
 def _of_part(model: KeptModel, part: list[Asked]) -> list[Answered]:

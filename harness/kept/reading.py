@@ -52,16 +52,25 @@ def asked(stream: BinaryIO, form: str, wanted: Wanted) -> Iterator[Asked]:
 
     :class:`~harness.errors.UsageError` for a table without a column that is needed.
     """
-    for line, values, fault in READERS[form](stream, wanted):
-        if not fault:
-            try:
-                row = {name: _value(values[name], name, wanted) for name in wanted.forms}
-                name = values.get("id")
-                yield Asked(line, None if name is None else str(name), {"id": str(line)} | row)
-                continue
-            except (ValueError, OSError) as error:
-                fault = str(error)
-        yield Asked(line, None, None, fault)
+    return (_asked(line, values, fault, wanted) for line, values, fault in READERS[form](stream, wanted))
+
+
+def questions(values: Iterable[Any], wanted: Wanted) -> Iterator[Asked]:
+    """The questions in mappings by column, numbered from 0; where one column is needed, a text
+    alone will do."""
+    return (_asked(number, *_by_key(value, wanted), wanted) for number, value in enumerate(values))
+
+
+def _asked(line: int, values: Mapping[str, Any], fault: str, wanted: Wanted) -> Asked:
+    """The question that a line's values hold, or what is wrong with them."""
+    if not fault:
+        try:
+            row = {name: _value(values[name], name, wanted) for name in wanted.forms}
+            name = values.get("id")
+            return Asked(line, None if name is None else str(name), {"id": str(line)} | row)
+        except (ValueError, OSError) as error:
+            fault = str(error)
+    return Asked(line, None, None, fault)
 
 
 def _value(given: Any, column: str, wanted: Wanted) -> Any:
@@ -174,23 +183,26 @@ def _by_column(values: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
 
 def _read_objects(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     """A JSON object a line, with the columns as keys; of one column a text alone will do."""
-    columns = list(wanted.forms)
     for number, text, told in _lines(stream):
-        value: Any = None
-        values, fault = {}, told
-        try:
-            value = value if fault else json.loads(text)
-        except (ValueError, RecursionError) as error:
-            fault = f"no JSON: {error}"
-        if not fault and isinstance(value, str) and len(columns) == 1:
-            values = {columns[0]: value}
-        elif not fault and not isinstance(value, dict):
-            fault = f"a {type(value).__name__}, expected an object with {', '.join(map(wanted.name, columns))}"
-        elif not fault:
-            missing = [wanted.name(column) for column in columns if wanted.name(column) not in value]
-            fault = f"no {', '.join(missing)}" if missing else ""
-            values = {} if missing else _by_column(value, wanted)
+        values: dict[str, Any] = {}
+        fault = told
+        if not fault:
+            try:
+                values, fault = _by_key(json.loads(text), wanted)
+            except (ValueError, RecursionError) as error:
+                fault = f"no JSON: {error}"
         yield number, values, fault
+
+
+def _by_key(value: Any, wanted: Wanted) -> tuple[dict[str, Any], str]:
+    """The columns in a mapping, or in a text that is the only one, and what is wrong with it."""
+    columns = list(wanted.forms)
+    if isinstance(value, str) and len(columns) == 1:
+        return {columns[0]: value}, ""
+    if not isinstance(value, Mapping):
+        return {}, f"a {type(value).__name__}, expected an object with {', '.join(map(wanted.name, columns))}"
+    missing = [wanted.name(column) for column in columns if wanted.name(column) not in value]
+    return ({}, f"no {', '.join(missing)}") if missing else (_by_column(value, wanted), "")
 
 
 def _read_recording(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:

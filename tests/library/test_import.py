@@ -39,7 +39,7 @@ def test_importing_loads_nothing_heavy(tmp_path):
 
 def test_what_is_exported_is_there():
     """These names are the promise."""
-    assert set(archbench.__all__) == {"PairedTest", "__version__", "compare", "results", "run"}
+    assert set(archbench.__all__) == {"PairedTest", "Predictor", "__version__", "compare", "load", "results", "run"}
     assert all(hasattr(archbench, name) for name in archbench.__all__)
     assert archbench.__version__ == harness.__version__
     with pytest.raises(AttributeError, match="archbench"):
