@@ -73,7 +73,8 @@ class Description:
 
     ``places`` are files (or, with ``hub``, splits there) by the split that they hold; ``all`` is
     divided. ``shares`` are those of the splits that are held out; ``group`` is the column whose
-    values stay on one side, ``column`` the one that names each row's split.
+    values stay on one side, ``column`` the one that names each row's split. ``assigned`` is a CSV
+    file with the columns ``row`` and ``split``: rows that it does not name are in none.
     """
 
     file: Path
@@ -88,6 +89,7 @@ class Description:
     seed: int
     group: Column | None
     column: Column | None
+    assigned: str | None = None
 
     def path(self, place: str) -> Path:
         """A data file: its name is read from the folder of the description."""
@@ -211,9 +213,9 @@ def described(file: Path) -> Description:
     data = Section(file, "data", tables["data"])
     places, hub, source = _data(data)
     splits = Section(file, "splits", tables["splits"])
-    shares, seed, group, column = _splits(splits, places)
+    shares, seed, group, column, assigned = _splits(splits, places)
     columns = _columns(Section(file, "columns", tables["columns"]), problem)
-    found = Description(file, id, type, options, places, hub, source, columns, shares, seed, group, column)
+    found = Description(file, id, type, options, places, hub, source, columns, shares, seed, group, column, assigned)
     options["protocol"] = _protocol(found, *words)
     return found
 
@@ -277,8 +279,10 @@ def _is_encoding(value: Any) -> bool:
         return False
 
 
-def _splits(section: Section, places: Collection[str]) -> tuple[dict[Split, float], int, Column | None, Column | None]:
-    column, group = section.column("column"), section.column("group")
+def _splits(
+    section: Section, places: Collection[str]
+) -> tuple[dict[Split, float], int, Column | None, Column | None, str | None]:
+    column, group, assigned = section.column("column"), section.column("group"), section.text("assigned")
     given = {
         split: share
         for split in SHARES
@@ -286,19 +290,21 @@ def _splits(section: Section, places: Collection[str]) -> tuple[dict[Split, floa
     }
     seed = section.whole("seed", 0, 0)
     section.end()
-    if column is not None and (given or group is not None or list(places) != ["all"]):
-        raise RegistryError(
-            f"{section.place} column = {column!r:.60}: it says each row's split, so that [data] has all = one file,"
-            " and shares and group have no place"
-        )
+    named = {key: value for key, value in (("column", column), ("assigned", assigned)) if value is not None}
+    for key, value in named.items():
+        if given or group is not None or list(places) != ["all"] or len(named) > 1:
+            raise RegistryError(
+                f"{section.place} {key} = {value!r:.60}: it says each row's split, so that [data] has all = one file,"
+                " and shares and group have no place, nor another such key"
+            )
     for split in given:
         if split in places:
             raise RegistryError(f"{section.place} {split} = {given[split]}: [data] has a file of it already")
-    shares = {} if column is not None else {split: given.get(split, SHARES[split]) for split in SHARES}
+    shares = {} if named else {split: given.get(split, SHARES[split]) for split in SHARES}
     shares = {split: share for split, share in shares.items() if split not in places}
     if sum(shares.values()) >= 1:
         raise RegistryError(f"{section.place}: dev and test together are {sum(shares.values()):g}: nothing is left")
-    return shares, seed, group, column
+    return shares, seed, group, column, assigned
 
 
 def _columns(section: Section, problem: registry.ProblemEntry) -> dict[str, Column]:
@@ -322,6 +328,8 @@ def _protocol(found: Description, description: str, languages: str) -> str:
     words = [description and description.rstrip(". ") + ".", languages and f"Languages: {languages}."]
     if found.column is not None:
         words.append(f"Splits are those of the column {found.column}.")
+    if found.assigned is not None:
+        words.append(f"Splits are those of {found.assigned}.")
     for split, share in found.shares.items():
         kept = f"rows of one {found.group}" if found.group is not None else "rows of equal inputs"
         words.append(f"{split} is {share:.3g} of the rows, chosen by seed {found.seed}; {kept} stay together.")

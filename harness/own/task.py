@@ -134,9 +134,11 @@ class OwnTask(Task):
                 self._places[place] = np.full(len(table), SPLITS.index(place), dtype=np.int8)
             elif found.column is not None:
                 self._places[place] = self._named_splits(table, self.where(place))
+            elif found.assigned is not None:
+                self._places[place] = self._assigned_splits(table, found.file.parent / found.assigned)
             else:
                 names = [SPLITS.index(split) for split in ("train", *found.shares)]
-                self._places[place] = np.array(names)[carved(hashes(self._keys(table), found.seed), found.shares)]
+                self._places[place] = np.array(names)[carved(hashes(self.keys(table), found.seed), found.shares)]
         return self._places[place]
 
     def _named_splits(self, table: pa.Table, where: str) -> np.ndarray:
@@ -152,7 +154,28 @@ class OwnTask(Task):
                 )
         return np.array([SPLITS.index(split) for split in values if split])[numbers]
 
-    def _keys(self, table: pa.Table) -> Iterator[str]:
+    def _assigned_splits(self, table: pa.Table, file: Path) -> np.ndarray:
+        """The splits that a file gives to rows; -1 for those that it does not name."""
+        from pyarrow import csv
+
+        types = {"row": pa.int64(), "split": pa.string()}
+        try:
+            given = csv.read_csv(file, convert_options=csv.ConvertOptions(column_types=types))
+            places, names = given["row"], given["split"].to_pylist()
+            wrong = next((name for name in names if name not in SPLITS), None)
+            if wrong is not None:
+                raise ValueError(f"split {wrong!r:.60}, expected one of {', '.join(SPLITS)}")
+            at = pyarrow.compute.index_in(places, value_set=table[PLACE])
+            if at.null_count:
+                row = places.filter(pyarrow.compute.is_null(at))[0].as_py()
+                raise ValueError(f"row {row} is none of {self.where('all')}")
+        except (OSError, KeyError, ValueError) as error:  # Arrow's errors are ValueErrors
+            raise DataError(f"{file}: {error}; expected the columns row and split") from error
+        numbers = np.full(len(table), -1, dtype=np.int8)
+        numbers[at.to_numpy()] = [SPLITS.index(name) for name in names]
+        return numbers
+
+    def keys(self, table: pa.Table) -> Iterator[str]:
         """A text that rows which stay together have in common: the group that the user names, else
         that of dependent rows (a question, a speaker), else their inputs."""
         named = next((name for name in (GROUP, self.problem.cluster) if name in table.column_names), None)
@@ -207,6 +230,8 @@ class OwnTask(Task):
         for place in found.places:
             path = found.path(place)
             yield path
+            if found.assigned is not None:
+                yield found.file.parent / found.assigned
             if "audio" in found.columns:
                 try:
                     for _, (name,) in cells.read(path, found.source, [found.columns["audio"]]).rows:

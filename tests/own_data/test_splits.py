@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import DataError
+from harness.errors import DataError, RegistryError
 from harness.own.carving import carved, hashes
 from tests.own_data.conftest import HEAD, reviews
 
@@ -96,3 +96,40 @@ def test_labels_that_train_lacks_and_rows_in_two_splits_are_told(own):
         "reviews: 6 of 6 rows of dev read as a row of train",
         "reviews: 1 of 3 rows of test read as a row of train",
     ]
+
+
+ASSIGNED = HEAD + '[splits]\nassigned = "splits.csv"\n'
+
+
+def test_a_file_can_give_each_row_its_split(own):
+    """Rows that it does not name are in none, whatever the order of its lines."""
+    splits = "row,split\n5,dev\n2,train\n3,train\n7,test\n"
+    task = own(ASSIGNED, reviews_csv=reviews(8), splits_csv=splits)
+    ids = {split: [row["id"] for row in task.read(split)] for split in ("train", "dev", "test")}
+    assert ids == {"train": ["line-2", "line-3"], "dev": ["line-5"], "test": ["line-7"]}
+    before = task.signature()
+    again = own(ASSIGNED, reviews_csv=reviews(8), splits_csv=splits + "4,train\n")
+    assert len(again.read("train")) == 3
+    assert again.signature() != before, "finished cells would stand for other rows"
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        ("row,split\n2,train\n99,dev\n", "row 99 is none of .*reviews.csv"),
+        ("row,split\n2,trian\n", "split 'trian', expected one of train, dev, test"),
+        ("row,part\n2,train\n", "expected the columns row and split"),
+        ("row,split\nfirst,train\n", "expected the columns row and split"),
+        ("", "expected the columns row and split"),
+    ],
+)
+def test_a_file_of_splits_that_does_not_fit_is_named(own, splits, message):
+    task = own(ASSIGNED, reviews_csv=reviews(8), splits_csv=splits)
+    with pytest.raises(DataError, match=f"splits.csv: .*{message}"):
+        task.table("train")
+
+
+@pytest.mark.parametrize("more", ['column = "part"\n', "dev = 0.2\n", 'group = "writer"\n'])
+def test_a_file_of_splits_stands_alone(own, more):
+    with pytest.raises(RegistryError, match="it says each row's split"):
+        own(ASSIGNED + more, reviews_csv=reviews(8))
