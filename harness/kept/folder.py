@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import ModelError
-from harness.files import read_limited, taking_the_place_of
+from harness.files import read_limited, taking_the_place_of, write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,10 +93,7 @@ def write(folder: Path, description: Description, state: Any, arrays: Mapping[st
     with taking_the_place_of(folder) as temporary:
         temporary.mkdir()
         for name, content in contents.items():
-            with (temporary / name).open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_whole(temporary / name, content)
 
 
 def describe(folder: Path) -> Description:
