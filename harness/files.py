@@ -69,17 +69,23 @@ def unpack(decompressor: Any, data: bytes) -> bytes:
     return content
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(text: bytes | str) -> Any:
     """Value of a JSON text.
 
     Raises ``ValueError`` also for a key that stands twice in one object, of which readers would
-    take one or the other, and for half a surrogate pair, which JSON can spell and no program can
-    print.
+    take one or the other, and for what :func:`check_characters` refuses.
     """
-    value = json.loads(data, object_pairs_hook=_object)
-    if re.search(rb"\\u[dD][89a-fA-F]", data):
-        json.dumps(value, ensure_ascii=False).encode()
+    value = json.loads(text, object_pairs_hook=_object)
+    check_characters(text, value)
     return value
+
+
+def check_characters(text: bytes | str, value: Any) -> None:
+    """Raise ``UnicodeEncodeError`` for half a surrogate pair in the value of a JSON text, which
+    JSON can spell and no program can print."""
+    half = r"\\u[dD][89a-fA-F]"
+    if re.search(half, text) if isinstance(text, str) else re.search(half.encode(), text):
+        json.dumps(value, ensure_ascii=False).encode()
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,15 +5,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness import registry
 from harness.errors import Named
 from harness.registry import TaskEntry
 
 Row = dict[str, Any]
+
+
+T = TypeVar("T")
+
+
+def in_parts(rows: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The rows of a stream in their order, so many at a time."""
+    rows = iter(rows)
+    while part := list(islice(rows, size)):
+        yield part
 
 
 class Form(NamedTuple):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TextIO
 
 from harness.errors import ArchbenchError, DataError, Named
 from harness.kept.model import KeptModel
-from harness.kept.reading import Asked, Wanted, in_parts, questions
+from harness.kept.reading import Asked, Wanted, questions
 from harness.problems.base import Answer
+from harness.rows import in_parts
 
 AT_ONCE = 1024
 """Texts that are read before the first of them is answered: enough for batches of texts alike in

@@ -6,19 +6,20 @@ A line that cannot be read is told with its number, and the next one is read.
 from __future__ import annotations
 
 import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from harness.errors import Named, UsageError
+from harness.files import parse_json, read_limited
+from harness.own.description import ENDINGS
 from harness.rows import FORMS, Row
 from harness.views.base import words_of
 
 LONGEST_LINE = 1 << 24
 """Longest line of a text, in bytes: a longer one is passed over, so that memory stays bounded."""
 
-SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".wav": "wav"}
+SUFFIXES = {end: form for end, form in ENDINGS.items() if form in ("csv", "tsv", "jsonl")} | {".wav": "wav"}
 """Format of a file by the end of its name; others hold lines."""
 
 
@@ -84,7 +85,7 @@ def _value(given: Any, column: str, wanted: Wanted) -> Any:
         elif form == "texts":
             value = given.splitlines()
         elif form == "audio":
-            value = {"bytes": Path(given).read_bytes(), "path": given}
+            value = {"bytes": read_limited(Path(given)), "path": given}
     elif form == "string" and FORMS["words"].fit([given], [{}]):
         value = " ".join(given)
     if not FORMS[form].fit([value], [{column: value}]) or not value:
@@ -188,7 +189,7 @@ def _read_objects(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
         fault = told
         if not fault:
             try:
-                values, fault = _by_key(json.loads(text), wanted)
+                values, fault = _by_key(parse_json(text), wanted)
             except (ValueError, RecursionError) as error:
                 fault = f"no JSON: {error}"
         yield number, values, fault
@@ -222,15 +223,3 @@ READERS: Named[Any] = Named(
     wav=_read_recording,
 )
 """Readers of each format: of a stream to the values of each line."""
-
-
-def in_parts(questions: Iterable[Asked], size: int) -> Iterator[list[Asked]]:
-    """The questions, so many at a time."""
-    part: list[Asked] = []
-    for question in questions:
-        part.append(question)
-        if len(part) == size:
-            yield part
-            part = []
-    if part:
-        yield part

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import DataError, MissingFile, did_you_mean
-from harness.own.description import DELIMITERS, Column, Source
+from harness.files import parse_json
+from harness.own.description import Column, Source
 from harness.own.text import LONGEST_LINE, lines
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4096
 """Rows that are read at a time of a file that lies there by columns."""
-HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 DOCUMENT = "-DOCSTART-"
 
 
@@ -98,9 +96,7 @@ def _delimited(path: Path, source: Source, wanted: Sequence[Column] | None) -> C
 
 def _fields(path: Path, source: Source) -> Iterator[tuple[int, list[str]]]:
     """The line at which each row begins, and its fields; blank lines are none."""
-    form = source.format_of(path)
-    delimiter = source.delimiter or DELIMITERS[form]
-    quoted = form == "csv" if source.quotes is None else source.quotes
+    delimiter, quoted = source.dialect_of(path)
     texts = (text for _, text in lines(path, source.encoding))
     if not quoted:
         for number, text in enumerate(texts, 1):
@@ -154,9 +150,7 @@ def _objects(path: Path, source: Source) -> Iterator[tuple[int, dict[str, Any]]]
         if not text.strip():
             continue
         try:
-            value = json.loads(text, object_pairs_hook=_object)
-            if HALF_SURROGATE.search(text):
-                json.dumps(value, ensure_ascii=False).encode()
+            value = parse_json(text)
         except UnicodeEncodeError as error:
             raise DataError(f"{path}, line {number}: half of a surrogate pair, which is no character") from error
         except ValueError as error:
@@ -166,13 +160,6 @@ def _objects(path: Path, source: Source) -> Iterator[tuple[int, dict[str, Any]]]
         if not isinstance(value, dict):
             raise DataError(f"{path}, line {number}: a {type(value).__name__}, expected one JSON object a line")
         yield number, value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return found
 
 
 def _parquet(path: Path, _: Source, wanted: Sequence[Column] | None) -> Cells:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from harness import registry
 from harness.errors import RegistryError, did_you_mean
+from harness.files import are_texts
 from harness.settings import FULL, Budget
 from harness.task import Split
 
@@ -65,6 +66,11 @@ class Source:
                 f"the ending {file.suffix!r} tells no format; say format = one of {', '.join(get_args(Format))}"
             )
         return found
+
+    def dialect_of(self, file: Path) -> tuple[str, bool]:
+        """The delimiter of the fields of a CSV or TSV file, and True if they may be quoted."""
+        form = self.format_of(file)
+        return self.delimiter or DELIMITERS[form], form == "csv" if self.quotes is None else self.quotes
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ class Section:
 
     def texts(self, key: str, default: Any = None) -> Any:
         """A tuple of strings."""
-        value = self.take(key, _are_strings, 'a list of strings, such as ["a", "b"]')
+        value = self.take(key, are_texts, 'a list of strings, such as ["a", "b"]')
         return default if value is None else tuple(value)
 
     def column(self, key: str) -> Column | None:
@@ -151,10 +157,6 @@ def _is_name(value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
-
-
-def _are_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _is_column(value: Any) -> bool:

@@ -182,8 +182,7 @@ def _of_table(
     if form == "csv" and source.delimiter is None:
         found = max(DELIMITERS, key=lambda delimiter: _agreement(sample, delimiter))
         source = dataclasses.replace(source, delimiter=None if found == "," else found)
-    quoted = form == "csv" if source.quotes is None else source.quotes
-    first, *rest = _sampled(sample, source.delimiter or ("," if form == "csv" else "\t"), quoted) or [[]]
+    first, *rest = _sampled(sample, *source.dialect_of(path)) or [[]]
     source = dataclasses.replace(source, header=any(name.strip() in named for name in first) or _is_header(first, rest))
     reasons["header"] = (
         "names, none of which is a value below" if source.header else "its first row reads as the others"

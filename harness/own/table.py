@@ -4,8 +4,8 @@ must have."""
 from __future__ import annotations
 
 import functools
+import io
 import math
-import stat
 import wave
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from harness.errors import DataError
+from harness.files import read_limited
 from harness.own.cells import Cells
 from harness.own.description import ANSWER_START, Column, Description, Source
 from harness.registry import ProblemEntry
+from harness.rows import in_parts
 
 PLACE, GROUP, SPLIT = "place", "rows together", "split of the file"
 """Columns beside those of the type: the line of a row, the value that keeps rows on one side, and
@@ -75,13 +77,11 @@ def _recording(folder: Path, value: Any) -> dict[str, Any]:
     """A WAV file by its path, from the folder of the list."""
     path = folder / _text(value)
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_RECORDING:
-            raise ValueError(f"the path of a WAV file of at most {LARGEST_RECORDING:,} bytes")
-        with wave.open(str(path)) as file:
+        content = read_limited(path, LARGEST_RECORDING)
+        with wave.open(io.BytesIO(content)) as file:
             if not file.getnframes():
                 raise ValueError("a WAV file with samples")
-        return {"bytes": path.read_bytes(), "path": path.name}
+        return {"bytes": content, "path": path.name}
     except (OSError, EOFError, RuntimeError, wave.Error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "too short"
         raise ValueError(f"the path of a WAV file, from the folder of the list ({reason})") from error
@@ -133,7 +133,7 @@ def read_table(where: str, cells: Cells, folder: Path, description: Description,
     forms = _forms(columns, problem)
     batches: list[pa.RecordBatch] = []
     schema: pa.Schema | None = None
-    for rows in _portions(_rows(where, cells, folder, columns, forms, description.source)):
+    for rows in in_parts(_rows(where, cells, folder, columns, forms, description.source), AT_ONCE):
         schema = schema or _schema(rows[0], forms)
         try:
             batches.append(pa.RecordBatch.from_pylist(rows, schema))
@@ -161,17 +161,6 @@ def _schema(row: Mapping[str, Any], forms: Mapping[str, str]) -> pa.Schema:
     types = {name: FORMS[forms[name]].type if name in forms else pa.string() for name in row}
     types |= {name: WORDS for name, value in row.items() if isinstance(value, list)}
     return pa.schema(types | {PLACE: pa.int64()})
-
-
-def _portions(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    portion = []
-    for row in rows:
-        portion.append(row)
-        if len(portion) == AT_ONCE:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
 
 
 def is_missing(value: Any, missing: frozenset[str]) -> bool:

@@ -136,7 +136,7 @@ def _why(looked: Looked, columns: Mapping[str, Column]) -> str:
 def _shown(value: Any) -> str:
     """A value in a comment or a message: short, and on one line."""
     text = str(value)
-    return json.dumps(text if len(text) <= 40 else f"{text[:37]}...", ensure_ascii=False).replace("\x7f", "\\u007f")
+    return quoted(text if len(text) <= 40 else f"{text[:37]}...")
 
 
 def _marks_spans(looked: Looked, columns: Mapping[str, Column]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, MissingFile
+from harness.files import check_characters
 
 LONGEST_LINE = 1 << 26
 """Bytes that a line may have; SQuAD's training set is one line of 42 million."""
@@ -20,7 +20,6 @@ LARGEST_TEXT = 1 << 30
 HIGHEST_RATIO, SMALL_TEXT = 50, 1 << 24
 """A gzipped file that unpacks to more than 50 times its size, and to more than 16 MiB, is no text
 (which shrinks to a third or a fifth)."""
-_HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def present(folder: Path, name: str) -> Path | None:
@@ -138,8 +137,7 @@ def json_value(text: str, where: str) -> Any:
     """
     try:
         value = json.loads(text)
-        if _HALF_SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
+        check_characters(text, value)
     except json.JSONDecodeError:
         raise
     except RecursionError:

@@ -122,7 +122,7 @@ def test_jsonl_and_parquet_give_the_same_rows(own, tmp_path: Path):
     [
         ('{"review": "x"', "line 2: Expecting"),
         ('["x"]', "line 2: a list, expected one JSON object a line"),
-        ('{"review": "x", "review": "y", "stars": 1}', "line 2: a key stands twice"),
+        ('{"review": "x", "review": "y", "stars": 1}', "line 2: the key 'review' stands twice"),
         ('{"review": null, "stars": 1}', "line 2: column 'review' is empty (None)"),
         ('{"stars": 1}', "line 2: column 'review' is empty (None)"),
         ('{"review": "x", "stars": NaN}', "line 2: column 'stars' is empty (nan)"),
