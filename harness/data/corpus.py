@@ -211,7 +211,7 @@ def _distinct(texts: Iterable[Any]) -> Iterator[Any]:
             seen.add(key)
 
 
-class _InPortions(Sequence[Row]):
+class InPortions(Sequence[Row]):
     """Rows of a table that are Python objects only while they are looked at."""
 
     def __init__(self, rows: datasets.Dataset):
@@ -234,7 +234,7 @@ def _listed(rows: datasets.Dataset) -> Sequence[Row]:
     """Rows for several readings: all at once where they are few, since one after another out of
     Arrow takes thirty times as long."""
     size = rows.data.nbytes * len(rows) / max(1, len(rows.data))
-    return rows.to_list() if size <= LISTED else _InPortions(rows)
+    return rows.to_list() if size <= LISTED else InPortions(rows)
 
 
 @functools.cache

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from harness.data.corpus import InPortions
 from harness.files import parse_json, read_limited, write_whole
 from harness.problems.base import Problem
 from harness.records.blocks import Overlap
+from harness.rows import in_parts
 from harness.task import Row
 from harness.views.base import words_of
 
@@ -61,13 +62,13 @@ def overlap(problem: Problem, train: Rows, test: Rows) -> Overlap:
     """
     readers = _text_readers(problem, test[0])
     if not readers:
-        contents = Counter(_content(problem, row) for row in _listed(test))
-        return {"exact": _known(contents, (_content(problem, row) for rows in _portions(train) for row in rows))}
-    texts = [_texts(readers, row) for row in _listed(test)]
+        contents = Counter(_content(problem, row) for row in _each(test))
+        return {"exact": _known(contents, (_content(problem, row) for row in _each(train)))}
+    texts = [_texts(readers, row) for row in _each(test)]
     contents = Counter(map(_whole, texts))
     columns = [_Column.of(column) for column in zip(*texts, strict=True)]
     exact, near = 0, np.zeros(len(test), dtype=bool)
-    for rows in _portions(train):
+    for rows in in_parts(_each(train), AT_ONCE):
         texts = [_texts(readers, row) for row in rows]
         exact += _known(contents, map(_whole, texts))
         near[_near(columns, texts)] = True
@@ -84,16 +85,8 @@ class Text(NamedTuple):
     sequences: np.ndarray
 
 
-def _portions(rows: Rows) -> Iterator[list[Row]]:
-    for start in range(0, len(rows), AT_ONCE):
-        if isinstance(rows, Sequence):
-            yield list(rows[start : start + AT_ONCE])
-        else:
-            yield rows.select(range(start, min(start + AT_ONCE, len(rows)))).to_list()
-
-
-def _listed(rows: Rows) -> list[Row]:
-    return list(itertools.chain.from_iterable(_portions(rows)))
+def _each(rows: Rows) -> Iterable[Row]:
+    return rows if isinstance(rows, Sequence) else InPortions(rows)
 
 
 def _text_readers(problem: Problem, row: Row) -> list[Callable[[Row], Text]]:
