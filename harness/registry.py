@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
 Sort = Literal["architectures", "tasks", "problems", "metrics"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime", "floor")
-TASK_TYPES = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe", "regress", "regress_pair")
+TASK_TYPES = (
+    "classify",
+    "match",
+    "rank",
+    "tag",
+    "extract",
+    "answer",
+    "transcribe",
+    "translate",
+    "regress",
+    "regress_pair",
+)
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
 

@@ -21,6 +21,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "answer": {"facts": ["Ann sings"], "question": "who?", "answer": "Ann", "skill": "who"},
     "regress": {"text": "a warm film", "score": 1.5},
     "regress_pair": {"first": "a b", "second": "a c", "score": 2},
+    "translate": {"source": "a b", "target": "c d."},
     "transcribe": {"audio": {"bytes": b"RIFF", "path": "a.wav"}, "transcript": ""},
 }
 

@@ -11,6 +11,7 @@ tag              one tag per word
 extract          the answer as text; "" for no answer
 answer           the word
 transcribe       the transcript
+translate        the translation
 regress          a number on the scale of the scores; of a pair of texts for regress_pair
 language model   [sum of the tokens' natural log-probabilities, number of tokens]
 ================ ===================================================================
@@ -179,6 +180,8 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("mse", "mean squared error", "lower", unit="", digits=3, show=unchanged), _regression),
     (MetricInfo("wer", "WER", "lower"), _against("transcript", "speech", "WordErrorRate")),
     (MetricInfo("cer", "CER", "lower"), _against("transcript", "speech", "CharacterErrorRate")),
+    (MetricInfo("bleu", "BLEU"), _against("target", "translation", "Bleu")),
+    (MetricInfo("chrf", "chrF"), _against("target", "translation", "Chrf")),
     (
         # A mean over tokens, so that intervals and paired tests exist; pages show its exponential.
         MetricInfo("nats_per_token", "perplexity", "lower", PER_TOKEN, show=exponential),

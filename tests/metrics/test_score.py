@@ -20,6 +20,7 @@ ROWS = {
     "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
     "answer": ["x", [{"answer": "x", "skill": "a"}, {"answer": "y", "skill": "b"}]],
     "transcribe": ["one", [{"transcript": "one"}, {"transcript": "two"}]],
+    "translate": ["eins zwei drei vier", [{"target": "Eins zwei drei vier"}, {"target": "Fünf."}]],
     "regress": [2.5, [{"score": 2.0}, {"score": 4}]],
     "lm": [(-3.0, 2), [{}, {}]],
 }
@@ -33,6 +34,7 @@ KIND = {
     **dict.fromkeys(("pearson", "spearman", "mse"), "regress"),
     "wer": "transcribe",
     "cer": "transcribe",
+    **dict.fromkeys(("bleu", "chrf"), "translate"),
     "nats_per_token": "lm",
     "perplexity": "lm",
 }

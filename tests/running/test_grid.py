@@ -217,7 +217,7 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
         ("span", {"extract"}),
         ("answer", {"answer"}),
         ("ctc", {"transcribe"}),
-        ("generate", {"extract", "transcribe"}),
+        ("generate", {"extract", "transcribe", "translate"}),
         ("plm", {"classify", "match", "rank", "tag", "extract", "regress", "regress_pair"}),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 import string
 from collections import Counter, defaultdict
@@ -22,6 +23,7 @@ import numpy as np
 import scipy.stats
 from rapidfuzz.distance import Levenshtein
 from seqeval.metrics.sequence_labeling import get_entities
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from harness import registry
 from harness.metrics import METRICS, info, score
@@ -61,7 +63,7 @@ def _answers(random: Random, row: Row) -> dict[str, list[Any]]:
 
 
 FORMS: dict[str, Callable[[Random, Row], Any]] = {
-    "string": lambda random, _: " ".join(_words(random, 1, 3)),
+    "string": lambda random, _: " ".join(_words(random, 1, 6)),
     "name": lambda random, _: _drawn(random, NAMES, 1)[0],
     "words": lambda random, _: _words(random, 3, 12),
     "text": lambda random, _: " ".join(_words(random, 3, 12)),
@@ -260,6 +262,45 @@ def _transcripts(predictions: Sequence[str], rows: Sequence[Row], _: Any) -> Sco
 _distance = functools.cache(Levenshtein.distance)
 
 
+def _units(text: str, of: str) -> list[str]:
+    """Words with sentence marks apart, or characters other than blanks, in lower case."""
+    text = re.sub(r"([.,?!])", r" \1 ", text.lower())
+    return text.split() if of == "word" else list("".join(text.split()))
+
+
+@functools.lru_cache(maxsize=1000)
+def _sequences(texts: tuple[str, ...], of: str, length: int) -> Any:
+    """How often each text (rows) has each sequence of so many units (columns, by a hash)."""
+
+    def found(text: str) -> list[str]:
+        units = _units(text, of)
+        return [" ".join(each) for each in zip(*(units[i:] for i in range(length)), strict=False)]
+
+    return HashingVectorizer(analyzer=found, n_features=1 << 20, norm=None, alternate_sign=False).transform(texts)
+
+
+def _translations(predictions: Sequence[str], rows: Sequence[Row], _: Any) -> Scores:
+    texts = tuple(predictions), tuple(row["target"] for row in rows)
+
+    def counts(of: str, length: int) -> np.ndarray:
+        """Sequences that both have, that the predictions have, and that the references have."""
+        ours, theirs = (_sequences(each, of, length) for each in texts)
+        return np.array([ours.minimum(theirs).sum(), ours.sum(), theirs.sum()])
+
+    words = np.array([counts("word", length) for length in range(1, 5)])
+    bleu, smooth = 0.0, 1.0
+    if words[:, 0].any() and words[:, 1].all():
+        for row in words:
+            smooth *= 1 if row[0] else 2
+            bleu += math.log(row[0] / row[1] if row[0] else 1 / (smooth * row[1])) / 4
+        bleu = math.exp(bleu + min(0, 1 - words[0, 2] / words[0, 1]))
+    characters = np.array([counts("character", length) for length in range(1, 7)])
+    known = characters[characters[:, 1:].all(1)]
+    precision, recall = (known[:, :1] / known[:, 1:]).mean(0) if len(known) else (0, 0)
+    chrf = 5 * precision * recall / (4 * precision + recall) if precision + recall else 0.0
+    return {"bleu": bleu, "chrf": float(chrf)}
+
+
 def _numbers(predictions: Sequence[float], rows: Sequence[Row], rng: np.random.Generator) -> Scores:
     actual = np.array([row["score"] for row in rows])
     places = np.lexsort((rng.random(len(rows)), predictions)).argsort()
@@ -278,6 +319,7 @@ DEFINITIONS: dict[str, Definition] = {
     "extract": _answered,
     "answer": _stories,
     "transcribe": _transcripts,
+    "translate": _translations,
     "regress": _numbers,
     "regress_pair": _numbers,
 }

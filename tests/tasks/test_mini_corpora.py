@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from harness.task import Row, fingerprint
-from tasks.mini import answers, inference, reading, sentiment, speech, stories, tagging, topics
+from tasks.mini import answers, inference, reading, sentiment, speech, stories, tagging, topics, translation
 
 SPLITS = ("train", "dev", "test")
 SPEECH = {
@@ -30,9 +30,10 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "reading_unanswerable": partial(reading.rows, unanswerable=True),
     "answers": answers.rows,
     "stories": stories.rows,
+    "translation": translation.rows,
     **SPEECH,
 }
-CONTENT = ("text", "first", "second", "passage", "facts", "question", "audio")
+CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
 COLUMNS = {
     "sentiment_fine": {"id", "text", "label", "tree"},
     "sentiment_binary": {"id", "text", "label", "tree"},
@@ -45,6 +46,7 @@ COLUMNS = {
     "reading_unanswerable": {"id", "passage", "question", "answers"},
     "answers": {"id", "first", "second", "label", "group"},
     "stories": {"id", "facts", "question", "answer", "skill"},
+    "translation": {"id", "source", "target"},
     "digits": {"id", "audio", "transcript", "speaker"},
     "digits_unseen": {"id", "audio", "transcript", "speaker"},
     "letters": {"id", "audio", "transcript", "speaker"},
@@ -66,6 +68,7 @@ GOLDEN = {
     "digits": "00baceda12355166aede194a60ca11e51763fba68c61dbfa1249a0c99f3bc2d7",
     "digits_unseen": "8a608ba0167f0debf2daa82c399bb4c38b0311e3d14d4551fd6999f02e6316c8",
     "letters": "b75b80e12b8b11dcfa1c8a273dabe8249797556c6decada686b63e30d9b2f986",
+    "translation": "59e44ca0bea42a53a6cf22714004f816e388d9b9ed1e1afdc9fe910112bec224",
 }
 
 

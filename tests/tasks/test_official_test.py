@@ -19,6 +19,7 @@ def task(id: str) -> Task:
         ("snli", "local", 9824, 9824),
         ("snli", "hub", 9824, 9824),
         ("snli", "local", 9823, 0),
+        ("multi30k", "local", 1000, 1000),
         ("snli", "mini", 9824, 0),  # a generated corpus, whatever its size
         ("squad1", "local", 10570, 10570),
         ("fsdd", "local", 300, 300),

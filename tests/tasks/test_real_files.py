@@ -102,6 +102,17 @@ def test_snli(read):
     }
 
 
+def test_multi30k(read, task):
+    """As many captions as the paper says; the first one's translation beside it."""
+    parts = read("multi30k")
+    assert sizes(parts) == dict(task("multi30k").entry.sizes)
+    assert parts["train"][0] == {
+        "id": "train-1",
+        "source": "Two young, White males are outside near many bushes.",
+        "target": "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche.",
+    }
+
+
 def test_squad1(read):
     """4,000 + 5,754 - 333 training questions, a tenth of them dev; no passage in two splits."""
     parts = read("squad1")

@@ -45,14 +45,15 @@ SHAPES = (
     Shape("5", "Table 5: natural language inference", ("snli", "mnli_matched", "mnli_mismatched"), ("accuracy",)),
     Shape("tagging", "Tagging", patterns=("conll*",)),
     Shape("speech", "Speech", patterns=("fsdd*", "an4*")),
+    Shape("translation", "Translation"),
     Shape("stories", "Stories"),
     Shape("other", "Other tasks", patterns=("*",)),
 )
 
 
 def survey_tables(board: Board) -> list[Table]:
-    """The survey's five tables with our rows, then tagging, speech, stories and the rest; every
-    task is in exactly one."""
+    """The survey's five tables with our rows, then tagging, speech, translation, stories and the
+    rest; every task is in exactly one."""
     remaining = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
     tables = []
