@@ -13,7 +13,7 @@ from architectures.pretrained.bert import BERT
 from harness import registry
 from tools.speed.goals import Row, markdown
 from tools.speed.models import BERT_PIECES, untrained_bert
-from tools.speed.report import growth, model_part, model_table
+from tools.speed.report import growth, many_table, model_part, model_table
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,19 @@ def test_growth_is_the_exponent_of_the_length():
     assert growth([*points, {"length": 2048, "linear": 1, "square": 1}], "square") < 0, (
         "between the two greatest lengths"
     )
+
+
+def test_growth_of_many_records_is_from_row_to_row():
+    """A step that is quadratic shows 2, however long the fixed part of the first row is."""
+
+    def row(cells: int, seconds: float) -> dict:
+        cost = {"seconds": seconds, "mib": 500}
+        return {"cells": cells, "planning": cost, "resuming": cost, "results": cost}
+
+    _, _, first, second, third = many_table([row(1000, 3.0), row(2000, 6.0), row(4000, 24.0)]).splitlines()
+    assert first.startswith("| 1,000 | 3.00 | 500 |  |")
+    assert second.startswith("| 2,000 | 6.00 | 500 | 1.00 |")
+    assert third.startswith("| 4,000 | 24.0 | 500 | 2.00 |")
 
 
 def test_an_architecture_that_did_not_run_says_so_instead_of_figures():

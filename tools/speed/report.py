@@ -44,6 +44,8 @@ def document(kept: dict[str, Any]) -> str:
             "![time and operations against length](speed_scaling.svg)",
             scaling_table(points),
         ]
+    if rows := kept.get("many"):
+        parts += ["## Many records", MANY, many_table(rows)]
     if models := kept.get("models"):
         parts += ["## Every architecture", MODELS, model_part(models)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
@@ -54,6 +56,11 @@ SCALING = (
     " width, k the window. A growth of 1 is linear in n, 2 is quadratic; it is taken between the two greatest lengths."
     " The self-attention layer has its projections and feed-forward network beside the n^2 part, which therefore shows"
     " only in long texts."
+)
+MANY = (
+    "A grid of all pairs that fit and so many seeds, made up by `tools/speed/many.py`: planning it, resuming it when it"
+    " is finished, and `archbench.results()` of its records. Seconds are of the processor, memory is the largest; a"
+    " growth of 1 is linear in the cells, between this row and the one above."
 )
 MODELS = (
     "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
@@ -72,6 +79,24 @@ def growth(points: list[dict[str, Any]], figure: str) -> float:
     """The exponent of n by which a figure grows between the two greatest lengths."""
     before, last = sorted(points, key=lambda point: point["length"])[-2:]
     return math.log(last[figure] / before[figure]) / math.log(last["length"] / before["length"])
+
+
+def many_table(rows: list[dict[str, Any]]) -> str:
+    """The costs of each number of cells, and how they grow from row to row."""
+    steps = ("planning", "resuming", "results")
+    headings = ["cells", *(f"{step}{of}" for step in steps for of in (", s", ", MiB", ", growth"))]
+    lines = []
+    for i, row in enumerate(rows):
+        line = [f"{row['cells']:,}"]
+        for step in steps:
+            seconds, mib = row[step]["seconds"], row[step]["mib"]
+            line += [_number(seconds), f"{mib:,}", ""]
+            if i:
+                before = rows[i - 1]
+                exponent = math.log(seconds / before[step]["seconds"]) / math.log(row["cells"] / before["cells"])
+                line[-1] = f"{exponent:.2f}"
+        lines.append(line)
+    return markdown_table([headings, ["---:"] * len(headings), *lines])
 
 
 def scaling_table(points: list[dict[str, Any]]) -> str:
