@@ -13,9 +13,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -30,6 +31,9 @@ from harness.views.facts import Facts
 from harness.views.frames import Frames
 from harness.views.subwords import Subwords
 from harness.views.words import Words
+
+if TYPE_CHECKING:
+    from harness.kept.model import KeptModel
 
 Prediction = Any
 
@@ -83,6 +87,21 @@ class Architecture:
         when it can read none."""
         views = (cls.reads(column, hyperparameters) for column in registry.load(task).inputs)
         return next((view for view in views if view is not None), None)
+
+    takes: ClassVar[tuple[str, ...]] = ()
+    """Roles in which it takes a kept model (:data:`harness.settings.ROLES`). Word vectors need no
+    word here: whatever embeds words takes them."""
+
+    def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
+        """Take what a kept model learnt. Called once for each role, after the constructor and
+        before training; ``rows`` are the training rows without their answers, and none where a kept
+        child is loaded. Whatever it raises ends the cell as failed."""
+
+    @classmethod
+    def inherited_view(cls, view: View, role: str, parent: KeptModel) -> View:
+        """The view with what a kept model gives to the reading of texts, such as a tag for each
+        word. Called once for each role, before the view is fitted or restored."""
+        return view
 
     @classmethod
     def reader(cls, hyperparameters: dict[str, Any]) -> tuple[type[Architecture], dict[str, Any]] | None:
@@ -362,6 +381,11 @@ class Estimator(Architecture):
     def predict(self, rows: Sequence[Row]) -> list[Prediction]:
         """The prediction of each row, in the task type's format."""
         raise NotImplementedError
+
+    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
+        """The vector of each word that it learnt, which others start from in the role ``vectors``;
+        None for a system without any."""
+        return None
 
     def fitted_state(self) -> dict[str, Any]:
         """All that :meth:`predict` needs beside what the constructor is given.

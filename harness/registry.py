@@ -27,7 +27,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from harness.errors import RegistryError, UnknownName, unknown
-from harness.settings import FULL, Budget, Recipe
+from harness.settings import FULL, ROLES, Budget, Recipe
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -98,12 +98,18 @@ class ArchitectureEntry(Entry):
     """Data that it learns from beside the labelled training examples, such as "texts of test"."""
     vectors_of_paper: str | None = None
     """Word vectors that the paper starts from ("word2vec"), for a note at results without any."""
+    parents: dict[str, str] = field(default_factory=dict, hash=False)
+    """Architectures that are trained first, by the role in which this one starts from them
+    (:data:`harness.settings.ROLES`): ``"some_lm"``, or ``"some_lm@task"`` for another task than the
+    cell's."""
     version: int = 1
     """Raised when results would change."""
 
     def check(self) -> None:
         if self.kind not in KINDS:
             raise RegistryError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
+        if strange := [role for role in self.parents if role not in ROLES]:
+            raise RegistryError(f"{self.id}: parents: role {strange[0]!r} is none of {', '.join(ROLES)}")
 
 
 @dataclass(frozen=True, kw_only=True)

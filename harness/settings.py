@@ -22,6 +22,8 @@ SCHEDULES = (
 )
 REDUCTIONS = ("mean", "sentence", "batch")
 EXEMPT = ("biases", "norms", "vectors")
+ROLES = ("weights", "teacher", "inputs", "vectors", "tokens", "tags")
+"""Roles in which a cell starts from what another one learnt."""
 
 
 @dataclass(frozen=True)

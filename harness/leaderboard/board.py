@@ -19,6 +19,7 @@ from harness.leaderboard.significance import Summary, summarise
 from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
 from harness.metrics import display_info
 from harness.records import Record, Store
+from harness.records.cell import of_all_seeds
 from harness.records.code_digest import made_by_other_code
 from harness.records.groups import SMOKE, Group, Source, group_of, is_ranked
 from harness.records.registered import other_test_size
@@ -394,7 +395,7 @@ def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntr
             record.task_version,
             record.precision,
             record.devices,
-            record.hyperparameters,
+            of_all_seeds(record.hyperparameters),
         )
         group = group_of(record, metrics[record.task])
         section = grouped.setdefault(Section.of(group), {})

@@ -24,6 +24,9 @@ LARGEST_LOSS = 10**100
 """Bound of losses, which explode, and of operations."""
 
 
+PARENT = {"architecture", "task", "key", "row"}
+"""Fields of a parent in a cell's hyperparameters."""
+
 _closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
 
 
@@ -43,14 +46,17 @@ def _moment(text: str) -> str:
 
 
 def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters whose parts ``limits`` and ``training``, where they have them, are
-    mappings."""
-    for part in ("limits", "training"):
+    """Hyperparameters whose parts ``limits``, ``training`` and ``parents``, where they have them,
+    are mappings."""
+    for part in ("limits", "training", "parents"):
         if not isinstance(hyperparameters.get(part, {}), dict):
             raise ValueError(f"{part} is {type(hyperparameters[part]).__name__}, expected a mapping")
     limits = hyperparameters.get("limits", {})
     if not isinstance(limits.get("budget", ""), str):
         raise ValueError(f"limits.budget is {type(limits['budget']).__name__}, expected a name")
+    for role, parent in hyperparameters.get("parents", {}).items():
+        if not isinstance(parent, dict) or {*parent} != PARENT or not all(isinstance(t, str) for t in parent.values()):
+            raise ValueError(f"parents.{role}: expected the texts {', '.join(sorted(PARENT))}")
     for name, limit in limits.items():
         if name != "budget" and limit is not None and not (isinstance(limit, int) and abs(limit) <= LARGEST):
             raise ValueError(f"limits.{name} is {type(limit).__name__}, expected null or a number up to {LARGEST:g}")

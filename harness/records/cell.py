@@ -27,6 +27,16 @@ def check_name(name: str) -> None:
         )
 
 
+def of_all_seeds(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters that the seeds of a cell share: each starts from another seed of its
+    parents."""
+    parents = hyperparameters.get("parents")
+    if not parents:
+        return hyperparameters
+    rows = {role: {name: text for name, text in each.items() if name != "key"} for role, each in parents.items()}
+    return hyperparameters | {"parents": rows}
+
+
 @dataclass(frozen=True)
 class Cell:
     """One square of the grid: everything that decides a result, and nothing about the machine that
@@ -57,6 +67,17 @@ class Cell:
                 f"cell {self.architecture} on {self.task}: {not_json(self.to_dict()) or error}"
             ) from error
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def parents(self) -> dict[str, dict[str, str]]:
+        """The cells that this one starts from, by role: ``architecture``, ``task``, ``key`` and
+        ``row`` of each."""
+        return self.hyperparameters.get("parents") or {}
+
+    @property
+    def row(self) -> str:
+        """Identity of the cell and its other seeds."""
+        return dataclasses.replace(self, seed=0, hyperparameters=of_all_seeds(self.hyperparameters)).key
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name; without the protocol's version where it is 1, which was not recorded

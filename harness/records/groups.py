@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from harness.errors import Named
 from harness.metrics import display_info
 from harness.metrics.information import PER_TOKEN
+from harness.records.cell import of_all_seeds
 from harness.records.record import Record
 from harness.settings import CUSTOM, Limits
 from harness.task import Split
@@ -121,7 +122,7 @@ def group_of(record: Record, main_metric: str = "") -> Group:
         _amount(record),
         None if record.sees is None else tuple(sorted(set(record.sees))),
         _vectors(record),
-        tuple(sorted({_source(each) for each in record.inputs or () if each.keys() & {"artefact", "key"}})),
+        _inputs(record),
         _tokens(record) if display_info(main_metric or record.main_metric).unit == PER_TOKEN else "",
     )
 
@@ -181,12 +182,13 @@ AMOUNT_OF_TRAINING = ("tier", "train", "dev", "test", "budget")
 """Parts in which two groups may differ whose orders, but never scores, are compared."""
 
 _LIMITS = ("hyperparameters", "limits")
+_PARENTS = ("hyperparameters", "parents")
 AXES = Named(
     "axis",
     examples=Axis(("train",), ("name", "examples"), ((*_LIMITS, "max_train"), (*_LIMITS, "budget"))),
-    vectors=Axis(("vectors",), (), (("hyperparameters", "vectors"),)),
-    tokens=Axis(("tokens",), (), (("hyperparameters", "tokens"),)),
-    inputs=Axis(("inputs",), (), (("hyperparameters", "inputs"),)),
+    vectors=Axis(("vectors",), (), (("hyperparameters", "vectors"), (*_PARENTS, "vectors"))),
+    tokens=Axis(("tokens",), (), (("hyperparameters", "tokens"), (*_PARENTS, "tokens"))),
+    inputs=Axis(("inputs",), (), (("hyperparameters", "inputs"), (*_PARENTS, "inputs"), (*_PARENTS, "tags"))),
     seeds=Axis((), (), (("seed",),)),
 )
 
@@ -211,7 +213,7 @@ def _all_else(free: Axis, record: Record) -> object:
     """Everything that decides the result of a record, except for the axis."""
     group = group_of(record)
     budget = group.budget._replace(**dict.fromkeys(free.budget))  # type: ignore[arg-type]
-    cell = record.cell.to_dict()
+    cell = record.cell.to_dict() | {"hyperparameters": of_all_seeds(record.hyperparameters)}
     for way in free.cell:
         cell = _without_entry(cell, way)
     return without(group._replace(budget=budget), free.group), json.dumps(cell, sort_keys=True)
@@ -248,9 +250,24 @@ def _amount(record: Record) -> Amount:
     return Amount(limits.name, limits.max_train, limits.max_epochs)
 
 
+def _parents(record: Record, *roles: str) -> dict[str, Source]:
+    """Sources that are parents in some of the roles, by their keys; the seeds of one are one
+    source."""
+    parents = [parent for role, parent in (record.hyperparameters.get("parents") or {}).items() if role in roles]
+    return {parent["key"]: Source(parent["row"], parent["architecture"]) for parent in parents}
+
+
+def _inputs(record: Record) -> tuple[Source, ...]:
+    parents = _parents(record, "inputs", "tags")
+    others = [each for each in record.inputs or () if each.keys() & {"artefact", "key"}]
+    return tuple(sorted({*parents.values(), *(_source(each) for each in others if each.get("key") not in parents)}))
+
+
 def _vectors(record: Record) -> Source | None:
-    """The given vectors, which have a digest or a cell that made them; else the file that the
-    settings describe, of older records and of architectures that read no vectors."""
+    """The given vectors: a parent's, or those that have a digest or a cell that made them; else the
+    file that the settings describe, of older records and of architectures that read no vectors."""
+    for source in _parents(record, "vectors").values():
+        return source
     if record.vectors is not None and record.vectors.keys() & {"sha256", "key"}:
         return _source(record.vectors)
     described = record.hyperparameters.get("vectors")
@@ -262,6 +279,8 @@ def _vectors(record: Record) -> Source | None:
 
 
 def _tokens(record: Record) -> str:
+    for source in _parents(record, "tokens").values():
+        return f"{source.name} {source.id[:12]}"
     if record.tokens is None:
         return str(record.hyperparameters.get("tokens") or "")
     source = _source(record.tokens)
