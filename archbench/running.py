@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.records import Record
 
 _COUNTS = ("workers", "threads", "devices", "max_train", "max_epochs", "memory_limit")
-_OPTIONS = {"architectures": "-a", "tasks": "-t", "plugins": "--plugin", "overrides": "-o"}
+_OPTIONS = {"architectures": "-a", "tasks": "-t", "plugins": "--plugin", "overrides": "-o", "parents": "--parent"}
 _one_at_a_time = threading.Lock()
 
 
@@ -50,6 +50,7 @@ def run(
     results: str | Path = "results",
     mlflow: str | None = None,
     keep: bool = False,
+    parents: Mapping[str, str] = MappingProxyType({}),
     ended: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """Runs every chosen architecture on every chosen task with every seed, as ``archbench run``
@@ -92,6 +93,8 @@ def run(
     ``mlflow``: tracking URI or ``none``; by default that of the variable ``ARCHBENCH_MLFLOW``, else
     a database in the results folder.
     ``keep``: keep what each cell learnt in ``results/models``, for ``archbench predict``.
+    ``parents``: kept models from which the cells start, by role, such as ``{"vectors":
+    "skipgram"}``: an architecture, which is trained first if it is not kept, or a key.
     ``ended``: called with the record of each cell that ran, as soon as it has ended.
 
     Raises :class:`~harness.errors.ArchbenchError` before anything is computed: ``UsageError`` for
@@ -132,7 +135,8 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     chosen = {name: _pattern(options[name]) for name in ("architectures", "tasks")}
     plugins = [*map(Path, options["plugins"]), *own]
     overrides = [f"{name}={value!r}" for name, value in options["overrides"].items()]
-    as_typed = options | chosen | {"plugins": plugins, "overrides": overrides}
+    parents = [f"{role}={name}" for role, name in options["parents"].items()]
+    as_typed = options | chosen | {"plugins": plugins, "overrides": overrides, "parents": parents}
     as_typed["seeds"] = list(dict.fromkeys(options["seeds"]))
     home = as_typed.pop("home")
     request = Request(
@@ -187,7 +191,7 @@ def _command(options: Mapping[str, Any]) -> list[str]:
         option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
         if value is True:
             words.append(option)
-        elif name in ("plugins", "overrides"):
+        elif name in ("plugins", "overrides", "parents"):
             words += [word for each in value for word in (option, str(each))]
         else:
             words += [option, ",".join(map(str, value)) if name == "seeds" else str(value)]

@@ -113,7 +113,7 @@ def models(
         ),
     ] = None,
 ) -> None:
-    """List the kept models with their sizes, or remove some."""
+    """List the kept models with their sizes and who starts from them, or remove some."""
     from harness.kept import shelf
 
     if remove is not None:
@@ -125,9 +125,27 @@ def models(
 
     found = list(shelf.kept_models(results))
     store = Store(results)
+    needed = _needed(found, store)
     for kept in found:
-        print(f"{kept.folder.name}  {_mib(kept.size):>10}  {_described(kept, store)}")
+        told = "; ".join([_described(kept, store), *needed.get(kept.folder.name, ())])
+        print(f"{kept.folder.name}  {_mib(kept.size):>10}  {told}")
     print(f"{len(found)} kept, {_mib(sum(kept.size for kept in found))}")
+
+
+def _needed(found: list[Kept], store: Store) -> dict[str, list[str]]:
+    """Those that start from each kept model or cannot answer without it, in words, by its key."""
+    from harness.kept.shelf import ASKED, parents_of
+
+    needed: dict[str, list[str]] = {}
+    for record in store.all() if found else ():
+        for role, parent in record.cell.parents.items():
+            child = f"{record.architecture} on {record.task}, seed {record.seed}"
+            needed.setdefault(parent["key"], []).append(f"{role} of {child}")
+    for kept in found:
+        for role, parent in parents_of(kept.description).items() if kept.description else ():
+            if role in ASKED:
+                needed.setdefault(parent["key"], []).append(f"without it {kept.folder.name} cannot answer")
+    return needed
 
 
 def _described(kept: Kept, store: Store) -> str:

@@ -70,6 +70,16 @@ def run(
             rich_help_panel=GRID,
         ),
     ] = False,
+    parent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME",
+            help="Start from a kept model in the role weights, teacher, inputs, vectors, tokens or tags: an"
+            " architecture (or ARCHITECTURE@TASK), which is trained first if it is not kept, or a key; may be"
+            " repeated.",
+            rich_help_panel=GRID,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -243,6 +253,7 @@ def run(
         shard=shard,
         homes=chosen_homes(architectures, tasks, results, report) if home else None,
         keep=keep,
+        parents=parent or (),
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
@@ -256,7 +267,7 @@ def run(
     else:
         records = session.run()
     summarise(pending, records, session.store)
-    for record in session.unkept(records) if keep else ():
+    for record in session.unkept(records):
         log = session.settings.log(record.cell)
         report(f"not kept: {record.architecture} on {record.task}, seed {record.seed}; the end of {log} says why")
     if not session.complete(records):

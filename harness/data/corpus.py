@@ -100,7 +100,8 @@ class Corpus:
     ``gives`` is the architecture's output (:data:`harness.kinds.OUTPUTS`), by which the task's
     problem chooses fields and target. ``max_train`` keeps that many training rows (whole questions
     of a ranking task), chosen by a fixed shuffle. ``cache`` is a folder for encoded splits, shared
-    by all architectures that read the same view of the same data. Dev and test are read from what
+    by all architectures that read the same view of the same data; keys of ``parents``, which may
+    give something to the view, are part of what is the same. Dev and test are read from what
     the problem lets a system see: of what a row says of its answer, nothing reaches the view.
     """
 
@@ -113,8 +114,10 @@ class Corpus:
         gives: str,
         max_train: int | None = None,
         cache: Path | None = None,
+        parents: Sequence[str] = (),
     ):
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
+        self.parents = list(parents)
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
         rows = training_rows(task, tier, folder, max_train)
@@ -195,6 +198,7 @@ class Corpus:
             self.fingerprints["train"],
             data,
             part,
+            *self.parents,
         ]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return self.cache / digest / name

@@ -39,7 +39,8 @@ class Part(BaseModel):
 
 class Origin(BaseModel):
     """The cell that trained a model: its key and fields, digests of its splits, and that of its
-    predictions of test."""
+    predictions of test; ``spent``, ``seconds`` and ``objective`` of its training, and its
+    ``lineage``, as in its record."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,6 +48,10 @@ class Origin(BaseModel):
     cell: dict[str, Any]
     data: dict[str, str]
     predictions: str | None
+    spent: dict[str, Any] = {}
+    seconds: float | None = None
+    objective: str | None = None
+    lineage: list[dict[str, Any]] = []
 
 
 class Description(BaseModel):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,8 @@ from harness.data.corpus import Split
 from harness.errors import ArchbenchError, ModelError
 from harness.kept import folder as files
 from harness.kept.folder import Description, Origin, Part
+from harness.kept.parents import Parents, require_same
+from harness.kept.shelf import ASKED, parents_of
 from harness.kept.values import packed, unpacked
 from harness.kinds import Encoder, Estimator, made
 from harness.problems import problem
@@ -31,7 +34,11 @@ from harness.views.base import View
 
 
 class KeptModel:
-    """A model that answers rows of a task's type; what it is stands in ``description``."""
+    """A model that answers rows of a task's type; what it is stands in ``description``, and in
+    ``model`` and ``view`` if it was trained by gradients."""
+
+    model: Model | None = None
+    view: View | None = None
 
     def __init__(self, description: Description):
         self.description = description
@@ -40,6 +47,10 @@ class KeptModel:
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
         """The prediction of each row with its probabilities, where the model gives some. Rows have
         an ``id`` and the columns of ``description.inputs``."""
+        raise NotImplementedError
+
+    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
+        """The vector of each word that the model knows; None for a model without any."""
         raise NotImplementedError
 
     def check(self, row: Row) -> None:
@@ -58,7 +69,9 @@ class TrainedModel(KeptModel):
 
     def __init__(self, description: Description, model: Model, view: View, target: Target):
         super().__init__(description)
-        self.model, self.view, self.target = model, view, target
+        self.model: Model = model
+        self.view: View = view
+        self.target = target
         assert description.training is not None
         self.training = TrainingSettings.from_dict(description.training)
         self.fields = self.problem.fields(model.encoder.output_form(), view)
@@ -71,6 +84,12 @@ class TrainedModel(KeptModel):
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
         device = next(self.model.parameters()).device
         return answers(self.model, self.split(rows), self.training.batch_size, device)
+
+    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
+        if self.model.table is None:
+            return None
+        rows = self.model.table.tuned.weight.detach().cpu().numpy()
+        return dict(zip(self.view.vocabulary.words, rows[2:], strict=True))  # type: ignore[attr-defined]
 
     def check(self, row: Row) -> None:
         self.split([row])
@@ -89,6 +108,9 @@ class FittedModel(KeptModel):
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
         return with_probability(self.estimator.predict(rows))
+
+    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
+        return self.estimator.word_vectors()
 
     def write(self, folder: Path) -> None:
         arrays: dict[str, Tensor] = {}
@@ -181,10 +203,12 @@ def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:
         )
     cls = _class_of(folder, description.part)
     state, arrays = files.read(folder, description)
+    cells = parents_of(description)
     try:
+        parents = Parents({role: parent for role, parent in cells.items() if role in ASKED}, folder.parent, load)
         if issubclass(cls, Estimator):
-            return FittedModel(description, _fitted(cls, description, state, arrays))
-        return _trained(folder, cls, description, state, arrays, device)
+            return FittedModel(description, _fitted(cls, description, parents, state, arrays))
+        return _trained(folder, cls, description, parents, state, arrays, device)
     except ArchbenchError:
         raise
     except Exception as error:  # an architecture may raise anything when its sizes or words are others
@@ -204,10 +228,13 @@ def _class_of(folder: Path, part: Part) -> Any:
     return registry.load(entry)
 
 
-def _fitted(cls: type[Estimator], description: Description, state: Any, arrays: dict[str, Tensor]) -> Estimator:
+def _fitted(
+    cls: type[Estimator], description: Description, parents: Parents, state: Any, arrays: dict[str, Tensor]
+) -> Estimator:
     if description.transductive != cls.transductive or not isinstance(state, dict):
         raise ValueError("no state of a system without gradient training")
     estimator = made(cls, description.type, description.origin.cell.get("seed", 0), description.part.settings)
+    parents.give(estimator, ())
     estimator.restore_fitted({name: unpacked(value, arrays) for name, value in state.items()})
     return estimator
 
@@ -216,11 +243,12 @@ def _trained(
     folder: Path,
     cls: type[Encoder],
     description: Description,
+    parents: Parents,
     state: Any,
     weights: dict[str, Tensor],
     device: torch.device | str,
 ) -> TrainedModel:
-    view = _view(cls, description)
+    view = parents.inherited_view(cls, _view(cls, description))
     view.restore(state["view"])
     asked = problem(description.type)
     target = asked.target(cls.output_form())
@@ -230,7 +258,8 @@ def _trained(
         model = build(cls, asked, settings, view, target, description.dims or 0, None, training)
         if description.regime is not None:
             _class_of(folder, description.regime)(**description.regime.settings).apply(model, view)
-    _require_same(folder / files.WEIGHTS, model.state_dict(), weights)
+        parents.give(model.encoder, (), view)
+    require_same(folder / files.WEIGHTS, model.state_dict(), weights)
     kinds = {value.dtype for value in weights.values() if value.is_floating_point()}
     if len(kinds) == 1:
         model.to(kinds.pop())
@@ -249,12 +278,3 @@ def _view(cls: type[Encoder], description: Description) -> View:
             f"{description.part.architecture} reads {found} of {column}, and the kept view is {name!r:.80}"
         )
     return dataclasses.replace(view, **settings)  # type: ignore[type-var]
-
-
-def _require_same(file: Path, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:
-    """Raise :class:`ModelError` for weights of other names or sizes."""
-    for name in (*wanted, *found):
-        sizes = [list(weights[name].shape) if name in weights else None for weights in (wanted, found)]
-        if sizes[0] != sizes[1]:
-            here, there = ("no such weights" if size is None else f"size {size}" for size in sizes)
-            raise ModelError(f"{file}: {name} has {there} in the file and {here} by its vocabulary and settings")

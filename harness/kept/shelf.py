@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import ModelError, UsageError, did_you_mean
-from harness.files import write_whole
+from harness.files import taking_the_place_of, write_whole
 from harness.kept.folder import DESCRIPTION, Description, describe
+from harness.records import Cell
 
 MODELS = "models"
 """Folder of the kept models below a results folder."""
+
+
+ASKED = ("inputs", "tags")
+"""Roles in which a parent is asked about each text, so that a kept child needs it too."""
 
 
 def place(results: Path, key: str) -> Path:
@@ -22,6 +28,38 @@ def place(results: Path, key: str) -> Path:
     if not ignored.exists():
         write_whole(ignored, b"*\n")
     return results / MODELS / key
+
+
+def files_of(results: Path, key: str) -> dict[str, bytes]:
+    """The files of the kept model of a key by name; none where it is not kept."""
+    return {path.name: path.read_bytes() for path in (results / MODELS / key).glob("*")}
+
+
+def write_files(results: Path, key: str, content: Mapping[str, bytes]) -> None:
+    """Write :func:`files_of` a model as a whole or not at all; ``OSError`` where the disk
+    refuses."""
+    with taking_the_place_of(place(results, key)) as temporary:
+        temporary.mkdir()
+        for name, data in content.items():
+            write_whole(temporary / name, data)
+
+
+def ancestors(results: Path, cell: Cell) -> list[str]:
+    """Keys of the kept models that a cell needs to start: its parents, and theirs."""
+    found: dict[str, None] = {}
+    waiting = [parent["key"] for parent in cell.parents.values()]
+    while waiting:
+        key = waiting.pop()
+        if key not in found:
+            found[key] = None
+            with suppress(ModelError):  # loading it says why
+                waiting += [each["key"] for each in parents_of(describe(results / MODELS / key)).values()]
+    return list(found)
+
+
+def parents_of(description: Description) -> dict[str, dict[str, str]]:
+    """The cells that a kept model started from, by role, as :attr:`Cell.parents` has them."""
+    return (description.origin.cell.get("hyperparameters") or {}).get("parents") or {}
 
 
 class Kept(NamedTuple):

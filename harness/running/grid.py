@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,9 +33,10 @@ E = TypeVar("E", bound=Entry)
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed", "task_type")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
-HARNESS_SECTIONS = ("training", "limits", "vectors", "view")
+HARNESS_SECTIONS = ("training", "limits", "vectors", "view", "parents")
 """Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments.
-``view`` is there only where a setting of the view is not the architecture's own."""
+``view`` is there only where a setting of the view is not the architecture's own, ``parents`` where
+there are any."""
 
 FAILED = ("failed", "oom", "timeout", "diverged")
 """Statuses of a cell whose model is at fault: a result, run again only when asked."""
@@ -56,9 +57,10 @@ class Settings:
     part of a cell's identity.
 
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
-    the cell's ``hyperparameters["vectors"]`` states; with ``keep``, what a cell learnt is kept in
-    ``results`` (:mod:`harness.kept`). ``timeout`` is in seconds of wall clock,
-    ``memory_limit_mib`` is resident memory of the cell's processes together.
+    the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
+    (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
+    others start from it. ``timeout`` is in seconds of wall clock, ``memory_limit_mib`` is resident
+    memory of the cell's processes together.
     """
 
     results: Path
@@ -72,6 +74,11 @@ class Settings:
     strategy: str = "auto"
     vectors: Path | None = None
     keep: bool = False
+    needed: frozenset[str] = frozenset()
+
+    def keeps(self, cell: Cell) -> bool:
+        """True if what a cell learnt is kept."""
+        return self.keep or cell.key in self.needed
 
     def log(self, cell: Cell) -> Path:
         """The log file of a cell: whatever its processes print."""
@@ -264,85 +271,143 @@ def _described(file: Path) -> dict[str, Any]:
     return {"file": file.name, "sha256": digest, "dims": dims}
 
 
-def plan(
-    architectures: Sequence[ArchitectureEntry],
-    tasks: Sequence[TaskEntry],
-    *,
-    tier: Tier,
-    protocol: str,
-    seeds: Sequence[int],
-    budget: str = FULL,
-    overrides: Sequence[str] = (),
-    max_train: int | None = None,
-    max_epochs: int | None = None,
-    vectors: Path | None = None,
-    precision: str = "32",
-    devices: int = 1,
-    homes: Mapping[str, str] | None = None,
-) -> list[Planned]:
-    """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do
-    not fit. ``homes`` gives each architecture its only task.
+class Planner:
+    """Cells of one run, which have all settings in common but architecture, task and seed.
 
-    Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing
-    in this grid.
+    Raises :class:`UsageError` for an override that is malformed or of the wrong type;
+    :meth:`check_overrides`, called after the last cell, for one that fits nothing.
     """
-    from harness.training.protocols import VERSIONS, has_own_dropout, training, view_settings
 
-    wanted = [parse_override(text) for text in overrides]
-    described = _described(vectors) if vectors else None
-    own_dropout = has_own_dropout(protocol)
-    if budget != FULL and (max_train, max_epochs) != (None, None):
-        raise UsageError(f"--budget {budget} with --max-train or --max-epochs: a budget of your own has no name")
-    names: dict[Override, set[str]] = {override: set() for override in wanted}
-    used: set[Override] = set()
+    def __init__(
+        self,
+        *,
+        tier: Tier,
+        protocol: str,
+        budget: str = FULL,
+        overrides: Sequence[str] = (),
+        max_train: int | None = None,
+        max_epochs: int | None = None,
+        vectors: Path | None = None,
+        precision: str = "32",
+        devices: int = 1,
+    ):
+        self.tier, self.protocol, self.budget, self.precision, self.devices = tier, protocol, budget, precision, devices
+        self.max_train, self.max_epochs = max_train, max_epochs
+        self.overrides = [parse_override(text) for text in overrides]
+        self.vectors = _described(vectors) if vectors else None
+        if budget != FULL and (max_train, max_epochs) != (None, None):
+            raise UsageError(f"--budget {budget} with --max-train or --max-epochs: a budget of your own has no name")
+        self._names: dict[Override, set[str]] = {override: set() for override in self.overrides}
+        self._used: set[Override] = set()
+        self._ids: dict[str, None] = {}
+        self._pairs: dict[tuple[str, str], Planned] = {}
+        self._tiers: dict[str, tuple[Tier, str | None]] = {}
 
-    def of_pair(architecture: ArchitectureEntry, task: TaskEntry) -> Planned:
+    def _tier(self, task: TaskEntry) -> tuple[Tier, str | None]:
+        """The tier of a task's rows, and the reason why it has none on this tier and budget."""
+        if task.id not in self._tiers:
+            self._tiers[task.id] = tier_of(task, self.tier), no_data(task, self.tier) or no_budget(task, self.budget)
+        return self._tiers[task.id]
+
+    def _overridden(self, architecture: ArchitectureEntry, section: str, values: dict[str, Any]) -> dict[str, Any]:
+        for override in self.overrides:
+            if override.section == section and fnmatchcase(architecture.id, override.id):
+                self._names[override] |= set(values)
+                if override.name in values:
+                    values[override.name] = _parsed(override, values[override.name])
+                    self._used.add(override)
+        return values
+
+    def changes(self, architecture: ArchitectureEntry) -> bool:
+        """True if an override changes a setting of the architecture."""
+        return any(fnmatchcase(architecture.id, override.id) for override in self._used)
+
+    def cell(self, architecture: ArchitectureEntry, task: TaskEntry, seed: int) -> Planned:
+        """The cell of an architecture, a task and a seed, with the reason to skip it if it does not
+        fit."""
+        pair = architecture.id, task.id
+        if pair not in self._pairs:
+            self._pairs[pair] = self._of_pair(architecture, task)
+        cell, reason = self._pairs[pair]
+        return Planned(replace(cell, seed=seed), reason)
+
+    def _of_pair(self, architecture: ArchitectureEntry, task: TaskEntry) -> Planned:
         """The cell of the two with seed 0."""
-        amount = task.all_budgets.get(budget, task.all_budgets[FULL])
-        limits = Limits(max_train, max_epochs) if budget == FULL else Limits(amount.examples, None, budget)
+        from harness.training.protocols import VERSIONS, has_own_dropout, training, view_settings
 
-        def overridden(section: str, values: dict[str, Any]) -> dict[str, Any]:
-            for override in wanted:
-                if override.section == section and fnmatchcase(architecture.id, override.id):
-                    names[override] |= set(values)
-                    if override.name in values:
-                        values[override.name] = _parsed(override, values[override.name])
-                        used.add(override)
-            return values
-
-        chosen = overridden("", hyperparameters(architecture) if own_dropout else without_dropouts(architecture))
+        self._ids[architecture.id] = None
+        protocol, overridden = self.protocol, functools.partial(self._overridden, architecture)
+        amount = task.all_budgets.get(self.budget, task.all_budgets[FULL])
+        limits = Limits(self.max_train, self.max_epochs)
+        if self.budget != FULL:
+            limits = Limits(amount.examples, None, self.budget)
+        own = hyperparameters if has_own_dropout(protocol) else without_dropouts
+        chosen = overridden("", own(architecture))
         trained = overridden("training", training(protocol, architecture, task, amount).to_dict(complete=True))
         try:
             settings = TrainingSettings.from_dict(trained)
         except ValueError as error:
             raise UsageError(f"-o {architecture.id}.{error}") from error
-        values = {**chosen, "training": settings.to_dict(), "limits": limits.to_dict(), "vectors": described}
+        values = {**chosen, "training": settings.to_dict(), "limits": limits.to_dict(), "vectors": self.vectors}
         ours = functools.partial(view_settings, protocol, task)
-        if ours(True) or any(override.section == "view" for override in wanted):
+        if ours(True) or any(override.section == "view" for override in self.overrides):
             values |= _changed_view(architecture, task, chosen, ours, functools.partial(overridden, "view"))
+        tier, unfit = self._tier(task)
         cell = Cell(
             architecture=architecture.id,
             architecture_version=architecture.version,
             task=task.id,
             task_version=task.version,
-            tier=tiers[task.id],
+            tier=tier,
             protocol=protocol,
             hyperparameters=values,
             seed=0,
-            precision=precision,
-            devices=devices,
+            precision=self.precision,
+            devices=self.devices,
             protocol_version=VERSIONS[protocol],
         )
-        return Planned(cell, unfit[task.id] or reason_to_skip(architecture, task, values))
+        return Planned(cell, unfit or reason_to_skip(architecture, task, values))
 
-    tiers = {task.id: tier_of(task, tier) for task in tasks}
-    unfit = {task.id: no_data(task, tier) or no_budget(task, budget) for task in tasks}
-    pairs = [of_pair(a, t) for t in tasks for a in architectures if homes is None or homes.get(a.id) == t.id]
-    planned = [Planned(replace(cell, seed=seed), reason) for seed in seeds for cell, reason in pairs]
-    for override in wanted:
-        if override not in used:
-            raise UsageError(_unused(override, names[override], [a.id for a in architectures]))
+    def check_overrides(self) -> None:
+        """Raise :class:`UsageError` for an override that fitted nothing so far."""
+        for override in self.overrides:
+            if override not in self._used:
+                raise UsageError(_unused(override, self._names[override], list(self._ids)))
+
+
+def plan(
+    architectures: Sequence[ArchitectureEntry],
+    tasks: Sequence[TaskEntry],
+    *,
+    seeds: Sequence[int],
+    homes: Mapping[str, str] | None = None,
+    **options: Any,
+) -> list[Planned]:
+    """Every cell of the grid, seed by seed and task by task, with the reason to skip those that do
+    not fit. ``homes`` gives each architecture its only task, ``options`` are those of
+    :class:`Planner`.
+
+    Raises :class:`UsageError` for an override that is malformed, of the wrong type, or fits nothing
+    in this grid.
+    """
+    planner = Planner(**options)
+    planned = [planner.cell(a, t, seed) for a, t, seed in combinations(architectures, tasks, seeds, homes)]
+    planner.check_overrides()
     return planned
+
+
+def combinations(
+    architectures: Sequence[ArchitectureEntry],
+    tasks: Sequence[TaskEntry],
+    seeds: Sequence[int],
+    homes: Mapping[str, str] | None = None,
+) -> Iterator[tuple[ArchitectureEntry, TaskEntry, int]]:
+    """Architecture, task and seed of every cell of a grid."""
+    for seed in seeds:
+        for task in tasks:
+            for architecture in architectures:
+                if homes is None or homes.get(architecture.id) == task.id:
+                    yield architecture, task, seed
 
 
 def _changed_view(

@@ -22,9 +22,10 @@ from harness.errors import DataError, UsageError, check_choice
 from harness.kept.shelf import is_kept
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
-from harness.running import grid, neighbours
+from harness.running import grid, neighbours, parents
 from harness.running.changed_data import DataFolder, OwnData
 from harness.running.order import Estimate, in_shard, parse_shard
+from harness.running.parents import first_of_families
 from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults
 from harness.running.ruler import known_ruler
 from harness.settings import FULL
@@ -76,6 +77,7 @@ class Request:
     shard: str | None = None
     homes: Mapping[str, str] | None = None
     keep: bool = False
+    parents: Sequence[str] = ()
     dry_run: bool = False
     command: str = ""
 
@@ -123,19 +125,24 @@ class Session:
         if not request.dry_run:
             self.store.check_writable()
             self.store.sweep()
-        planned = self._planned()
+        self._parents, planned = self._planned()
         if shard:
-            planned = [item for item in planned if in_shard(item.cell, shard)]
+            # Cells that start from one another stay together: their parents are trained once.
+            first = first_of_families([item.cell for item in planned])
+            planned = [item for item in planned if in_shard(first[item.cell.key], shard)]
         self.cells = [item.cell for item in planned]
-        self.pending = grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+        self.needed: frozenset[str] = frozenset()
+        self.pending = self._pending(planned)
         if request.keep:
             self._run_unkept()
+        self._settle_parents()
         self._read_tasks: set[str] = set()
         places = self._places()
         self._read_data(places)
         if places:
             for data in places:
                 self._drop_other_data(data)
+            self._settle_parents()
             self._read_data(places)  # now also of the tasks whose cells run again
         self._tell_of_other_code()
         for error in self.pending.damaged:
@@ -143,10 +150,16 @@ class Session:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
             self.estimate = Estimate(self.store.all(), known_ruler(self.store.folder / "work" / "ruler"))
-        self.pending.run[:] = self.estimate.longest_first(self.pending.run)
+        ordered = self.estimate.longest_first(self.pending.run)
+        self.pending.run[:] = sorted(ordered, key=lambda cell: cell.key not in self.needed)
 
-    def _planned(self) -> list[grid.Planned]:
-        """Every cell of the grid; what cannot be imported is reported and left out."""
+    def _pending(self, planned: Sequence[grid.Planned]) -> grid.Pending:
+        request = self.request
+        return grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+
+    def _planned(self) -> tuple[list[grid.Planned], list[grid.Planned]]:
+        """The cells that others start from and that are no part of the grid, and every cell of the
+        grid; what cannot be imported is reported and left out."""
         request = self.request
         chosen, on = registry.match("architectures", request.architectures), registry.match("tasks", request.tasks)
         registry.import_other_plugins([*chosen, *on])
@@ -164,12 +177,9 @@ class Session:
             reason = grid.no_data(task, request.tier)
             if reason is not None and not request.dry_run:  # which shows the reason of each cell
                 self.tell(f"skipped: {reason}")
-        planned = grid.plan(
-            architectures,
-            tasks,
+        planner = grid.Planner(
             tier=request.tier,
             protocol=request.protocol,
-            seeds=request.seeds,
             budget=request.budget,
             overrides=request.overrides,
             max_train=request.max_train,
@@ -177,10 +187,55 @@ class Session:
             vectors=request.vectors,
             precision=request.precision,
             devices=request.devices,
-            homes=homes,
         )
-        _refuse_strategy(planned, request)
-        return planned
+        wishes = list(map(parents.parse_parent, request.parents))
+        before, planned = parents.plan(planner, architectures, tasks, request.seeds, homes, wishes, self.store.folder)
+        _refuse_strategy([*before, *planned], request)
+        return before, planned
+
+    def _settle_parents(self) -> None:
+        """Put the parents of the pending cells before them, unless they are kept: those that are no
+        part of the grid, and those that ended well without being kept. A cell whose parent failed
+        or does not fit is skipped."""
+        others = {item.cell.key: item for item in self._parents}
+        finished = {record.key: record for record in self.pending.finished}
+        running = {cell.key for cell in self.pending.run}
+        needed = set(self.needed)
+
+        def reason(cell: Cell) -> str | None:
+            """The reason why the parents of a cell cannot be had; those that can are planned."""
+            for role, parent in cell.parents.items():
+                key = parent["key"]
+                needed.add(key)
+                if key in running or is_kept(self.store.folder, key):
+                    continue
+                if key in others and key not in finished:
+                    more = self._pending([others[key]])
+                    self.pending.damaged.extend(more.damaged)
+                    finished.update({record.key: record for record in more.finished})
+                    if more.run and (why := reason(more.run[0])):
+                        return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
+                    running.update(each.key for each in more.run)
+                    self.pending.run.extend(more.run)
+                    if more.run:
+                        continue
+                record = finished.get(key)
+                if record is not None and record.status == "ok":
+                    if not self.request.dry_run:
+                        self.store.set_aside(record)
+                    if record in self.pending.finished:
+                        self.pending.finished.remove(record)
+                    running.add(key)
+                    self.pending.run.append(record.cell)
+                    continue
+                return parents.missing(cell, self.store.folder, finished.get)
+            return None
+
+        for cell in list(self.pending.run):
+            if why := reason(cell):
+                self.pending.run.remove(cell)
+                self.pending.skip.append(grid.Planned(cell, why))
+        self.needed = frozenset(needed)
 
     def _places(self) -> list[DataFolder]:
         """The places whose files may have changed since a record was made: the data folder, and the
@@ -257,8 +312,9 @@ class Session:
             self.tell(f"{len(unkept)} finished without being kept run again (--keep); the old records are *.old")
 
     def unkept(self, records: Sequence[Record]) -> list[Record]:
-        """The records of cells that ended well and whose model is not kept."""
-        return [r for r in records if r.status == "ok" and not is_kept(self.store.folder, r.key)]
+        """The records of cells that ended well and whose model should be kept and is not."""
+        keeps = self.settings.keeps
+        return [r for r in records if r.status == "ok" and keeps(r.cell) and not is_kept(self.store.folder, r.key)]
 
     def _tell_of_other_code(self) -> None:
         """Say how many records other code made; those of cells that run again are set aside."""
@@ -298,6 +354,7 @@ class Session:
             strategy=request.strategy,
             vectors=request.vectors.resolve() if request.vectors else None,
             keep=request.keep,
+            needed=self.needed,
         )
 
     @functools.cached_property
@@ -348,8 +405,7 @@ class Session:
         :meth:`run` returned."""
         stopped = len(records) < len(self.pending.run)
         failed = any(record.status not in ("ok", "skipped") for record in [*self.pending.finished, *records])
-        unkept = self.request.keep and self.unkept(records)
-        return not (self.broken or self.pending.damaged or stopped or failed or unkept)
+        return not (self.broken or self.pending.damaged or stopped or failed or self.unkept(records))
 
 
 def _is_here(tier: str, data_dir: Path | None) -> bool:

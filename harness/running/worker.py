@@ -32,7 +32,8 @@ from harness.data.overlap import overlap_of
 from harness.data.word_vectors import read_vectors
 from harness.kept import shelf
 from harness.kept.folder import Origin, Part
-from harness.kept.model import KeptModel, fitted_model, trained_model
+from harness.kept.model import KeptModel, fitted_model, load, trained_model
+from harness.kept.parents import Parents
 from harness.kinds import Encoder, Estimator, Regime, made
 from harness.metrics import better, score
 from harness.problems import problem
@@ -191,6 +192,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     dev = task.load("dev", cell.tier, settings.data_dir)
     estimator = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
     hidden = problem(task.entry.type).input_rows
+    parents = _parents(cell, settings)
+    parents.give(estimator, hidden(train.to_list()) if parents.models else ())
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     began = time.perf_counter()
     estimator.fit(train.to_list(), dev.to_list(), unlabelled)
@@ -201,9 +204,11 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     test = task.load("test", cell.tier, settings.data_dir)
     data = {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))}
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
-    if settings.keep:
+    fields |= _of_parents(parents) | {"spent": {"examples": len(train)}}
+    if settings.keeps(cell):
         part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
-        keep(cell, settings, lambda: fitted_model(_origin(cell, fields), task.entry.type, part, estimator, train[0]))
+        origin = _origin(cell, fields, trained - began)
+        keep(cell, settings, lambda: fitted_model(origin, task.entry.type, part, estimator, train[0]))
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / (trained - began),
         "train_tokens_per_second": None,
@@ -232,22 +237,40 @@ def keep(cell: Cell, settings: Settings, made: Callable[[], KeptModel]) -> None:
         print(f"not kept: {type(error).__name__}: {error}")
 
 
-def _origin(cell: Cell, fields: dict[str, Any]) -> Origin:
-    """The origin of a model, by the fields of its cell's record."""
-    predictions = fields["predictions"]["sha256"]
-    return Origin(key=cell.key, cell=cell.to_dict(), data=fields["data"], predictions=predictions)
+def _origin(cell: Cell, fields: dict[str, Any], seconds: float, objective: str | None = None) -> Origin:
+    """The origin of a model, by the fields of its cell's record and the seconds of its training."""
+    return Origin(
+        key=cell.key,
+        cell=cell.to_dict(),
+        data=fields["data"],
+        predictions=fields["predictions"]["sha256"],
+        spent=fields["spent"],
+        seconds=seconds,
+        objective=objective,
+        lineage=fields.get("lineage", []),
+    )
+
+
+def _parents(cell: Cell, settings: Settings) -> Parents:
+    """The models that a cell starts from."""
+    return Parents(cell.parents, settings.results / shelf.MODELS, load)
+
+
+def _of_parents(parents: Parents) -> dict[str, Any]:
+    """Fields of a record that come from the parents of its cell."""
+    return {"lineage": parents.ancestors, **parents.sources} if parents.models else {}
 
 
 def _part(entry: ArchitectureEntry, values: dict[str, Any]) -> Part:
     return Part(architecture=entry.id, version=entry.version, settings=values)
 
 
-def _trained_model(assembly: Assembly, model: Model, fields: dict[str, Any]) -> KeptModel:
+def _trained_model(assembly: Assembly, model: Model, fields: dict[str, Any], objective: str) -> KeptModel:
     cell, corpus, regime = assembly.cell, assembly.corpus, None
     if assembly.regime is not None:
         regime = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
     return trained_model(
-        _origin(cell, fields),
+        _origin(cell, fields, fields["seconds"]["train"], objective),
         assembly.task.entry.type,
         _part(assembly.encoder_entry, assembly.settings),
         regime,
@@ -276,9 +299,18 @@ class Assembly:
         view = self.encoder_class.view_for(self.task.entry, self.settings)
         if changes := cell.hyperparameters.get("view"):
             view = view.changed(changes)
+        self.parents = _parents(cell, settings)
+        view = self.parents.inherited_view(self.encoder_class, view)
         most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
         self.corpus = Corpus(
-            self.task, cell.tier, settings.data_dir, view, self.encoder_class.output_form(), max_train=most, cache=cache
+            self.task,
+            cell.tier,
+            settings.data_dir,
+            view,
+            self.encoder_class.output_form(),
+            max_train=most,
+            cache=cache,
+            parents=sorted(parent["key"] for parent in cell.parents.values()),
         )
         self.vectors_file = settings.vectors
         self.dims = self.training.vector_dims
@@ -296,6 +328,10 @@ class Assembly:
             print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
             given = self.cell.hyperparameters["vectors"]
             self.vectors = {"name": given["file"], "sha256": given["sha256"], "dims": dims, "words": known}
+        if view.embeds and (found := self.parents.vectors(view.vocabulary)) is not None:
+            vectors, known = found
+            dims, parent = vectors.shape[1], self.cell.parents["vectors"]
+            self.vectors = {"name": parent["architecture"], "key": parent["key"], "dims": dims, "words": known}
         model = build(
             self.encoder_class,
             self.corpus.problem,
@@ -311,6 +347,10 @@ class Assembly:
             self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
         if self.regime is not None:
             self.regime.apply(model, view)
+        if self.parents.models:
+            rows = self.corpus.problem.input_rows(self.corpus.train.rows.to_list())
+            for child in filter(None, (model.encoder, self.regime)):
+                self.parents.give(child, rows, view)
         return model
 
     @functools.cached_property
@@ -367,8 +407,11 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
-    if settings.keep:
-        keep(cell, settings, lambda: _trained_model(assembly, training.model, fields))
+    spent = _spent(training, kept, pilots, fields["flops_per_example"], cell.devices)
+    fields |= _of_parents(assembly.parents) | {"spent": spent}
+    if settings.keeps(cell):
+        name = training.objective.name
+        keep(cell, settings, lambda: _trained_model(assembly, training.model, fields, name))
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {
         "objective": training.objective.name,
@@ -380,6 +423,30 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         passes = 3 * kept["epochs"] * training.passes_per_epoch * len(assembly.corpus.train)
         fields["training"]["flops"] = float(passes * fields["flops_per_example"])
     return fields
+
+
+def _spent(
+    training: FitModule,
+    kept: dict[str, Any],
+    pilots: dict[float, Pilot | None],
+    flops_per_example: float | None,
+    devices: int,
+) -> dict[str, Any]:
+    """Cost of all training of a cell, its pilots included."""
+    train = training.splits["labelled"]
+    passes = kept["epochs"] * training.passes_per_epoch
+    of_epoch = training.steps_of_epoch(devices)
+    steps = kept["epochs"] * of_epoch
+    pilot = max(1, round(PILOT_SHARE * training.settings.epochs * of_epoch)) if len(pilots) > 1 else 0
+    share = 1 + len(pilots) * pilot / max(1, steps)
+    spent: dict[str, Any] = {
+        "examples": round(share * passes * len(train)),
+        "tokens": round(share * passes * int(train.lengths.sum())),
+        "steps": steps + len(pilots) * pilot,
+    }
+    if flops_per_example:  # a backward pass takes about twice a forward pass
+        spent["flops"] = 3.0 * spent["examples"] * flops_per_example
+    return spent
 
 
 def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:

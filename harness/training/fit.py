@@ -176,6 +176,10 @@ class FitModule(pl.LightningModule):
         batches.rank, batches.world = rank, world
         return batches
 
+    def steps_of_epoch(self, world: int) -> int:
+        """Optimiser steps of an epoch in ``world`` processes."""
+        return self.passes_per_epoch * len(self._batches("labelled", 0, world))
+
     def train_dataloader(self) -> torch.utils.data.DataLoader:
         """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled
         one first; shorter streams begin again."""
@@ -204,7 +208,7 @@ class FitModule(pl.LightningModule):
             optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
             for parameters in self.objective.players(self.model).values()
         ]
-        self.steps_per_epoch = self.passes_per_epoch * len(self.batches())
+        self.steps_per_epoch = self.steps_of_epoch(self.trainer.world_size)
         factor = learning_rate_factor(settings, self.steps_per_epoch)
         schedules = [
             torch.optim.lr_scheduler.LambdaLR(one, lambda step: self.plateau * factor(step)) for one in optimizers

@@ -65,6 +65,7 @@ FIELDS = {
     "sees",
     "overlap",
     "official_test_examples",
+    "spent",
 }
 
 PLUGIN = """
@@ -233,6 +234,9 @@ def test_a_record_is_filled_with_what_was_measured(tried):
     assert record.speed["train_tokens_per_second"] > record.speed["train_examples_per_second"] > 0
     assert record.speed["train_spread"] >= 0 and record.speed["beside"] >= 0
     assert 0 < record.speed["latency_ms_p50"] <= record.speed["latency_ms_p95"]
+    assert record.spent["tokens"] > record.spent["examples"] > 2 * len(rows["train"])  # with the pilots
+    assert record.spent["steps"] > 2 * len(rows["train"]) // 64
+    assert record.spent["flops"] == pytest.approx(3 * record.spent["examples"] * record.flops_per_example)
     assert 0 < record.parameters["embedding"] < record.parameters["total"]
     assert record.flops_per_example > 1000 and record.memory["peak_rss_mib"] > 50
     parts = [record.seconds[name] for name in ("train", "dev", "other")]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.grid import Settings
 
@@ -87,6 +88,10 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         SIMPLE[behaviour]()
     if behaviour == "sleeps":
         time.sleep(cell.hyperparameters.get("seconds", 60))
+    if behaviour == "keeps":
+        time.sleep(0.3)
+        shelf.write_files(settings.results, cell.key, {"model.json": b"{}"})
+        time.sleep(0.3)  # kept, and not yet ended
     if behaviour == "leaves_child":
         child = subprocess.Popen([sys.executable, "-c", SLEEPER])
         (settings.work / "child.pid").write_text(str(child.pid))

@@ -14,8 +14,9 @@ from typing import Protocol, TypeVar
 from harness.errors import RecordError, UsageError
 from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.records.code_digest import code_of_cell
-from harness.running.grid import Settings
+from harness.running.grid import Planned, Settings, skipped
 from harness.running.leases import Leases
+from harness.running.parents import missing
 
 LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other runs have
 
@@ -144,6 +145,40 @@ class Started(Protocol):
 S = TypeVar("S", bound=Started)
 
 
+class _Order:
+    """The cells that have not ended: their children wait for them."""
+
+    def __init__(self, cells: Sequence[Cell]):
+        self.unfinished = {cell.key for cell in cells}
+        self.records: dict[str, Record] = {}
+
+    def next(self, waiting: Sequence[Cell]) -> int | None:
+        """The last place of a cell that can start; None without one."""
+        for place in reversed(range(len(waiting))):
+            if self.unfinished.isdisjoint(parent["key"] for parent in waiting[place].parents.values()):
+                return place
+        return None
+
+    def end(self, key: str, record: Record | None = None) -> None:
+        """A cell has ended, with or without a record."""
+        self.unfinished.discard(key)
+        if record is not None:
+            self.records[key] = record
+
+
+def _ended_already(
+    cell: Cell, before: tuple[int, int] | None, settings: Settings, order: _Order
+) -> tuple[bool, Record | None]:
+    """True, and the record if it can be read, for a cell that somebody else has ended since its
+    record was as ``before``, and for one that is skipped now because a parent was not kept."""
+    store = Store(settings.results)
+    if stamp(store, cell) not in (None, before):
+        return True, _written(cell, store)
+    if reason := missing(cell, settings.results, order.records.get):
+        return True, write_or_warn(skipped(Planned(cell, reason), settings.command), store)
+    return False, None
+
+
 def carry_out(
     cells: Sequence[Cell],
     settings: Settings,
@@ -155,6 +190,8 @@ def carry_out(
     afterwards: Callable[[Record], None],
 ) -> list[Record]:
     """Run every cell, ``workers`` at a time, and return their records in the order they ended.
+
+    A cell starts when its parents have ended, and is skipped where one of them was not kept.
 
     A cell that another run on the same results folder is running is waited for: it ends with that
     run's record, or is run here if that run dies. Ctrl-C once lets the running cells finish (the
@@ -176,9 +213,11 @@ def carry_out(
     records: list[Record] = []
     unprocessed: list[Record] = []
     next_attempt = 0.0
+    order = _Order(cells)
 
     def finish(record: Record) -> None:
         leases.release(record.cell)
+        order.end(record.key, record)
         records.append(record)
         unprocessed.append(record)
         ended(record)
@@ -189,12 +228,14 @@ def carry_out(
 
     def start(cell: Cell) -> None:
         """Start a cell in a free slot, unless another run on this results folder is running it or
-        has ended it meanwhile."""
+        has ended it meanwhile, or a parent of it is not there."""
         if not _reserve(cell, leases, settings, stop):
             elsewhere.append(cell)
             return
-        if stamp(store, cell) not in (None, before[cell.key]):
-            if (record := _written(cell, store)) is None:
+        without_start, record = _ended_already(cell, before[cell.key], settings, order)
+        if without_start:
+            if record is None:
+                order.end(cell.key)
                 leases.release(cell)
             else:
                 started(cell)
@@ -212,8 +253,8 @@ def carry_out(
     with _Stop() as stop:
         try:
             while running or ((waiting or elsewhere) and not stop.requests):
-                while free and waiting and not stop.requests:
-                    start(waiting.pop())
+                while free and not stop.requests and (place_of_next := order.next(waiting)) is not None:
+                    start(waiting.pop(place_of_next))
                 follow_up()
                 stop.tell(len(running))
                 pause(running.values())
@@ -225,9 +266,9 @@ def carry_out(
                         del running[slot]
                         free.append(slot)
                         finish(record)
-                if not waiting and time.monotonic() > next_attempt:
+                if time.monotonic() > next_attempt and order.next(waiting) is None:
                     next_attempt = time.monotonic() + LEASE_POLL_S
-                    waiting, elsewhere = elsewhere[::-1], []
+                    waiting, elsewhere = waiting + elsewhere[::-1], []
             follow_up()
         finally:
             for one in running.values():  # a callback raised

@@ -18,12 +18,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UsageError
-from harness.files import taking_the_place_of, write_whole
+from harness.files import write_whole
 from harness.kept import shelf
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines import local
@@ -74,8 +75,11 @@ def node_folder(settings: Settings) -> Path:
     return Path(tempfile.gettempdir()) / f"archbench-{os.getuid()}" / name
 
 
-def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
-    """Run a cell with the local engine of this node.
+def run_here(
+    cell: Cell, settings: Settings, function: str, parents: Mapping[str, Mapping[str, bytes]] = MappingProxyType({})
+) -> Returned:
+    """Run a cell with the local engine of this node; ``parents`` are the files of the kept models
+    that it starts from, by key.
 
     Raises :class:`NodeError` when the node lacks a file, and :class:`StoppedByNode` when it stopped
     the cell by itself.
@@ -90,6 +94,8 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
     results = Path(tempfile.mkdtemp(prefix=f"{cell.key}-", dir=work))
     here = dataclasses.replace(settings, results=results, work=folder)
     try:
+        for key, content in parents.items():
+            shelf.write_files(results, key, content)
         record = _run(cell, here, function)
         if record.status == "interrupted" and (record.error or {}).get("message") != local.KILLED_TWICE:
             raise StoppedByNode(f"node {socket.gethostname()} stopped it")
@@ -100,8 +106,7 @@ def run_here(cell: Cell, settings: Settings, function: str) -> Returned:
             if path != record_file
         }
         log = here.log(cell).read_bytes() if here.log(cell).exists() else b""
-        model = {path.name: path.read_bytes() for path in (results / shelf.MODELS / cell.key).glob("*")}
-        return Returned(record.to_json(), files, log, model)
+        return Returned(record.to_json(), files, log, shelf.files_of(results, cell.key))
     finally:
         shutil.rmtree(results, ignore_errors=True)
         here.log(cell).unlink(missing_ok=True)
@@ -300,11 +305,7 @@ class _Remote:
     def _keep(self, model: dict[str, bytes]) -> None:
         """Write the files of a kept model. A full disk leaves its record."""
         try:
-            folder = shelf.place(self.settings.results, self.cell.key)
-            with taking_the_place_of(folder) as temporary:
-                temporary.mkdir()
-                for name, content in model.items():
-                    write_whole(temporary / name, content)
+            shelf.write_files(self.settings.results, self.cell.key, model)
         except OSError as error:
             warnings.warn(f"model not kept: {error}", stacklevel=2)
 
@@ -352,7 +353,8 @@ def run(
 
     def place(cell: Cell, _slot: int) -> _Remote:
         name = f"{cell.architecture} on {cell.task}, seed {cell.seed}"
-        return _Remote(cell, settings, task.options(name=name, **options).remote(cell, settings, function))
+        parents = {key: shelf.files_of(settings.results, key) for key in shelf.ancestors(settings.results, cell)}
+        return _Remote(cell, settings, task.options(name=name, **options).remote(cell, settings, function, parents))
 
     def pause(running: Iterable[_Remote]) -> None:
         if references := [one.reference for one in running]:

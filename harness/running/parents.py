@@ -1,0 +1,220 @@
+"""Cells that start from what others learnt: their parents, planned before them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness import registry
+from harness.errors import UsageError, check_choice, unknown
+from harness.kept import shelf
+from harness.records import Cell, Record
+from harness.registry import ArchitectureEntry, TaskEntry
+from harness.running.grid import Planned, Planner, combinations
+from harness.settings import ROLES, Limits
+
+
+class Wish(NamedTuple):
+    """A parent that the user or a registration names: by its architecture, on a task (None: that of
+    the child), or by the beginning of a kept model's key. ``text`` is where that was said."""
+
+    text: str
+    role: str
+    name: str
+    task: str | None
+
+
+def parse_parent(text: str) -> Wish:
+    """Read one ``--parent``; :class:`UsageError` when it is not ``ROLE=NAME``."""
+    role, equals, name = (part.strip() for part in text.partition("="))
+    option = f"--parent {text}"
+    if not equals or not name:
+        raise UsageError(f"{option}: expected ROLE=ARCHITECTURE or ROLE=KEY, such as weights=skipgram")
+    check_choice(f"{option}: role", role, ROLES)
+    return _wish(option, role, name)
+
+
+def _wish(text: str, role: str, name: str) -> Wish:
+    architecture, _, task = name.partition("@")
+    return Wish(text, role, architecture, task or None)
+
+
+def plan(
+    planner: Planner,
+    architectures: Sequence[ArchitectureEntry],
+    tasks: Sequence[TaskEntry],
+    seeds: Sequence[int],
+    homes: Mapping[str, str] | None,
+    wishes: Sequence[Wish],
+    results: Path,
+) -> tuple[list[Planned], list[Planned]]:
+    """Every cell of the grid, and before them the cells that they start from and that are no part
+    of it. ``wishes`` are parents of all cells of the grid, beside those that their architectures
+    have by default.
+
+    Raises :class:`UsageError` for a role that an architecture does not take, and where several kept
+    models could be the parent.
+    """
+    family = _Family(planner, results)
+    grid = [family.cell(a, t, seed, wishes) for a, t, seed in combinations(architectures, tasks, seeds, homes)]
+    planner.check_overrides()
+    own = {item.cell.key for item in grid}
+    return [item for key, item in family.planned.items() if key not in own], grid
+
+
+class _Family:
+    def __init__(self, planner: Planner, results: Path):
+        self.planner, self.results = planner, results
+        self.planned: dict[str, Planned] = {}
+        """Parents by key, each after its own."""
+        self.kept: list[Cell] | None = None
+
+    def cell(
+        self,
+        architecture: ArchitectureEntry,
+        task: TaskEntry,
+        seed: int,
+        wishes: Sequence[Wish] = (),
+        children: tuple[str, ...] = (),
+    ) -> Planned:
+        """A cell with its parents; ``children`` are the architectures for which it is planned."""
+        planned = self.planner.cell(architecture, task, seed)
+        wanted = {
+            role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
+            for role, name in architecture.parents.items()
+        }
+        wanted |= {wish.role: wish for wish in wishes}
+        if not wanted or planned.reason is not None:
+            return planned
+        if architecture.id in children:
+            raise UsageError(f"{architecture.file}: {' starts from '.join((*children, architecture.id))}")
+        taken = roles_taken(architecture, task, planned.cell)
+        reason, parents = None, {}
+        for role, wish in wanted.items():
+            if role not in taken:
+                listed = f"it takes {', '.join(taken)}" if taken else "it takes none"
+                raise UsageError(f"{wish.text}: {architecture.id} takes no parent in the role {role}; {listed}")
+            if role == "vectors" and planned.cell.hyperparameters["vectors"]:
+                raise UsageError(f"{wish.text}: --vectors gives {architecture.id} word vectors already")
+            parent = self._parent(wish, planned.cell, task, (*children, architecture.id))
+            parents[role] = {
+                "architecture": parent.cell.architecture,
+                "task": parent.cell.task,
+                "key": parent.cell.key,
+                "row": parent.cell.row,
+            }
+            if parent.reason is not None:
+                reason = f"its parent {name(parents[role])} in the role {role} does not fit: {parent.reason}"
+        values = planned.cell.hyperparameters | {"parents": parents}
+        return Planned(dataclasses.replace(planned.cell, hyperparameters=values), reason)
+
+    def _parent(self, wish: Wish, child: Cell, task: TaskEntry, children: tuple[str, ...]) -> Planned:
+        """The cell that a wish names: one that is kept, or one to be planned."""
+        known = registry.entries("architectures")
+        if wish.name not in known:
+            return Planned(self._by_key(wish, known), None)
+        architecture = known[wish.name]
+        on = task if wish.task is None else registry.entry("tasks", wish.task)
+        planned = self.cell(architecture, on, child.seed, children=children)
+        if planned.reason is None and shelf.is_kept(self.results, planned.cell.key):
+            return self._with(planned)
+        if not self.planner.changes(architecture):  # else the user says which settings it has
+            tasks = None if planned.reason is not None and wish.task is None else on.id
+            fitting = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]
+            if len(fitting) > 1:
+                listed = "\n  ".join(f"{cell.key}: {cell.architecture} on {cell.task}" for cell in fitting)
+                raise UsageError(
+                    f"{wish.text}: {len(fitting)} kept models could be the parent of {child.architecture} on"
+                    f" {child.task}, seed {child.seed}; name one by its key:\n  {listed}"
+                )
+            if fitting:
+                return Planned(fitting[0], None)
+        return self._with(planned)
+
+    def _with(self, planned: Planned) -> Planned:
+        self.planned.setdefault(planned.cell.key, planned)
+        return planned
+
+    def _by_key(self, wish: Wish, known: Iterable[str]) -> Cell:
+        fitting = [cell for cell in self._kept_cells() if cell.key.startswith(wish.name)]
+        if len(fitting) > 1:
+            raise UsageError(f"{wish.text}: {len(fitting)} kept keys begin so: {', '.join(c.key for c in fitting)}")
+        if not fitting:
+            otherwise = f"and no model of such a key is kept; `archbench models` lists {len(self._kept_cells())}"
+            raise UsageError(f"{wish.text}: {unknown('architecture', wish.name, known, otherwise)}")
+        return fitting[0]
+
+    def _kept_cells(self) -> list[Cell]:
+        """The cells of the kept models; a folder that is damaged or of no cell is passed over."""
+        if self.kept is None:
+            self.kept = []
+            for each in shelf.kept_models(self.results):
+                try:
+                    cell = each.description and Cell.from_dict(each.description.origin.cell)
+                except TypeError:
+                    continue
+                if cell and cell.key == each.folder.name:
+                    self.kept.append(cell)
+        return self.kept
+
+
+def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:
+    """The roles in which an architecture, and one that it wraps, takes a kept model."""
+    cls = registry.load(architecture)
+    taken = set(getattr(cls, "takes", ()))
+    if found := getattr(cls, "reader", lambda _: None)(cell.hyperparameters):
+        reader, settings = found
+        view = reader.view_for(task, settings)
+        taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
+    return [role for role in ROLES if role in taken]
+
+
+def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:
+    """True for a cell with the architecture, seed, protocol and budget of another, on a task (None:
+    on any)."""
+    same = ("architecture", "architecture_version", "seed", "protocol", "protocol_version", "precision", "devices")
+    return (
+        all(getattr(cell, each) == getattr(wanted, each) for each in same)
+        and Limits.of(cell.hyperparameters) == Limits.of(wanted.hyperparameters)
+        and (task is None or (cell.task, cell.tier) == (task, wanted.tier))
+    )
+
+
+def name(parent: dict[str, str]) -> str:
+    """A parent in words."""
+    return f"{parent['architecture']} on {parent['task']} ({parent['key']})"
+
+
+def missing(cell: Cell, results: Path, record_of: Callable[[str], Record | None]) -> str | None:
+    """The reason why a cell cannot start, or None: a parent whose kept folder is not there.
+    ``record_of`` gives the record of a parent's key, where it is known."""
+    for role, parent in cell.parents.items():
+        if not shelf.is_kept(results, parent["key"]):
+            record = record_of(parent["key"])
+            ended = "is not kept"
+            if record is not None:
+                error = (record.error or {}).get("message", "").strip().splitlines()
+                ended = f"ended {record.status}" + (f": {error[-1]}" if error else ", and was not kept")
+            return f"its parent {name(parent)} in the role {role} {ended}"
+    return None
+
+
+def first_of_families(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """The cell with the smallest key of each cell's family, by the cell's key: cells that start
+    from one another, or from the same parent, are one family."""
+    root: dict[str, str] = {}
+
+    def root_of(key: str) -> str:
+        while root.setdefault(key, key) != key:
+            key = root[key] = root[root[key]]
+        return key
+
+    for cell in cells:
+        for parent in cell.parents.values():
+            root[root_of(parent["key"])] = root_of(cell.key)
+    first: dict[str, Cell] = {}
+    for cell in sorted(cells, key=lambda cell: cell.key):
+        first.setdefault(root_of(cell.key), cell)
+    return {cell.key: first[root_of(cell.key)] for cell in cells}
