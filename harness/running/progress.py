@@ -164,7 +164,10 @@ def show(pending: Pending, estimate: Estimate, workers: int) -> None:
     """Print what a run would do, one line per cell, and its predicted duration."""
     for cell in pending.run:
         seconds = estimate(cell)
-        print(f"run   {name(cell)} ({cell.key})" + (f", about {duration(seconds)}" if seconds is not None else ""))
+        parents = {parent["key"]: parent["architecture"] for parent in cell.parents.values()}
+        after = "".join(f", after {architecture} ({key})" for key, architecture in parents.items())
+        about = f", about {duration(seconds)}" if seconds is not None else ""
+        print(f"run   {name(cell)} ({cell.key}){after}{about}")
     for item in pending.skip:
         print(f"skip  {name(item.cell)}: {item.reason}")
     for record in pending.changed:

@@ -14,6 +14,7 @@ from harness.kept import shelf
 from harness.kept.model import load
 from harness.records import Record, Store
 from harness.running import parents
+from harness.running.progress import show
 from harness.running.session import Request, Session
 from harness.running.worker import run_cell
 
@@ -63,6 +64,15 @@ def test_parents_are_planned_before_and_once_for_all_their_children(tmp_path: Pa
         assert cells["mean_after"].parents["weights"]["key"] == cells["mean_words"].key
         assert cells["mean_last"].parents["weights"]["key"] == cells["mean_after"].key
     assert first["mean_last"].row == second["mean_last"].row != first["mean_after"].row
+
+
+def test_a_dry_run_shows_parents_first_and_who_waits_for_them(tmp_path: Path, capsys) -> None:
+    planned = session(tmp_path, "mean_after", dry_run=True)
+    show(planned.pending, planned.estimate, planned.slots)
+    parent, child = capsys.readouterr().out.splitlines()[:2]
+    assert parent.startswith("run   mean_words on sst2, seed 0") and "after" not in parent
+    assert child.startswith("run   mean_after on sst2") and f"after mean_words ({planned.pending.run[0].key})" in child
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_cell_without_parents_keeps_its_key(tmp_path: Path) -> None:

@@ -42,12 +42,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_it_has_the_options_of_the_command_with_their_defaults():
     """Who moves from the shell to a notebook must find each option, and get the same cells."""
-    other_names = {"plugin": "plugins", "override": "overrides"}
+    other_names = {"plugin": "plugins", "override": "overrides", "parent": "parents"}
     theirs = {other_names.get(name, name): each for name, each in inspect.signature(command).parameters.items()}
     ours = dict(inspect.signature(archbench.run).parameters)
     assert set(ours) - set(theirs) == {"ended"}
     assert set(theirs) - set(ours) == set()
-    typed = {"plugins": (), "overrides": {}, "seeds": (0,), "workers": None, "results": "results"}
+    typed = {"plugins": (), "overrides": {}, "parents": {}, "seeds": (0,), "workers": None, "results": "results"}
     for name, each in theirs.items():
         assert ours[name].default == typed.get(name, each.default), name
     assert all(f"``{name}``" in str(archbench.run.__doc__) for name in ours)

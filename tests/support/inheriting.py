@@ -122,6 +122,8 @@ class SoftTargets(Objective):
 
     def losses(self, model: Any, step: Step) -> dict[str, Tensor]:
         losses = self.inner.losses(model, step)  # type: ignore[union-attr]
+        if self.soft is None:
+            return losses
         scores = model.head.class_scores(model(step.batch.inputs))
         taught = -(self.soft[torch.as_tensor(step.batch.rows)] * scores.log_softmax(-1)).sum(-1).mean()
         return {"loss": losses["loss"] + taught, "teacher": taught}
@@ -142,6 +144,7 @@ class Pupil(MeanWords):
 
     takes = ("teacher",)
     trained_by = SoftTargets
+    soft: Tensor | None = None
 
     def inherit(self, role: str, parent: Any, rows: Any) -> None:
         self.soft = class_probabilities(parent, rows)
@@ -180,7 +183,8 @@ class TaggedWords(Words):
     tagger = None
 
     def encode(self, texts: Any) -> Any:
-        assert self.tagger is not None
+        if self.tagger is None:
+            return super().encode(texts) | {"tags": Ragged.of([[0] * len(self.split(text)) for text in texts])}
         rows = [{"id": str(number), "text": self.split(text)} for number, text in enumerate(texts)]
         numbers = {name: place for place, name in enumerate(self.tagger.target.labels, 1)}
         answers = [answer["prediction"] for answer in self.tagger.answers(rows)]
