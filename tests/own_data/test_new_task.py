@@ -90,6 +90,17 @@ def test_parquet_and_a_folder_of_recordings_are_looked_at(new, tmp_path: Path):
     assert "expected one list of its recordings" in new("wavs", "")[3]
 
 
+def test_a_list_of_transcripts_is_a_task_of_transcription(new, tmp_path: Path):
+    """Sentences that are all different are no classes of recordings."""
+    folder = tmp_path / "wavs"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n}.wav").write_bytes(sound(100 + n))
+    (folder / "list.csv").write_text("file,sentence\n0.wav,so it is\n1.wav,no it is not\n2.wav,it may be\n")
+    _, _, values, told = new("wavs", "")
+    assert (values["type"], values["columns"]) == ("transcribe", {"audio": "file", "transcript": "sentence"}), told
+
+
 def test_given_columns_and_splits_count_more_than_guesses(new):
     content = "a,b,c,writer\n" + rows(120, "text {n},{c},no {n},w{h}")
     code, text, values, told = new("a.csv", content, "--text", "c", "--label", "2", "--group", "writer")

@@ -4,8 +4,10 @@ changed files are seen."""
 from __future__ import annotations
 
 import os
+import wave
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness import registry
@@ -91,6 +93,38 @@ def test_faults_end_the_run_before_anything_is_computed_and_notes_do_not(own, se
         " line 3",
         "reviews: 1 of 2 rows of test read as a row of train",
     ]
+
+
+def test_recordings_of_ones_own_are_transcribed(own, session, tmp_path: Path):
+    """From a list of WAV files to word error rates; a recording that changes is seen."""
+    wavs = tmp_path / "wavs"
+    wavs.mkdir()
+    for number, (word, pitch) in enumerate([("ja", 300), ("nein", 900), ("ja", 310), ("nein", 880)]):
+        times = np.arange(4000 + 400 * number) / 8000
+        samples = (8000 * np.sin(2 * np.pi * pitch * times)).astype("<i2")
+        with wave.open(str(wavs / f"{number}-{word}.wav"), "wb") as file:
+            file.setparams((1, 2, 8000, len(samples), "NONE", ""))
+            file.writeframes(samples.tobytes())
+    names = sorted(path.name for path in wavs.glob("*.wav"))
+    lists = {"train": names[:2], "dev": names[2:3], "test": names[2:]}
+    for split, files in lists.items():
+        text = "".join(f"{name}\t{name[2:-4]}\n" for name in files)
+        (wavs / f"{split}.tsv").write_text("file\ttranscript\n" + text)
+    places = "".join(f'{split} = "wavs/{split}.tsv"\n' for split in lists)
+    columns = '[columns]\naudio = "file"\ntranscript = "transcript"\n'
+    task = own(f'type = "transcribe"\n[data]\n{places}{columns}')
+    assert [row["transcript"] for row in task.read("test")] == ["ja", "nein"]
+    planned, told = session("bilstm_ctc,kim_cnn_rand", overrides=["bilstm_ctc.hidden=8"])
+    [cell], [skipped] = planned.pending.run, planned.pending.skip
+    assert cell.architecture == "bilstm_ctc" and "is of type transcribe" in skipped.reason
+    assert told == []
+    record = run_cell(cell, planned.settings)
+    assert (record.status, record.error) == ("ok", None)
+    assert record.counts == {"train": 2, "dev": 1, "test": 2}
+    assert {"wer", "cer"} == set(record.scores["test"])
+    before = task.signature()
+    (wavs / names[0]).write_bytes((wavs / names[1]).read_bytes())
+    assert task.signature() != before
 
 
 def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(own, session, tmp_path: Path, monkeypatch):
