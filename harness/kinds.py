@@ -382,6 +382,15 @@ class Estimator(Architecture):
         """The prediction of each row, in the task type's format."""
         raise NotImplementedError
 
+    @classmethod
+    def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
+        """Bytes of memory that a fit takes, about: ``size`` are those of its training rows as Arrow
+        holds them. A cell for which the machine has less is skipped.
+
+        By default what rows as Python objects and counts of words and pairs of words take.
+        """
+        return 30.0 * size
+
     def word_vectors(self) -> Mapping[str, np.ndarray] | None:
         """The vector of each word that it learnt, which others start from in the role ``vectors``;
         None for a system without any."""

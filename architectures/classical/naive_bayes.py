@@ -43,6 +43,10 @@ class NaiveBayes(Estimator):
     def predict(self, rows: Sequence[Row]) -> list[str]:
         return self.model.predict(self.counter.transform([row["text"] for row in rows])).tolist()
 
+    @classmethod
+    def memory_needed(cls, size: int, hyperparameters: dict) -> float:
+        return 15.0 * hyperparameters["ngrams"] * size
+
     def fitted_state(self) -> dict:
         model = self.model
         learnt = {"classes": model.classes_, "priors": model.class_log_prior_, "ngram_logs": model.feature_log_prob_}

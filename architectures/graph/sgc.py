@@ -103,6 +103,10 @@ class SimplifiedGraphConvolution(Estimator):
             raise ValueError(f"sgc: power={power}, but a text reaches its words by one propagation at least")
         self.window, self.power, self.penalties, self.min_count = window, power, penalties, min_count
 
+    @classmethod
+    def memory_needed(cls, size: int, hyperparameters: dict) -> float:
+        return 100.0 * size
+
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         self.graph = TextGraph.of((*train, *dev, *unlabelled), self.window, self.min_count)
         self.labels = sorted({row["label"] for row in train})

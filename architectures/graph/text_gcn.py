@@ -83,6 +83,11 @@ class TextGCN(Estimator):
         self.window, self.hidden, self.dropout, self.min_count = window, hidden, dropout, min_count
         self.lr, self.epochs, self.patience = lr, epochs, patience
 
+    @classmethod
+    def memory_needed(cls, size: int, hyperparameters: dict) -> float:
+        """Weights, gradients and moments of each node (word or text), and its edges."""
+        return (100.0 + 2 * hyperparameters["hidden"]) * size
+
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         self.graph = TextGraph.of((*train, *dev, *unlabelled), self.window, self.min_count)
         self.labels = sorted({row["label"] for row in train})

@@ -45,8 +45,8 @@ _FOR_PAGES = (
     "protocol",
 )
 """Arguments of the decorators that no result depends on."""
-_FOR_KEEPING = ("fitted_state", "restore_fitted")
-"""Methods by which a system is kept after its result."""
+_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed")
+"""Methods by which a system is kept after its result, or left out before it."""
 
 
 def code_of(
@@ -194,7 +194,7 @@ def _written(tree: ast.AST) -> str:
         else:
             if isinstance(item, ast.ClassDef):
                 item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
-                item.body = [each for each in item.body if getattr(each, "name", None) not in _FOR_KEEPING]
+                item.body = [each for each in item.body if getattr(each, "name", None) not in _BESIDE_RESULTS]
             fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
             waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
     return "".join(text)

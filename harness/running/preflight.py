@@ -25,12 +25,14 @@ READER = "harness.running.reading"
 
 @dataclass
 class Reading:
-    """The outcome of reading a task: the number of rows by split, a message for each fault, and
-    one for each note, which is no fault."""
+    """The outcome of reading a task: the number of rows by split, a message for each fault, one for
+    each note, which is no fault, and the bytes of the training rows as Arrow holds them (0 where
+    that is not known)."""
 
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    train_bytes: int = 0
 
 
 def check_metrics(tasks: Iterable[TaskEntry]) -> None:
@@ -118,7 +120,7 @@ class Preflight:
         except subprocess.TimeoutExpired as error:
             output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
         answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
-        return {answer["task"]: Reading(answer["counts"], answer["faults"], answer["notes"]) for answer in answers}, end
+        return {answer.pop("task"): Reading(**answer) for answer in answers}, end
 
     def _keep(self, tasks: Sequence[TaskEntry], found: dict[str, Reading]) -> None:
         if self.tier == "hub":

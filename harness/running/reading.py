@@ -3,7 +3,7 @@
 
 It reads test splits too, which the process that plans a run therefore never sees. It takes one JSON
 object from standard input, ``{"plugins", "tasks", "tier", "folder"}``, and prints a line of JSON
-for each task as soon as it is read: ``{"task", "counts", "faults", "notes"}``.
+for each task as soon as it is read: ``{"task", "counts", "faults", "notes", "train_bytes"}``.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from harness.task import Split, Task, Tier
 
 
 def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
-    """The number of rows in each split of a task that can be used, a message for each fault, and
-    the task's own notes."""
+    """The number of rows in each split of a task that can be used, a message for each fault, the
+    task's own notes, and the size of the training rows."""
     counts: dict[str, int] = {}
     faults: list[str] = []
     notes: list[str] = []
     task: Task | None = None
+    train_bytes = 0
     for split in get_args(Split):
         try:
             task = task or _task(id)
-            counts[split] = _count(task, split, tier, folder)
+            counts[split], size = _count(task, split, tier, folder)
+            train_bytes = size if split == "train" else train_bytes
             if len(counts) == len(get_args(Split)):
                 notes = task.notes()
         except (MissingFile, OSError) as error:
@@ -46,7 +48,7 @@ def read(id: str, tier: Tier, folder: Path | None) -> dict[str, Any]:
             place = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
             faults.append(f"{id}: split {split}: {message}")
-    return {"counts": counts, "faults": faults, "notes": notes}
+    return {"counts": counts, "faults": faults, "notes": notes, "train_bytes": train_bytes}
 
 
 def _task(id: str) -> Task:
@@ -55,17 +57,19 @@ def _task(id: str) -> Task:
     return task
 
 
-def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> int:
-    """Number of rows of a split, which are checked as a cell does when it loads them; but the table
-    is made by Arrow alone, because importing ``datasets`` takes longer than most corpora."""
+def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> tuple[int, int]:
+    """Number and bytes of the rows of a split, which are checked as a cell does when it loads them;
+    but the table is made by Arrow alone, because importing ``datasets`` takes longer than most
+    corpora."""
     if type(task).load is not Task.load:
-        return len(task.load(split, tier, folder))
+        loaded = task.load(split, tier, folder)
+        return len(loaded), loaded.data.nbytes
     rows = task.read(split, tier, folder)
     try:
-        pyarrow.Table.from_pylist(rows)
+        table = pyarrow.Table.from_pylist(rows)
     except (TypeError, ValueError, OverflowError):
-        task.load(split, tier, folder)  # names the fault, if a data set cannot hold them either
-    return len(rows)
+        table = task.load(split, tier, folder).data  # or it names the fault, if a data set cannot hold them either
+    return len(rows), table.nbytes
 
 
 def main() -> None:

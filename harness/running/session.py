@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from harness import registry
 from harness.errors import DataError, UsageError, check_choice
 from harness.kept.shelf import is_kept
@@ -28,7 +30,7 @@ from harness.running.order import Estimate, in_shard, parse_shard
 from harness.running.parents import first_of_families
 from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults
 from harness.running.ruler import known_ruler
-from harness.settings import FULL
+from harness.settings import FULL, Limits
 from harness.task import TIERS, Tier
 from harness.tracking import Mirror
 from harness.training.protocols import PROTOCOLS
@@ -137,6 +139,7 @@ class Session:
             self._run_unkept()
         self._settle_parents()
         self._read_tasks: set[str] = set()
+        self._found: dict[str, Reading] = {}
         places = self._places()
         self._read_data(places)
         if places:
@@ -144,6 +147,7 @@ class Session:
                 self._drop_other_data(data)
             self._settle_parents()
             self._read_data(places)  # now also of the tasks whose cells run again
+        self._skip_too_large()
         self._tell_of_other_code()
         for error in self.pending.damaged:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
@@ -268,6 +272,7 @@ class Session:
         readings |= self._readings(self.request.tier, [task for task in tasks if task.id not in signatures], of_folder)
         raise_faults(readings.values())
         self._read_tasks |= ids
+        self._found |= readings
         for task in tasks:
             if task.id in readings and (task.id in signatures or self.request.tier != "mini"):
                 message = other_sizes(task, readings[task.id].counts)
@@ -281,6 +286,37 @@ class Session:
             return {}
         preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
         return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
+
+    def _skip_too_large(self) -> None:
+        """Move cells of systems without gradient training that need more memory than there is from
+        the pending ones to the skipped: they hold all of their training rows and counts at once."""
+        most = self.request.memory_limit
+        if most is None and self.request.engine != "local":
+            return  # nodes of a cluster have memory of their own
+        free = psutil.virtual_memory().available if most is None else most * 2**20
+        of = "free here" if most is None else "the limit (--memory-limit)"
+        entries, left, told = registry.entries("architectures"), list[Cell](), dict[str, None]()
+        for cell in self.pending.run:
+            needed = self._memory_needed(registry.load(entries[cell.architecture]), cell)
+            if needed <= free:
+                left.append(cell)
+                continue
+            reason = f"its fit needs about {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are {of}"
+            self.pending.skip.append(grid.Planned(cell, reason))
+            told[f"skipped: {cell.architecture} on {cell.task}: {reason}"] = None
+        self.pending.run[:] = left
+        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
+            self.tell(message)
+
+    def _memory_needed(self, cls: type, cell: Cell) -> float:
+        """Bytes that a fit without gradient training is estimated to take; 0 for any other, and
+        where the size of its data is not known."""
+        needed, reading = getattr(cls, "memory_needed", None), self._found.get(cell.task)
+        if needed is None or reading is None:
+            return 0.0
+        rows = reading.counts.get("train", 0)
+        share = min(1.0, (Limits.of(cell.hyperparameters).max_train or rows) / max(1, rows))
+        return float(needed(round(share * reading.train_bytes), cell.hyperparameters))
 
     def _drop_other_data(self, data: DataFolder) -> None:
         """Move cells whose records were made with other data files back to the pending ones; the

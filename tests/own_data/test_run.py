@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import wave
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from harness import registry
@@ -76,6 +78,39 @@ def test_a_worker_finds_the_task_by_what_the_engine_hands_it(own, session, monke
     record = run_cell(cell, settings)
     assert (record.status, record.error) == ("ok", None)
     assert record.scores["test"]["accuracy"] == 1
+
+
+@pytest.mark.parametrize(("free", "run"), [(6, ["avg_vectors"]), (7, ["avg_vectors", "naive_bayes"])])
+def test_a_fit_that_has_too_little_memory_is_skipped_with_the_estimate(
+    own, session, tmp_path: Path, monkeypatch, free: int, run: list[str]
+):
+    """A million texts as Python objects would end the machine, and the cells beside it. A neural
+    system reads them in portions."""
+    size = own(reviews_csv=reviews(40)).load("train").data.nbytes
+    asked = []
+
+    def memory_needed(cls, size: int, hyperparameters: dict) -> float:
+        asked.append((size, hyperparameters["smoothing"]))
+        return 6.5 * 2**30
+
+    loaded = registry.load(registry.entry("architectures", "naive_bayes"))
+    monkeypatch.setattr(loaded, "memory_needed", classmethod(memory_needed))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free * 2**30))
+    planned, told = session(seeds=[0, 1])
+    assert sorted({cell.architecture for cell in planned.pending.run}) == run
+    assert asked == [(size, 1.0)] * 2
+    if free == 6:
+        reason = "its fit needs about 6.5 GiB of memory, and 6.0 GiB are free here"
+        assert [item.reason for item in planned.pending.skip] == [reason] * 2
+        assert told == [f"skipped: naive_bayes on reviews: {reason}"]
+        planned.pending.run.clear()
+        planned.run()
+        assert {(r.status, r.error["message"]) for r in Store(tmp_path / "results").all()} == {("skipped", reason)}
+    with_limit, _ = session("naive_bayes", memory_limit=100)
+    assert "0.1 GiB are the limit (--memory-limit)" in with_limit.pending.skip[0].reason
+    asked.clear()
+    session("naive_bayes", max_train=14)
+    assert asked == [(size // 2, 1.0)]
 
 
 def test_faults_end_the_run_before_anything_is_computed_and_notes_do_not(own, session, tmp_path: Path):

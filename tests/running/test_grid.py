@@ -346,3 +346,13 @@ def test_a_cell_read_back_from_its_record_is_the_cell_that_ran(tmp_path):
     store, cell = Store(tmp_path / "results"), only()
     store.write(Record.skeleton(cell, "ok"))
     assert store.find(cell).cell == cell
+
+
+def test_every_system_without_gradient_training_tells_the_memory_of_its_fit():
+    """A run asks with the settings of its cell, before anything is computed."""
+    for entry in registry.entries("architectures").values():
+        if entry.shipped and entry.kind in ("fit", "floor"):
+            small, large = (
+                registry.load(entry).memory_needed(size, grid.hyperparameters(entry)) for size in (1, 10**6)
+            )
+            assert 1 < small < 1000 and large == small * 10**6, entry.id

@@ -236,7 +236,8 @@ def readings(folder: Path, signature: str = "1") -> dict[str, Reading]:
 def test_sound_data_are_read_once_until_a_file_or_the_code_changes(folder, monkeypatch):
     """A grid of a thousand cells is resumed often."""
     first = readings(folder)
-    assert first["set_a"] == Reading({"train": 4, "dev": 2, "test": 3}, [])
+    assert first["set_a"] == Reading({"train": 4, "dev": 2, "test": 3}, [], [], first["set_a"].train_bytes)
+    assert 4 * 8 < first["set_a"].train_bytes < 4 * 200
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "run", no_process)
         assert readings(folder) == first
