@@ -95,7 +95,7 @@ class Trouble(TextEncoder):
 
 
 class Watching(Estimator):
-    task_types = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe")
+    task_types = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe", "translate")
 
     @classmethod
     def unfit(cls, task, hyperparameters):
