@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.trees import bottom_up
 from harness.kinds import TreeEncoder
 from harness.registry import Recipe, register
 from harness.views.tree import TreeBatch, Trees
@@ -110,12 +111,5 @@ class TreeLSTM(TreeEncoder):
         return self.state(gates + self.input.bias, f_left * c_left + f_right * c_right)
 
     def nodes(self, trees: TreeBatch) -> Tensor:
-        open_nodes = self.leaf(trees.vectors)
-        order, states = [trees.leaf_nodes], [open_nodes]
-        for parents, *places in trees.levels:
-            left, right, staying = open_nodes.index_select(0, torch.cat(places)).split([len(place) for place in places])
-            order.append(parents)
-            states.append(self.parent(left, right))
-            open_nodes = torch.cat([states[-1], staying])
-        states = torch.cat(states)[:, : self.size]
-        return self.dropout(torch.empty_like(states).index_copy(0, torch.cat(order), states))
+        states = bottom_up(trees, self.leaf(trees.vectors), self.parent)
+        return self.dropout(states[:, : self.size])
