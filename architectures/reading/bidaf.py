@@ -7,25 +7,11 @@ from torch import Tensor, nn
 
 from architectures.blocks.bi_attention import BiAttention
 from architectures.blocks.characters import CharacterConvolution
+from architectures.blocks.highway import Highway
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Reader, SpanScores
 from harness.registry import Recipe, register
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
-
-
-class Highway(nn.Module):
-    """g * relu(W x) + (1 - g) * x with the gate g = sigmoid(V x), in each layer: (..., size) ->
-    (..., size)."""
-
-    def __init__(self, size: int, layers: int):
-        super().__init__()
-        self.transforms = nn.ModuleList(nn.Linear(size, size) for _ in range(layers))
-        self.gates = nn.ModuleList(nn.Linear(size, size) for _ in range(layers))
-
-    def forward(self, states: Tensor) -> Tensor:
-        for transform, gate in zip(self.transforms, self.gates, strict=True):
-            states = torch.lerp(states, torch.relu(transform(states)), torch.sigmoid(gate(states)))
-        return states
 
 
 @register(
