@@ -172,13 +172,14 @@ def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
 
 
 def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:
-    """True for a cell with the architecture, seed, protocol and budget of another, on a task (None:
-    on any)."""
-    same = ("architecture", "architecture_version", "seed", "protocol", "protocol_version", "precision", "devices")
+    """True for a cell with the architecture, seed, tier, protocol and budget of another, on a task
+    (None: on any)."""
+    settings = ("tier", "protocol", "protocol_version", "precision", "devices")
+    same = ("architecture", "architecture_version", "seed", *settings)
     return (
         all(getattr(cell, each) == getattr(wanted, each) for each in same)
         and Limits.of(cell.hyperparameters) == Limits.of(wanted.hyperparameters)
-        and (task is None or (cell.task, cell.tier) == (task, wanted.tier))
+        and task in (None, cell.task)
     )
 
 

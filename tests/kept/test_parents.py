@@ -123,6 +123,20 @@ def test_two_kept_models_that_could_be_meant_are_listed(tmp_path: Path) -> None:
     assert names(chosen) == ["mean_after"], "the one with the settings of this run is meant"
 
 
+def test_a_parent_that_cannot_run_on_the_task_is_taken_from_where_it_is_kept(tmp_path: Path) -> None:
+    """A tagger is trained on tags; of two tasks with tags, the user says which is meant."""
+    (item,) = session(tmp_path, "tagged_mean", "tags=word_tagger").pending.skip
+    assert "its parent word_tagger on sst2" in item.reason and "does not fit: gives label scores" in item.reason
+    kept = carried_out(session(tmp_path, "word_tagger", tasks="conll2003_pos", keep=True))["word_tagger"]
+    planned = session(tmp_path, "tagged_mean", "tags=word_tagger")
+    assert names(planned) == ["tagged_mean"] and planned.pending.run[0].parents["tags"]["key"] == kept.key
+    other_seed = session(tmp_path, "tagged_mean", "tags=word_tagger", seeds=(1,))
+    assert names(other_seed) == [], "a parent of another seed is another parent"
+    carried_out(session(tmp_path, "word_tagger", tasks="conll2003_chunk", keep=True))
+    with pytest.raises(UsageError, match="(?s)2 kept models .*word_tagger on conll2003_(chunk|pos)"):
+        session(tmp_path, "tagged_mean", "tags=word_tagger")
+
+
 def test_a_parent_that_is_not_kept_any_more_is_trained_again(tmp_path: Path) -> None:
     """Its record alone is of no use; and a finished child needs no parent."""
     carried_out(session(tmp_path, "mean_after"))
