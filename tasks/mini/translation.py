@@ -133,7 +133,7 @@ def _home(english: str) -> str:
 
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``source`` and ``target``."""
-    random, found = Random(f"translation {split}"), set()
+    random, found = Random(f"translation {split}"), set[Pair]()
     names = NAMES if split == "train" else NAMES + HELD_OUT
     while len(found) < SIZES[split]:
         pair = _drawn(random, names)
