@@ -67,3 +67,12 @@ def test_dropout_acts_on_what_the_lstm_reads_and_on_the_sentences_vectors():
 def test_nothing_is_dropped_in_evaluation():
     model, first, second = model_of(dropout=0.5), texts(FIRST, 1), texts(SECOND, 2)
     torch.testing.assert_close(model(first, second), model_of(dropout=0.0)(first, second))
+
+
+def test_tanh_layers_hand_on_as_much_as_they_read():
+    """With weights made for ReLU three of them leave a hundredth of the differences between pairs,
+    and the system stands at chance for hundreds of passes."""
+    layers = [m for m in shipped("snli_lstm", 300, stretch=None).modules() if isinstance(m, torch.nn.Linear)]
+    assert len(layers) == 4 and not any(layer.bias.any() for layer in layers)
+    for layer in layers:
+        assert layer.weight.std().item() == pytest.approx((2 / sum(layer.weight.shape)) ** 0.5, rel=0.05)
