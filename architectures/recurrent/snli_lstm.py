@@ -56,8 +56,8 @@ class SnliLSTM(PairEncoder):
         sizes = (2 * hidden, layer, layer)
         self.layers = nn.Sequential(*(part for size in sizes for part in (nn.Linear(size, layer), nn.Tanh())))
         self.size = layer
-        # torch's own start, made for ReLU, shrinks what each tanh layer hands on, and Adadelta would
-        # need hundreds of passes to make up for it.
+        # torch's own start, made for ReLU, shrinks what each tanh layer hands on, and Adadelta
+        # would need hundreds of passes to make up for it.
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
