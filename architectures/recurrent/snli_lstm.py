@@ -39,6 +39,7 @@ class Tower(nn.Module):
     deviations=(
         "The paper tunes the strength of L2 and states no rate of dropout: 1e-5 and 0.2 are our choices.",
         "One encoder reads both sentences; the paper does not say it, and two are an option.",
+        "Linear layers start as Glorot and Bengio say; the paper does not say how.",
     ),
 )
 class SnliLSTM(PairEncoder):
