@@ -16,9 +16,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import jinja2
-
-import harness.leaderboard
 from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
 from harness.leaderboard.board import Board, read, task_file
@@ -32,7 +29,7 @@ from harness.leaderboard.pages.front_page import (
     missing_table,
     run_table,
 )
-from harness.leaderboard.pages.page import Page
+from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
@@ -44,7 +41,6 @@ from harness.leaderboard.tables.survey import survey_tables
 from harness.leaderboard.tables.table import Table, markdown
 from harness.records import UNSTABLE_ABOVE, Record, portable_text
 
-FOLDER = Path(harness.leaderboard.__file__).parent
 LEGEND = (
     (
         "Scores are on the test split, in percent with one decimal (perplexity as it is): mean ± standard deviation"
@@ -109,13 +105,7 @@ def write(board: Board, out: Path) -> Path:
             story_page(board, section_ranks),
         ]
     pages.append(front_page(board))  # the last one, because it shows the notices of the others
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     page_files = {page.file for page in pages}
     places = [
         ("Leaderboard", "index.html"),
@@ -129,7 +119,7 @@ def write(board: Board, out: Path) -> Path:
         "exports": EXPORTS,
     }
     for page in pages:
-        text = templates.get_template(page.template).render(
+        text = environment.get_template(page.template).render(
             page.parts | shared | {"title": page.title, "here": page.file}
         )
         for name, content in {page.file: text, **page.beside}.items():

@@ -87,7 +87,7 @@ class OwnTask(Task):
         """Rows of a split with their places in their file."""
         place = self._place(split)
         whole, where = self.read_file(place), self.where(place)
-        numbers = self._splits(place)
+        numbers = self.splits(place)
         found = whole.filter(pa.array(numbers == SPLITS.index(split)))
         if not len(found):
             raise DataError(f"{where}: split {split} has no rows{self._why_empty(split, len(whole))}")
@@ -126,7 +126,7 @@ class OwnTask(Task):
             self._units[place] = read.unit
         return self._read[place]
 
-    def _splits(self, place: str) -> np.ndarray:
+    def splits(self, place: str) -> np.ndarray:
         """The number among :data:`SPLITS` of the split of each row of a file."""
         if place not in self._places:
             table, found = self.read_file(place), self.description
