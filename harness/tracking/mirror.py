@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.records import Record, Store
 from harness.tracking.database import NotMirrored, TrackingError, default_uri, shown_uri
-from harness.tracking.mlflow_runs import Tracker
+from harness.tracking.mlflow_runs import Tracker, kept_model
 
 DRAIN_S = 60.0  # seconds that the end of a run waits for MLflow
 QUIET_S = 2.0  # of them without a word to the user
@@ -76,7 +76,7 @@ class Mirror:
                 tracker = tracker or Tracker(self.uri)
                 predictions = self.store.folder / record.predictions["path"] if record.predictions else None
                 log = self.log(record)
-                tracker.log(record, predictions, log if log.is_file() else None)
+                tracker.log(record, predictions, log if log.is_file() else None, kept_model(self.store, record))
             except NotMirrored as error:
                 self._messages.put(str(error))
             except TrackingError as error:

@@ -17,6 +17,7 @@ import logging
 import os
 import platform
 import re
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness import registry
-from harness.errors import RegistryError
+from harness.errors import ModelError, RegistryError
+from harness.kept.folder import describe
+from harness.kept.shelf import is_kept, place
 from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.records.code_digest import made_by_other_code
@@ -82,8 +85,15 @@ class Tracker:
         with self._repairable():
             self._client = self._connect()
 
-    def log(self, record: Record, predictions_path: Path | None = None, log_path: Path | None = None) -> MirrorResult:
-        """Mirror one record, with the two files as artifacts.
+    def log(
+        self,
+        record: Record,
+        predictions_path: Path | None = None,
+        log_path: Path | None = None,
+        model: Path | None = None,
+    ) -> MirrorResult:
+        """Mirror one record, with the two files as artifacts, and the folder of its kept model as a
+        model that MLflow serves.
 
         A run that shows the same record is kept, one of an older version is replaced. Raises
         :class:`NotMirrored` where MLflow takes other records but not this one.
@@ -96,7 +106,7 @@ class Tracker:
             )
             parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
         with self._one_record(record):
-            result = self._mirror(record, experiment, shown, [predictions_path, log_path])
+            result = self._mirror(record, experiment, shown, [predictions_path, log_path, model])
         with self._repairable():
             former = map(self._client.get_run, filter(None, parents - set(shown.grids)))
             for parent in [*shown.grids.values(), *former]:
@@ -342,7 +352,10 @@ class Tracker:
         run_id, started = run.info.run_id, run.info.start_time
         self._client.log_text(run_id, record.to_json(), f"{record.key}.json")
         for path in artifacts:
-            self._client.log_artifact(run_id, str(path))
+            if path.is_dir():
+                self._log_model(run_id, path)
+            else:
+                self._client.log_artifact(run_id, str(path))
         params = [Param(key, value) for key, value in _flat(record.hyperparameters)]
         for i in range(_PARAMS_PER_BATCH, len(params), _PARAMS_PER_BATCH):
             self._client.log_batch(run_id, params=params[i : i + _PARAMS_PER_BATCH])
@@ -356,6 +369,14 @@ class Tracker:
         self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
         ended = started + int(1000 * record.seconds.get("total", 0))
         self._client.set_terminated(run_id, _RUN_STATUS.get(record.status, "FAILED"), ended)
+
+    def _log_model(self, run_id: str, folder: Path) -> None:
+        """Log a kept model as one of MLflow's, the artifact ``model`` of its run."""
+        from harness.kept import served  # with torch
+
+        with tempfile.TemporaryDirectory() as temporary:
+            served.save(folder, Path(temporary) / "model")
+            self._client.log_artifacts(run_id, str(Path(temporary) / "model"), "model")
 
 
 @dataclass
@@ -449,7 +470,22 @@ def _artifacts(store: Store, record: Record) -> list[Path | None]:
         record.error.get("log") if record.error else None,
     ]
     paths = [(store.folder / name).resolve() for name in names if name]
-    return [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
+    files = [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
+    return [*files, kept_model(store, record)]
+
+
+def kept_model(store: Store, record: Record) -> Path | None:
+    """The folder of the model that a record's cell left, if it was kept and answers new texts; one
+    of another run of the cell is none."""
+    if record.status != "ok" or not is_kept(store.folder, record.key):
+        return None
+    folder = place(store.folder, record.key)
+    try:
+        found = describe(folder)
+    except ModelError:  # `archbench models` names it
+        return None
+    same = record.predictions is not None and found.origin.predictions == record.predictions["sha256"]
+    return folder if same and not found.transductive else None
 
 
 def _tags(record: Record) -> dict[str, str]:

@@ -24,7 +24,7 @@ class Fake:
     def __call__(self, uri: str) -> Fake:
         return self
 
-    def log(self, record: Record, predictions: Path | None, log: Path | None) -> None:
+    def log(self, record: Record, predictions: Path | None, log: Path | None, model: Path | None = None) -> None:
         self.seen.append(record.seed)
         self.do(record)
 
