@@ -10,6 +10,7 @@ measured and the other rows of the file stay. Each row has its machine and the r
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from harness.records import Record, Store
 from harness.records.blocks import Ruler
 from harness.running import grid
 from harness.running.ruler import measure
+from harness.trying.candidates import SPEEDS
 from harness.views.base import plain
 from harness.views.subwords import SPECIAL
 from tools.speed.cells import RUN
@@ -125,6 +127,18 @@ def main(file: Path, only: list[str]) -> None:
         known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
     } | measured
     keep(file, models=sorted(rows.values(), key=lambda known: (HOMES.index(known["task"]), known["architecture"])))
+    write_rates(rows)
+
+
+def write_rates(rows: dict[str, dict[str, Any]]) -> None:
+    """Write the rates that travel with the package, by which ``archbench try`` puts architectures
+    in order."""
+    with SPEEDS.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["architecture", "examples_per_second"])
+        writer.writerows(
+            [id, f"{rate:.1f}"] for id, row in sorted(rows.items()) if (rate := row["examples_per_second"])
+        )
 
 
 if __name__ == "__main__":
