@@ -53,7 +53,7 @@ class Multi30k(Task):
         source, target = (find(folder / "multi30k", f"{_FILES[split]}.{language}") for language in ("en", "de"))
         both = [[text.strip() for _, text in lines(path)] for path in (source, target)]
         if len(both[0]) != len(both[1]):
-            raise DataError(f"{target}: {len(both[1]):,} lines, expected the {len(both[0]):,} of {source.name}")
+            raise DataError(f"{source}: {len(both[0]):,} lines, expected the {len(both[1]):,} of {target.name}")
         for number, (english, german) in enumerate(zip(*both, strict=True), 1):
             if not english or not german:
                 raise DataError(f"{target if english else source}, line {number}: empty, expected a caption")

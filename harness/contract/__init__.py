@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import registry
-from harness.contract.base import CLEARLY, Broken, Result, require, run
+from harness.contract.base import CLEARLY, Broken, Result, floor, require, run, shortened, with_unknown_words
 from harness.contract.fitted import FittedCase
 from harness.contract.imports import changes_nothing
 from harness.contract.trained import FIRST, LEARNING_EPOCHS, OVERFIT_STEPS, VECTOR_DIMS, TrainedCase
@@ -23,7 +23,10 @@ __all__ = [
     "Result",
     "cases",
     "check",
+    "floor",
     "require",
+    "shortened",
+    "with_unknown_words",
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from harness import registry
 from harness.metrics import better, info, score
 from harness.metrics.information import PERCENT
 from harness.problems import problem
@@ -53,9 +54,14 @@ def run(name: str, body: Check, told: type[Exception] = Broken) -> Result:
         return Result(name, False, f"{type(error).__name__}: {error}")
 
 
-def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
-    """The main metric on the rows that an architecture must beat."""
-    return score([task.main_metric], problem(task.type).floor(train, rows), rows)[task.main_metric]
+def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
+    """Predictions without a model that an architecture must beat on a task."""
+    return problem(task.type).floor(train, rows)
+
+
+def floor_score(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
+    """The main metric of the :func:`floor`."""
+    return score([task.main_metric], floor(task, train, rows), rows)[task.main_metric]
 
 
 def best_floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
@@ -106,6 +112,21 @@ class Flipped:
             f" is {self.limit:.3f}; dev is there to choose settings, not to learn from",
         )
         return ""
+
+
+def shortened(row: Row, task_type: str) -> Row:
+    """The row with one word in each text, and an answer that fits it."""
+    return problem(task_type).shortened(row)
+
+
+def with_unknown_words(row: Row) -> Row:
+    """The row with every word of its texts replaced by one that no training text has.
+
+    An older form of :meth:`harness.problems.base.Problem.with_unknown_words`, which files of users
+    may import: the columns tell the task type.
+    """
+    types = registry.entries("problems").values()
+    return problem(next(entry.id for entry in types if set(entry.columns) <= set(row))).with_unknown_words(row)
 
 
 NOT_FLIPPED = "not asked of this task type: its answers depend on the texts, so no wrong ones can be made"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from harness import registry
-from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor, require
+from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor_score, require
 from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
@@ -163,7 +163,7 @@ class FittedCase(Case):
 
     def learns(self) -> None:
         main = self.task.entry.main_metric
-        limit = floor(self.task.entry, self.train, self.test)
+        limit = floor_score(self.task.entry, self.train, self.test)
         found = score([main], self.first.predictions, self.test)[main]
         require(
             better(main, found, above(main, limit, CLEARLY)), f"{main} on test is {found:.3f}; the floor is {limit:.3f}"

@@ -24,7 +24,7 @@ from harness.contract.base import (
     Check,
     Flipped,
     above,
-    floor,
+    floor_score,
     is_fraction,
     perfect,
     require,
@@ -406,7 +406,7 @@ class TrainedCase(Case):
         main = self.problem.learnt_by_heart or self.task.entry.main_metric
         goal = perfect(main)
         if not is_fraction(main):
-            goal = above(main, floor(self.task.entry, gold, gold), NEARLY)
+            goal = above(main, floor_score(self.task.entry, gold, gold), NEARLY)
         reached = math.nan
         for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
             if step % 20 == 0:
@@ -447,7 +447,7 @@ class TrainedCase(Case):
         """
         corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
         train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
-        limit = floor(self.task.entry, train, dev)
+        limit = floor_score(self.task.entry, train, dev)
         wanted = above(main, limit, CLEARLY)
         shown = corpus.dev
         if flipped is not None:

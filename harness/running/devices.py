@@ -21,14 +21,16 @@ from harness.running.grid import Settings
 
 def to_json(cell: Cell, settings: Settings) -> str:
     """A cell and its settings as text for a command line."""
-    return json.dumps([cell.to_dict(), dataclasses.asdict(settings)], default=str)
+    values = dataclasses.asdict(settings) | {"needed": sorted(settings.needed)}
+    return json.dumps([cell.to_dict(), values], default=str)
 
 
 def from_json(text: str) -> tuple[Cell, Settings]:
     """The cell and settings that :func:`to_json` wrote."""
     cell, values = json.loads(text)
     paths = {name: values[name] and Path(values[name]) for name in ("results", "data_dir", "work", "vectors")}
-    return Cell.from_dict(cell), Settings(**values | paths | {"plugins": tuple(map(Path, values["plugins"]))})
+    sets = {"plugins": tuple(map(Path, values["plugins"])), "needed": frozenset(values["needed"])}
+    return Cell.from_dict(cell), Settings(**values | paths | sets)
 
 
 def lead(cell: Cell, settings: Settings) -> None:

@@ -260,17 +260,6 @@ def test_ohsumed_archive(read, content):
     read("tar archive (Ohsumed)", "ohsumed", "test", "ohsumed/ohsumed_single_23.tar.gz", content, place=None)
 
 
-CAPTIONS = b"A man sleeps.\nTwo dogs, one ball.\n"
-
-
-@fuzz
-@given(mutated(CAPTIONS, b"\n"))
-def test_multi30k(read, tmp_path, content):
-    (tmp_path / "multi30k").mkdir(exist_ok=True)
-    (tmp_path / "multi30k" / "train.de").write_bytes("Ein Mann schläft.\nZwei Hunde, ein Ball.\n".encode())
-    read("parallel lines (Multi30k)", "multi30k", "train", "multi30k/train.en", content, place=None)
-
-
 def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:

@@ -30,7 +30,7 @@ def guesses(type: str, rows: list[dict], generator: random.Random) -> list:
         return [[generator.choice([tag, generator.choice(another("tags"))]) for tag in row["tags"]] for row in rows]
     if type == "extract":
         return [generator.choice([*row["answers"]["text"], "the " + row["question"], ""]) for row in rows]
-    column = {"classify": "label", "match": "label", "answer": "answer", "transcribe": "transcript"}[type]
+    column = {"classify": "label", "match": "label", "answer": "answer", "transcribe": "transcript", "translate": "target"}[type]
     return [generator.choice([row[column], another(column)]) for row in rows]
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from harness import registry
-from harness.contract.base import floor
+from harness.contract.base import floor_score
 from harness.data.corpus import Corpus
 from harness.metrics import score
 from harness.objectives import Supervised
@@ -44,7 +44,7 @@ def without_model(id: str) -> float:
     """Test score of the commonest answer."""
     task = task_of(id)
     rows = rows_of(task, "test")
-    return floor(task.entry, rows_of(task, "train"), rows)
+    return floor_score(task.entry, rows_of(task, "train"), rows)
 
 
 @pytest.fixture

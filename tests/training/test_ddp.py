@@ -230,7 +230,13 @@ def test_further_processes_get_the_cell_and_settings_that_the_first_one_has(make
     bend the cell."""
     file = Path("/a folder/file")
     settings = make_settings(
-        data_dir=file, vectors=file, plugins=(file, file), timeout=0.5, memory_limit_mib=100, strategy="ddp"
+        data_dir=file,
+        vectors=file,
+        plugins=(file, file),
+        timeout=0.5,
+        memory_limit_mib=100,
+        strategy="ddp",
+        needed=frozenset({"3f2a", "77e3"}),
     )
     cell = make_cell(hyperparameters={"training": {"learning_rates": [0.1]}}, devices=2)
     assert devices.from_json(devices.to_json(cell, settings)) == (cell, settings)
