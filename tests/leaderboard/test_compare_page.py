@@ -70,15 +70,6 @@ def test_scores_intervals_and_p_are_those_of_the_evidence(store):
     assert 80 < low < 90 < high < 97
 
 
-@pytest.mark.parametrize("fields", [{"protocol": "smoke"}, {"budget": {"name": "custom", "examples": 64}}])
-def test_what_is_never_ranked_is_in_no_group(store, fields):
-    """The page would set two rows against each other that `archbench.compare` refuses."""
-    judged(store, "110", **fields)
-    judged(store, "011", architecture="bilstm", **fields)
-    (found,) = data(store)
-    assert [result["group"] for result in found["results"]] == [None, None]
-
-
 @pytest.mark.parametrize(("seeds", "doubt"), [(1, "one seed: unknown"), (3, "")])
 def test_a_place_is_doubted_as_long_as_the_seeds_are_few(store, seeds, doubt):
     """The page would else call a row behind the first that another seed might put there."""

@@ -30,6 +30,7 @@ from harness.leaderboard.tables.formatting import (
 )
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.records.groups import SMOKE
 from harness.records.outcomes import Outcomes
 
 MAX_PREDICTIONS = 500_000
@@ -133,7 +134,7 @@ def _result(
         "score": score_parts(board, result, metric, False)[0].text,
         "mean": mean if math.isfinite(mean) else None,
         "interval": format_interval(metric, interval) if interval else None,
-        "group": result.group.id if result.group and result.group.ranked else None,
+        "group": result.group.id if result.group and section.protocol != SMOKE else None,
         "tied": _tied(comparison, result),
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],

@@ -80,7 +80,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const link = ({ id, name }) => element("a", { href: `architecture-${encodeURIComponent(id.split("~")[0])}.html` }, name);
   const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(1);
 
-  /** Results of one group were trained on the same budget and data; others, and those that are never ranked, are not set against each other. */
+  /** Results of one group were trained on the same budget and data; others, and those of protocol smoke, are not set against each other. */
   const comparable = (one, other) => one.group !== null && one.group === other.group;
 
   /** The p-value of two rows; undefined where one of them has no saved predictions or they are not comparable. */
@@ -116,7 +116,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const examples = (task, first, other) => {
     const [a, b] = [task.results[first], task.results[other]];
     const title = element("h2", {}, `${a.name} and ${b.name}: differences`);
-    if (!comparable(a, b)) return [title, element("p", {}, "Not comparable: the two have another budget or other data, or are never ranked (protocol smoke, a budget of the user's own).")];
+    if (!comparable(a, b)) return [title, element("p", {}, "Not comparable: the two have another budget or other data, or are of protocol smoke.")];
     if (!a.codes || !b.codes) return [title, element("p", {}, "One of the two has no saved predictions on the same test data.")];
     const [ours, theirs] = [outcomes(task, first), outcomes(task, other)];
     const gain = task.units.map((_, i) => (ours[i] - theirs[i]) * (task.lower ? -1 : 1));
