@@ -151,7 +151,11 @@ def test_every_frozen_plugin_runs_here():
     architectures, tasks = frozen("architectures"), frozen("tasks")
     assert set(CELLS) == set(architectures)
     assert {f"frozen_{task}" for chosen in CELLS.values() for task in chosen} == set(tasks)
-    assert {entry.type for entry in tasks.values()} == set(registry.TASK_TYPES) - {"regress", "regress_pair", "translate"}
+    assert {entry.type for entry in tasks.values()} == set(registry.TASK_TYPES) - {
+        "regress",
+        "regress_pair",
+        "translate",
+    }
     assert {entry.kind for entry in architectures.values()} == set(registry.KINDS) - {"floor"}
     assert {entry.file for entry in (*architectures.values(), *tasks.values())} == set(FOLDER.glob("*.py"))
 

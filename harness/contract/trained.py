@@ -24,6 +24,7 @@ from harness.contract.base import (
     Check,
     Flipped,
     above,
+    floor,
     floor_score,
     is_fraction,
     perfect,
@@ -406,7 +407,7 @@ class TrainedCase(Case):
         main = self.problem.learnt_by_heart or self.task.entry.main_metric
         goal = perfect(main)
         if not is_fraction(main):
-            goal = above(main, floor_score(self.task.entry, gold, gold), NEARLY)
+            goal = above(main, score([main], floor(self.task.entry, gold, gold), gold)[main], NEARLY)
         reached = math.nan
         for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
             if step % 20 == 0:

@@ -214,3 +214,24 @@ def test_wikiqa_from_the_hub(task, from_parquet):
     rows = from_parquet(task("wikiqa"), "test", columns | {"label": [0, 1, 0]}, features)
     assert rows[1] == {"id": "Q1-1", "first": "who", "second": "b", "label": "1", "group": "Q1"} and len(rows) == 3
     assert len(from_parquet(task("wikiqa"), "train", columns | {"label": [0, 1, 0]}, features)) == 2
+
+
+def test_multi30k_pairs_the_lines_of_two_files(write, tmp_path, task):
+    write("multi30k/val.en", "A man sleeps.\nTwo dogs.\n")
+    write("multi30k/val.de.gz", "Ein Mann schläft.\nZwei Hunde.\n")
+    assert task("multi30k").load("dev", "local", tmp_path).to_list() == [
+        {"id": "dev-1", "source": "A man sleeps.", "target": "Ein Mann schläft."},
+        {"id": "dev-2", "source": "Two dogs.", "target": "Zwei Hunde."},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("english", "message"),
+    [("A man sleeps.\n", r"val\.en: 1 lines, expected the 2 of val\.de"), ("\nA man.\n", r"val\.en, line 1: empty")],
+)
+def test_multi30k_names_the_file_where_lines_are_missing(write, tmp_path, task, english, message):
+    """From there on each caption would have the translation of another."""
+    write("multi30k/val.en", english)
+    write("multi30k/val.de", "Ein Mann schläft.\nZwei Hunde.\n")
+    with pytest.raises(DataError, match=message):
+        task("multi30k").load("dev", "local", tmp_path)
