@@ -89,7 +89,8 @@ class MPCNN(PairEncoder):
     filters of a pooling are its own. Horizontal comparison: cosine and distance of each filter's
     values over all widths. Vertical: cosine, distance and absolute differences over all filters, of
     each width of one text with each of the other; the whole sentence meets itself only. Block B is
-    compared so over the dimensions, for each width and filter. The word vectors are fixed.
+    compared so over the dimensions, for each width and filter. The word vectors are fixed. Slow,
+    because of a filter for each number of a word vector, three times over, and of all comparisons.
     """
 
     vectors = "fixed"
