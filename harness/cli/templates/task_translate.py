@@ -14,7 +14,7 @@ from tasks.readers.lines import find
 SIZES = {"train": 200, "dev": 50, "test": 50}
 """Rows of the generated corpus."""
 NOUNS = {"man": "homme", "dog": "chien", "cat": "chat", "horse": "cheval", "boat": "bateau"}
-ADJECTIVES = {"red": "rouge", "black": "noir", "sad": "triste", "young": "jeune", "slow": "lent"}
+ADJECTIVES = {"grey": "gris", "black": "noir", "sad": "triste", "young": "jeune", "slow": "lent"}
 VERBS = {"sees": "voit", "seeks": "cherche", "finds": "trouve"}
 
 
