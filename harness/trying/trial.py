@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -131,6 +132,7 @@ class Trial:
             else:
                 self.left_out[candidate.entry.id] = self._why(records, heard)
         self.tried += ended
+        self.__dict__.pop("choice", None)  # it was among fewer
         return ended
 
     def _why(self, records: Sequence[Record | None], heard: Sequence[str]) -> str:
@@ -162,7 +164,7 @@ class Trial:
         self.stopped = self.stopped or len(records) < len(session.pending.run)
         return {(each.architecture, each.task): each for each in [*session.pending.finished, *records]}, heard
 
-    @property
+    @functools.cached_property
     def choice(self) -> Choice:
         """The choice among what was tried so far; :class:`~harness.errors.RecordError` for a file
         of outcomes that is damaged."""
