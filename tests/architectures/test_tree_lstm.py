@@ -5,33 +5,16 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from architectures.recurrent.tree_lstm import CHILDREN, TreeLSTM
 from harness import registry
-from harness.views.tree import TreeBatch, Trees, parse
 from tests.support.models import small
+from tests.support.trees import TREES, WIDTH, node_by_node, trees_of
 
-TREES = [
-    "(3 (2 a) (4 (3 very) (4 fine)))",
-    "(2 fine)",
-    "(1 (1 (0 (2 not) (2 a)) (2 (2 very) (2 fine))) (2 not))",
-    "(1 (2 not) (2 a))",
-]
-WORDS = ("a", "fine", "not", "very")
-WIDTH, HIDDEN = 3, 4
-VECTORS = torch.randn(len(WORDS), WIDTH, generator=torch.Generator().manual_seed(5))
-
-
-def batch(*trees: str) -> TreeBatch:
-    view = Trees(min_count=1)
-    view.fit(TREES)
-    read = view.collate(view.encode(trees), np.arange(len(trees)))
-    spelt = [view.vocabulary.words[id - 2] for id in read.ids.tolist()]
-    return read._replace(vectors=torch.stack([VECTORS[WORDS.index(word)] for word in spelt]))
+HIDDEN = 4
 
 
 def model_of(children: str) -> TreeLSTM:
@@ -52,25 +35,23 @@ def gates(model: TreeLSTM, h_left: Tensor, h_right: Tensor) -> tuple[Tensor, ...
 def recursion(model: TreeLSTM, tree: str) -> list[Tensor]:
     """States of a tree's nodes, one after the other: equations 2 to 8 (child-sum) and 9 to 14
     (N-ary) of the paper."""
-    nodes, words = parse(tree), iter(parse(tree).words)
-    states: list[tuple[Tensor, Tensor]] = []
     b_i, b_o, b_u = model.input.bias.split(HIDDEN)
     w_i, w_o, w_u = model.input.weight.split(HIDDEN)
-    for left, right in zip(nodes.left, nodes.right, strict=True):
-        if left < 0:
-            x = VECTORS[WORDS.index(next(words))]
-            i, o, u, kept = w_i @ x + b_i, w_o @ x + b_o, w_u @ x + b_u, torch.zeros(HIDDEN)
-        else:
-            (h_left, c_left), (h_right, c_right) = states[left], states[right]
-            i, o, u, f_left, f_right = gates(model, h_left, h_right)
-            i, o, u = i + b_i, o + b_o, u + b_u
-            kept = (
-                torch.sigmoid(f_left + model.forget_bias) * c_left
-                + torch.sigmoid(f_right + model.forget_bias) * c_right
-            )
+
+    def state_of(i: Tensor, o: Tensor, u: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
         cell = torch.sigmoid(i) * torch.tanh(u) + kept
-        states.append((torch.sigmoid(o) * torch.tanh(cell), cell))
-    return [state for state, _ in states]
+        return torch.sigmoid(o) * torch.tanh(cell), cell
+
+    def leaf(x: Tensor) -> tuple[Tensor, Tensor]:
+        return state_of(w_i @ x + b_i, w_o @ x + b_o, w_u @ x + b_u, torch.zeros(HIDDEN))
+
+    def parent(left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        (h_left, c_left), (h_right, c_right) = left, right
+        i, o, u, f_left, f_right = gates(model, h_left, h_right)
+        kept = torch.sigmoid(f_left + model.forget_bias) * c_left + torch.sigmoid(f_right + model.forget_bias) * c_right
+        return state_of(i + b_i, o + b_o, u + b_u, kept)
+
+    return [state for state, _ in node_by_node(tree, leaf, parent)]
 
 
 @pytest.mark.parametrize("children", CHILDREN)
@@ -79,25 +60,25 @@ def test_trees_computed_level_by_level_are_each_tree_node_by_node(children):
     would each show here."""
     model = model_of(children)
     torch.testing.assert_close(
-        model.nodes(batch(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)])
+        model.nodes(trees_of(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)])
     )
 
 
 @pytest.mark.parametrize("children", CHILDREN)
-def test_a_level_is_one_step_for_the_whole_batch(children, monkeypatch):
+def test_a_level_is_one_step_for_the_whole_trees_of(children, monkeypatch):
     """Node by node is slower by orders: the longest of the trees has three levels, however many
     trees there are."""
     model, steps = model_of(children), []
     compute = model.parent
     monkeypatch.setattr(model, "parent", lambda left, right: steps.append(len(left)) or compute(left, right))
-    model.nodes(batch(*TREES))
+    model.nodes(trees_of(*TREES))
     assert steps == [4, 2, 1]
 
 
 def test_the_order_of_children_counts_in_the_binary_tree_alone():
     """The sum of children has none."""
-    turned = batch("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
-    straight = batch("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
+    turned = trees_of("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
+    straight = trees_of("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
     child_sum, binary = model_of("sum"), model_of("n-ary")
     torch.testing.assert_close(child_sum(turned), child_sum(straight))
     assert not torch.isclose(binary(turned), binary(straight), atol=1e-3).all(1).any()
@@ -130,16 +111,16 @@ def test_a_node_with_one_child_is_a_chain_lstms_step(children):
 def test_a_text_of_one_word_is_its_leaf(children):
     model = model_of(children)
     (expected,) = recursion(model, "(2 fine)")
-    torch.testing.assert_close(model(batch("(2 fine)", "(4 fine)")), torch.stack([expected, expected]))
+    torch.testing.assert_close(model(trees_of("(2 fine)", "(4 fine)")), torch.stack([expected, expected]))
 
 
 def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tree():
     """Dropout within the recursion would make inner states random too: what is kept must be twice
     the state without dropout."""
     model = model_of("n-ary")
-    states = model.nodes(batch(*TREES * 10))
+    states = model.nodes(trees_of(*TREES * 10))
     torch.manual_seed(0)
-    dropped = model.train().nodes(batch(*TREES * 10))
+    dropped = model.train().nodes(trees_of(*TREES * 10))
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * states[kept])
     assert 0.4 < kept.float().mean() < 0.6
@@ -148,8 +129,8 @@ def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tr
 def test_each_id_reads_children_as_its_name_says():
     """The sum forgets their order, the binary tree does not; two ids of one model would be two rows
     with one mechanism."""
-    turned = batch("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
-    straight = batch("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
+    turned = trees_of("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
+    straight = trees_of("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
     for id, ordered in {"tree_lstm": True, "tree_lstm_child_sum": False}.items():
         entry = registry.entry("architectures", id)
         model = small(partial(registry.load(entry), WIDTH, **entry.hyperparameters | {"hidden": HIDDEN}))
