@@ -45,6 +45,7 @@ def run(
     workers: int | None = None,
     threads: int = 1,
     timeout: float | None = None,
+    cpu_limit: float | None = None,
     memory_limit: int | None = None,
     speed_alone: bool = False,
     results: str | Path = "results",
@@ -87,7 +88,8 @@ def run(
     ``engine``: ``local``, or ``ray`` for a cluster.
     ``workers``: cells at a time; None for one per GPU or share of cores.
     ``threads``: CPU threads of a cell.
-    ``timeout``: seconds of wall clock of a cell. ``memory_limit``: MiB of a cell's processes.
+    ``timeout``: seconds of wall clock of a cell. ``cpu_limit``: seconds of processor time of its
+    processes together. ``memory_limit``: MiB of these processes.
     ``speed_alone``: one cell at a time and no other run on this machine.
     ``results``: folder of records, predictions and logs.
     ``mlflow``: tracking URI or ``none``; by default that of the variable ``ARCHBENCH_MLFLOW``, else

@@ -44,6 +44,8 @@ LABELS = ("World", "Sports", "Business", "Sci/Tech")
             reason="one pass over 120,000 texts is 3,750 steps, and the deepest networks end in 20 minutes",
         ),
     },
+    # on dev at .1, .3, .5: bilstm .750 .774 .775, kim_cnn_rand .785 .765 and avg_vectors .756 .732
+    # (.1 and .3).
     dropout=0.1,
     protocol=(
         "Title and description joined by a space, left as published (entities and backslashes included). There is no"

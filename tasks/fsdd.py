@@ -109,6 +109,7 @@ class Fsdd(Task):
     main_metric="accuracy",
     sizes={"train": 2400, "dev": 300, "test": 300},
     budgets="fsdd",
+    # on dev at .1, .3, .5: bilstm .980 .960 .990; transformer .973 (.1) and .977 (.5).
     dropout=0.1,
     protocol="The recordings and splits of fsdd, the digit as one of ten classes.",
 )

@@ -193,6 +193,17 @@ def run(
             rich_help_panel=EXECUTION,
         ),
     ] = None,
+    cpu_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--cpu-limit",
+            min=0,
+            metavar="S",
+            help="Limit on the processor time of a cell and all its processes, in seconds. Unlike --timeout it does"
+            " not depend on what else this machine does.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = None,
     memory_limit: Annotated[
         int | None,
         typer.Option(
@@ -241,6 +252,7 @@ def run(
         precision=precision,
         speed_alone=speed_alone,
         timeout=timeout,
+        cpu_limit=cpu_limit,
         memory_limit=memory_limit,
         max_train=max_train,
         max_epochs=max_epochs,

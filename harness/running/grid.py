@@ -59,8 +59,9 @@ class Settings:
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
     the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
     (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
-    others start from it. ``timeout`` is in seconds of wall clock, ``memory_limit_mib`` is resident
-    memory of the cell's processes together.
+    others start from it. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of
+    processor time, and ``memory_limit_mib`` is resident memory, both of the cell's processes
+    together.
     """
 
     results: Path
@@ -72,6 +73,7 @@ class Settings:
     work: Path
     command: str = ""
     strategy: str = "auto"
+    cpu_limit: float | None = None
     vectors: Path | None = None
     keep: bool = False
     needed: frozenset[str] = frozenset()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.running.memory import own_peak_mib, resident_mib
+from harness.running.usage import own_peak_mib, resident_mib
 
 Presence = Literal["cell", "run", "alone"]
 """A cell, a run whose cells may have company, and a run that measures speeds alone."""

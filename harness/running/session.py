@@ -67,6 +67,7 @@ class Request:
     precision: str = "32"
     speed_alone: bool = False
     timeout: float | None = None
+    cpu_limit: float | None = None
     memory_limit: int | None = None
     max_train: int | None = None
     max_epochs: int | None = None
@@ -384,6 +385,7 @@ class Session:
             plugins=tuple(registry.plugin_files()),
             threads=request.threads,
             timeout=request.timeout,
+            cpu_limit=request.cpu_limit,
             memory_limit_mib=request.memory_limit,
             work=self.store.folder / "work",
             command=request.command,

@@ -46,6 +46,7 @@ from harness.running import devices
 from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
+from harness.running.usage import processor_s
 from harness.scoring import error_analysis
 from harness.settings import CUSTOM, Limits, TrainingSettings
 from harness.task import Split, Task, fingerprint
@@ -462,7 +463,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
 
 
 class TooSlow(Exception):
-    """A cell whose training will pass the time limit, told by its first pilot."""
+    """A cell whose training will pass a limit of time, told by its first pilot."""
 
 
 class Pilot(NamedTuple):
@@ -478,7 +479,7 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
     was run).
 
-    :class:`TooSlow` is raised where one pilot shows that the training will pass the time limit.
+    :class:`TooSlow` is raised where one pilot shows that the training will pass a limit of time.
     """
     rates, passes = assembly.training.learning_rates, assembly.training.epochs
     share = PILOT_SHARE * passes / (Limits.of(assembly.cell.hyperparameters).max_epochs or passes)
@@ -486,7 +487,7 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
-        began = time.perf_counter()
+        began, computed = time.perf_counter(), processor_s(os.getpid())
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
@@ -494,12 +495,16 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
                 tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
         except Diverged as failure:
             print(failure)
-        took = time.perf_counter() - began
-        if settings.timeout is not None and took > share * settings.timeout:
-            raise TooSlow(
-                f"a pilot, {share:.0%} of the steps, took {took:.0f} s: all of them would take longer than"
-                f" {settings.timeout:g} s (--timeout)"
-            )
+        took, computed = time.perf_counter() - began, processor_s(os.getpid()) - computed
+        for spent, limit, named in (
+            (took, settings.timeout, "s (--timeout)"),
+            (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
+        ):
+            if limit is not None and spent > share * limit:
+                raise TooSlow(
+                    f"a pilot, {share:.0%} of the steps, took {spent:.0f} s: all of them would take longer than"
+                    f" {limit:g} {named}"
+                )
     return tried
 
 

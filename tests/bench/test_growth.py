@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from harness.metrics import score
-from harness.running.memory import peak_mib
+from harness.running.usage import peak_mib
 from harness.running.worker import Assembly
 from harness.training.fit import fit
 from harness.training.model import predict

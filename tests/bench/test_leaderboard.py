@@ -20,7 +20,7 @@ import pytest
 from harness import registry
 from harness.leaderboard.published import SOURCES
 from harness.records import Store
-from harness.running.memory import resident_mib
+from harness.running.usage import resident_mib
 from tests.support.made_records import record
 from tools.speed.goals import Row
 

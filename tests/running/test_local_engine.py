@@ -76,8 +76,17 @@ def test_a_cell_that_hangs_and_ignores_term_is_killed_at_its_limit(make_cell, ma
     assert time.monotonic() - begin < 10
 
 
+def test_a_cell_beyond_its_processor_time_is_ended_and_one_that_waits_is_not(make_cell, make_settings, monkeypatch):
+    """Limits of processor time are the same on a busy machine as on a quiet one."""
+    monkeypatch.setattr(local, "USAGE_POLL_S", 0.05)
+    record = one(make_cell("computes"), make_settings(cpu_limit=0.5))
+    assert record.status == "timeout"
+    assert "0.5 s of processor time" in record.error["message"]
+    assert one(make_cell("waits"), make_settings(cpu_limit=0.5)).status == "ok"
+
+
 def test_a_cell_beyond_its_memory_is_ended_as_oom(make_cell, make_settings, monkeypatch):
-    monkeypatch.setattr(local, "MEMORY_POLL_S", 0.05)
+    monkeypatch.setattr(local, "USAGE_POLL_S", 0.05)
     record = one(make_cell("allocates"), make_settings(memory_limit_mib=250))
     assert record.status == "oom"
     assert "250" in record.error["message"]
@@ -85,7 +94,7 @@ def test_a_cell_beyond_its_memory_is_ended_as_oom(make_cell, make_settings, monk
 
 def test_memory_that_processes_of_a_cell_share_counts_once(make_cell, make_settings, monkeypatch):
     """Ten forks that only read their parent's data are no ten times as large."""
-    monkeypatch.setattr(local, "MEMORY_POLL_S", 0.05)
+    monkeypatch.setattr(local, "USAGE_POLL_S", 0.05)
     assert one(make_cell("forks"), make_settings(memory_limit_mib=350)).status == "ok"
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.running import neighbours
-from harness.running.memory import resident_mib
 from harness.running.neighbours import announced, count_others, run_of_cells, watched
+from harness.running.usage import resident_mib
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of sockets are Linux's")

@@ -122,7 +122,7 @@ def test_a_neighbour_of_a_cell_that_left_something_runs_on(make_cell, settings):
 
 
 def test_the_memory_of_a_hidden_process_counts(make_cell, settings, monkeypatch):
-    monkeypatch.setattr(local, "MEMORY_POLL_S", 0.05)
+    monkeypatch.setattr(local, "USAGE_POLL_S", 0.05)
     limited = type(settings)(**vars(settings) | {"memory_limit_mib": 300})
     cell = make_cell("sleeps", hyperparameters={"daemon": 400, "seconds": 20})
     [record] = local.run([cell], limited, workers=1, function=FAKE)

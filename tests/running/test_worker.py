@@ -307,24 +307,27 @@ def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
     assert training["passes_per_epoch"] > 1
 
 
+@pytest.mark.parametrize("kind", ["timeout", "cpu_limit"])
 @pytest.mark.parametrize(("limit", "status"), [(0.3, "timeout"), (60.0, "ok")])
-def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
-    """An hour of training would else end ten minutes later at ``--timeout``, with nothing to
-    show."""
+def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status, kind):
+    """An hour of training would else end ten minutes later at the limit, with nothing to show."""
     real, pilots = worker.fit, []
 
     def slow(*given: Any, **options: Any) -> Any:
         if options.get("pilot"):
             pilots.append(given)
-            time.sleep(0.05)
+            end = time.process_time() + 0.05
+            while time.process_time() < end:
+                pass
         return real(*given, **options)
 
     monkeypatch.setattr(worker, "fit", slow)
-    record = run_cell(plan("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings(timeout=limit))
+    record = run_cell(plan("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings(**{kind: limit}))
     assert record.status == status
     assert len(pilots) == (1 if status == "timeout" else 2)
     if status == "timeout":
         assert record.error["message"].startswith("a pilot, 10% of the steps, took 0 s: all of them would take longer")
+        assert f"(--{kind.replace('_', '-')})" in record.error["message"]
 
 
 def test_saved_predictions_give_the_recorded_scores(tried, shared):

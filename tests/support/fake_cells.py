@@ -40,8 +40,16 @@ def fork_often() -> None:
     del held
 
 
+def compute() -> None:
+    end = time.process_time() + 60
+    while time.process_time() < end:
+        pass
+
+
 SIMPLE: dict[str, Callable[[], object]] = {
     "hangs": ignore_term,
+    "computes": compute,
+    "waits": lambda: time.sleep(1),
     "allocates": allocate,
     "forks": fork_often,
     "holds_gil": lambda: ctypes.PyDLL(None).sleep(60),

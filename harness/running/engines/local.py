@@ -29,8 +29,8 @@ from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.grid import Settings
-from harness.running.memory import resident_mib, used_mib
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
+from harness.running.usage import processor_s, resident_mib, used_mib
 
 PRELOAD = [
     "torch",
@@ -54,7 +54,7 @@ again at every step: 1.5 to 2.5 times as fast."""
 
 TERM_GRACE_S = 5.0  # seconds from TERM to KILL
 POLL_S = 0.1  # seconds between two checks of the running cells
-MEMORY_POLL_S = 0.5  # seconds between two samples of a cell's memory
+USAGE_POLL_S = 0.5  # seconds between two samples of what a cell uses
 START_PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # seconds between attempts to start a process
 TAIL_LINES = 20  # log lines that go into the record of a cell that died
 MAX_LOG_BYTES = 64 * 2**20  # a log that grows larger loses its middle
@@ -167,7 +167,7 @@ class _Running:
         context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
-        self.memory_due = 0.0
+        self.usage_due = 0.0
         for pause in (*START_PAUSES_S, None):
             self.process = context.Process(
                 target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
@@ -247,15 +247,18 @@ class _Running:
                 self.signal(signal.SIGKILL)
         elif settings.timeout is not None and moment - self.clock > settings.timeout:
             self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
-        elif settings.memory_limit_mib is not None and moment > self.memory_due:
-            used = resident_mib(self.pid)
-            if used > settings.memory_limit_mib:
-                used = used_mib(self.pid)
+        elif moment > self.usage_due:
+            self._limit_usage()
             spent = time.monotonic() - moment
-            self.memory_due = moment + max(MEMORY_POLL_S, 10 * spent)  # large processes are slow to measure
-            if used > settings.memory_limit_mib:
-                limit = f"the limit is {settings.memory_limit_mib} MiB (--memory-limit)"
-                self.stop("oom", f"used {used:.0f} MiB of memory; {limit}")
+            self.usage_due = moment + max(USAGE_POLL_S, 10 * spent)  # large processes are slow to measure
+
+    def _limit_usage(self) -> None:
+        """End the cell if it has used more processor time or memory than it may."""
+        seconds, most = self.settings.cpu_limit, self.settings.memory_limit_mib
+        if seconds is not None and processor_s(self.pid) > seconds:
+            self.stop("timeout", f"still running after {seconds:g} s of processor time (--cpu-limit)")
+        elif most is not None and resident_mib(self.pid) > most and (used := used_mib(self.pid)) > most:
+            self.stop("oom", f"used {used:.0f} MiB of memory; the limit is {most} MiB (--memory-limit)")
 
     def _cap_log(self) -> None:
         """Cut the middle out of an oversized log; later output follows its end."""

@@ -1,4 +1,4 @@
-"""The memory of a process and all below it."""
+"""Memory and processor time of a process and all below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.running.memory import resident_mib, used_mib
+from harness.running.usage import processor_s, resident_mib, used_mib
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,3 +39,19 @@ def test_what_processes_share_counts_once_and_what_each_has_counts():
         os.killpg(process.pid, 9)
         process.communicate()
     assert used_mib(process.pid) == 0
+
+
+def test_processor_time_counts_work_of_descendants_that_run_and_that_have_ended_and_no_waiting():
+    work = "import time; [0 for _ in iter(lambda: time.process_time() < 0.3, False)]"
+    program = (
+        f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {work!r}]);"
+        " print('ended', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ended\n"
+        assert 0.3 <= processor_s(process.pid) < 1
+    finally:
+        process.kill()
+        process.communicate()
+    assert processor_s(process.pid) == 0

@@ -1,4 +1,4 @@
-"""Resident memory of processes."""
+"""Resident memory and processor time of processes."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def used_mib(pid: int) -> float:
     return max(sum(map(_share, tree)), *map(_resident, tree), 0) / 2**20
 
 
+def processor_s(pid: int) -> float:
+    """Seconds of processor time that a process, its descendants and those of them that have ended
+    have taken together; 0 for a process that is gone.
+
+    Another program on the same machine makes a process slower, and adds nothing to it.
+    """
+    return sum(map(_processor, _tree(pid)))
+
+
 def _tree(pid: int) -> list[psutil.Process]:
     try:
         root = psutil.Process(pid)
@@ -53,6 +62,15 @@ def _share(process: psutil.Process) -> int:
         return int(process.memory_full_info().pss)
     except (psutil.Error, AttributeError):
         return _resident(process)
+
+
+def _processor(process: psutil.Process) -> float:
+    """Seconds that a process has taken, with those of children that it has waited for."""
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def own_peak_mib() -> float:
