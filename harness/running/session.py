@@ -136,6 +136,7 @@ class Session:
         self.cells = [item.cell for item in planned]
         self.needed: frozenset[str] = frozenset()
         self.pending = self._pending(planned)
+        self._changed = self._changed_with_children()
         if request.keep:
             self._run_unkept()
         self._settle_parents()
@@ -161,6 +162,18 @@ class Session:
     def _pending(self, planned: Sequence[grid.Planned]) -> grid.Pending:
         request = self.request
         return grid.pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+
+    def _changed_with_children(self) -> set[str]:
+        """Keys of the cells that other code made, those among them that others start from. What
+        started from one of these counts as made by other code, too."""
+        before = grid.pending(self._parents, self.store)
+        keys = {record.key for record in (*self.pending.changed, *before.changed)}
+        again = [r for r in self.pending.finished if any(each["key"] in keys for each in r.lineage or ())]
+        self.pending.changed.extend(record for record in again if record.key not in keys)
+        if self.request.changed:
+            self.pending.finished[:] = [record for record in self.pending.finished if record not in again]
+            self.pending.run.extend(record.cell for record in again)
+        return keys | {r.key for r in before.finished if any(each["key"] in keys for each in r.lineage or ())}
 
     def _planned(self) -> tuple[list[grid.Planned], list[grid.Planned]]:
         """The cells that others start from and that are no part of the grid, and every cell of the
@@ -212,11 +225,13 @@ class Session:
             for role, parent in cell.parents.items():
                 key = parent["key"]
                 needed.add(key)
-                if key in running or is_kept(self.store.folder, key):
+                stands = not (self.request.changed and key in self._changed)
+                if key in running or (stands and is_kept(self.store.folder, key)):
                     continue
                 if key in others and key not in finished:
                     more = self._pending([others[key]])
                     self.pending.damaged.extend(more.damaged)
+                    self.pending.changed.extend(more.changed if self.request.changed else ())
                     finished.update({record.key: record for record in more.finished})
                     if more.run and (why := reason(more.run[0])):
                         return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
@@ -226,6 +241,8 @@ class Session:
                         continue
                 record = finished.get(key)
                 if record is not None and record.status == "ok":
+                    if why := reason(record.cell):
+                        return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
                     if not self.request.dry_run:
                         self.store.set_aside(record)
                     if record in self.pending.finished:

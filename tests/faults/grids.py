@@ -15,10 +15,12 @@ from harness.records import Record, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
-    *("run", "-a", "avg_vectors,naive_bayes,dan,birnn", "-t", "sst2", "--seeds", "0,1,2", "--protocol", "equal"),
+    *("run", "-a", "avg_vectors,naive_bayes,mean_last,birnn", "-t", "sst2", "--seeds", "0,1,2", "--protocol", "equal"),
+    *("--plugin", str(ROOT / "tests" / "support" / "inheriting.py")),
     *("--max-train", "300", "--max-epochs", "3", "--workers", "2", "--mlflow", "none", "-o", "birnn.hidden=32"),
 )
-CELLS = 12
+CELLS = 18
+"""Three seeds of each; ``mean_last`` starts from ``mean_after``, and that from ``mean_words``."""
 
 
 @dataclass

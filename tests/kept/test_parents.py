@@ -147,6 +147,23 @@ def test_a_parent_that_is_not_kept_any_more_is_trained_again(tmp_path: Path) -> 
     assert sorted(names(again)) == ["mean_after", "mean_words"]
 
 
+def test_what_started_from_a_model_of_other_code_is_of_other_code_too(tmp_path: Path) -> None:
+    """A mended language model would else leave its children's scores as they were, without a
+    word."""
+    records = carried_out(session(tmp_path, "mean_last,word_table"))
+    of_before = records["mean_words"].model_copy(
+        update={"code": records["mean_words"].code | {"architecture": "0" * 64}}
+    )
+    Store(tmp_path).write(of_before)
+    planned = session(tmp_path, "mean_last,word_table")
+    assert names(planned) == [] and [record.architecture for record in planned.pending.changed] == ["mean_last"]
+    again = session(tmp_path, "mean_last,word_table", changed=True)
+    assert sorted(names(again)) == ["mean_after", "mean_last", "mean_words"]
+    assert {record.status for record in carried_out(again).values()} == {"ok"}
+    settled = session(tmp_path, "mean_last,word_table", changed=True)
+    assert names(settled) == [] and settled.pending.changed == []
+
+
 def test_the_children_of_a_parent_that_failed_are_skipped_with_the_reason(tmp_path: Path) -> None:
     broken = dict(overrides=["mean_words.breaks=True"])
     assert carried_out(session(tmp_path, "mean_words", **broken))["mean_words"].status == "failed"
