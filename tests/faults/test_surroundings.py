@@ -4,17 +4,15 @@ plugins that touch what is not theirs."""
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
-import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 from harness.records import Store
 from tests.faults.grids import CELLS, GRID, Row, finish, resize, results_of, start
+from tests.support.servers import answers, free_port
 
 
 def test_a_full_disk_costs_the_cells_that_met_it_and_no_more(small_disk: Path, completed):
@@ -38,26 +36,14 @@ def test_a_results_folder_that_is_read_only_is_refused_before_anything_is_comput
     table.append(Row("read-only results folder", 1, 0))
 
 
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_an_mlflow_server_that_dies_costs_no_record(tmp_path: Path, completed):
     """Said once; the grid goes on, and `archbench sync` fills the mirror later."""
-    address = f"http://127.0.0.1:{(number := port())}"
+    address = f"http://127.0.0.1:{(number := free_port())}"
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{tmp_path / 'server.db'}"]
     command += ["--host", "127.0.0.1", "--port", str(number), "--workers", "1"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            with suppress(OSError):
-                urllib.request.urlopen(f"{address}/health", timeout=5)
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.3)
+        answers(address, server)
         grid = list(GRID)
         grid[grid.index("none")] = address
         run = start(tmp_path / "results", *grid)

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
@@ -12,15 +19,37 @@ from mlflow import pyfunc
 from harness.records import Store
 from harness.tracking.mlflow_runs import Tracker, kept_model
 from tests.kept.cells import kept_cell, loaded
+from tests.support.servers import answers, free_port
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which `mlflow models serve` answers for a model."""
+    port = free_port()
+    arguments = ["-m", "mlflow", "models", "serve", "-m", str(folder), "--env-manager", "local", "--port", str(port)]
+    # MLflow starts uvicorn by its name, as in an environment that is active.
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": path}
+    server = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield answers(f"http://127.0.0.1:{port}", server, "/ping")
+    finally:
+        with suppress(ProcessLookupError):  # it ended by itself, which is what the test tells then
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # MLflow and its server warn of their own code at import
-def test_it_is_loaded_by_our_module_and_the_scoring_server_answers(tmp_path: Path) -> None:
-    """The application of `mlflow models serve`, asked over its own protocol."""
-    from fastapi.testclient import TestClient
-    from mlflow.pyfunc.scoring_server import init
-
+def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -> None:
+    """What a user types is `mlflow models serve`; it is a process of its own, which finds our
+    loader module installed."""
     record = kept_cell("avg_vectors", "sst2", tmp_path / "results")
     results, uri = Store(tmp_path / "results"), f"sqlite:///{tmp_path / 'mlflow.db'}"
     tracker = Tracker(uri)
@@ -36,12 +65,12 @@ def test_it_is_loaded_by_our_module_and_the_scoring_server_answers(tmp_path: Pat
     texts = ["a warm film", "it is dull"]
     wanted = loaded(record, tmp_path / "results").answers([{"id": text, "text": text} for text in texts])
     assert model.predict(pd.DataFrame({"text": texts}))["prediction"].tolist() == [a["prediction"] for a in wanted]
-    answer = TestClient(init(model)).post(
-        "/invocations",
-        content=json.dumps({"dataframe_records": [{"text": text} for text in texts]}),
-        headers={"Content-Type": "application/json"},
-    )
-    assert answer.status_code == 200, answer.text
-    found = answer.json()["predictions"]
+    with served(folder) as address:
+        question = urllib.request.Request(
+            f"{address}/invocations",
+            data=json.dumps({"dataframe_records": [{"text": text} for text in texts]}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        found = json.load(urllib.request.urlopen(question, timeout=30))["predictions"]
     assert [each["prediction"] for each in found] == [each["prediction"] for each in wanted]
     assert all(sum(each["probabilities"].values()) == pytest.approx(1) for each in found)

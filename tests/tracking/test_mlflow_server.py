@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
 from harness.tracking.mlflow_runs import default_uri, sync, with_driver
+from tests.support.servers import answers, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -111,26 +111,8 @@ def compare(client: MlflowClient, records: list[Record]) -> None:
         assert parent.info.status == ("FAILED" if any(run.info.status == "FAILED" for run in below) else "FINISHED")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def archbench(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "harness.cli", *arguments]
-
-
-def answers(address: str, server: subprocess.Popen) -> str:
-    """The address, as soon as something answers there."""
-    for _ in range(300):
-        assert server.poll() is None, f"the server at {address} ended"
-        try:
-            urllib.request.urlopen(f"{address}/health", timeout=5).close()
-            return address
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError(f"no answer at {address}")
 
 
 @pytest.fixture(scope="module")

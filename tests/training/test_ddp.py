@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.data.batches import Batches
 from harness.errors import UsageError
 from harness.records import Store
 from harness.running import devices
+from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,8 +99,7 @@ if training.global_rank == 0:
 
 def train(folder: Path, strategy: str, devices: int, epochs: int = 2) -> tuple[dict, list, dict, int]:
     """What the first of so many processes tells."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     world = (
         {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"}
         if devices > 1

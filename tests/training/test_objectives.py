@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +30,7 @@ from harness.training.fit import FitModule, fit
 from harness.training.model import Model, build, objective_of
 from tests.support import fake_objectives
 from tests.support.fake_objectives import ALL, Adversary, Annealed, Carried, Consistent, Distilled, Skimming
+from tests.support.servers import free_port
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -276,8 +276,7 @@ if devices > 1:  # gloo aborts one whose peer has left
 
 def run(folder: Path, devices: int) -> list[dict[str, Any]]:
     """Results of every fake objective, by process."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"}
     processes = [
         subprocess.Popen(
