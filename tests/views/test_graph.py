@@ -1,0 +1,94 @@
+"""Graph networks see of a text only what its graph has: each distinct word once, and who stands
+near whom."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.views.graph import WordGraphs
+from harness.views.words import UNKNOWN
+from tests.support.graphs import near
+
+TEXTS = ["the cat saw the dog", "dog", "a cat a cat , zebra and yak"]
+
+
+def fitted(**options) -> WordGraphs:
+    view = WordGraphs(min_count=1, **options)
+    view.fit(TEXTS[:2])
+    return view
+
+
+def edges_of(batch, text: int, words: list[str]) -> dict[tuple[str, str], int]:
+    """Edges of one text of a batch by their words, source first."""
+    nodes = batch.mask.shape[1]
+    found = {}
+    for s, t, count in zip(batch.sources.tolist(), batch.targets.tolist(), batch.counts.tolist(), strict=True):
+        if t // nodes == text:
+            assert s // nodes == text, "an edge leads from one text into another"
+            found[words[s % nodes], words[t % nodes]] = count
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=9), min_size=1, max_size=4), st.integers(1, 4))
+def test_edges_count_the_places_at_which_two_words_are_near(texts, reach):
+    """In each text of a batch, whatever its neighbours; distinct words in the order of their
+    appearance."""
+    view = fitted(reach=reach)
+    batch = view.collate(view.encode(texts), np.arange(len(texts)))
+    for number, words in enumerate(texts):
+        distinct = list(dict.fromkeys(words))
+        assert batch.lengths[number] == len(distinct) == batch.mask[number].sum()
+        assert edges_of(batch, number, distinct) == near(words, reach)
+    assert (batch.targets.diff() >= 0).all()
+
+
+def test_rows_are_taken_in_their_order_and_padded():
+    view = fitted()
+    columns = view.encode(TEXTS)
+    assert view.lengths(columns).tolist() == [4, 1, 6]
+    batch = view.collate(columns, np.array([1, 0]))
+    the, cat, saw, dog = view.vocabulary.ids(["the", "cat", "saw", "dog"])
+    assert batch.ids.tolist() == [[dog, 0, 0, 0], [the, cat, saw, dog]]
+    assert edges_of(batch, 0, ["dog"]) == {} and len(edges_of(batch, 1, ["the", "cat", "saw", "dog"])) == 12
+    assert batch.spellings[0, 0] == batch.spellings[1, 3]
+
+
+def test_unknown_words_are_different_nodes():
+    """As one node, zebra and yak would be neighbours of the same words."""
+    view = fitted(reach=1)
+    batch = view.collate(view.encode(TEXTS[2:]), np.array([0]))
+    assert (batch.ids == UNKNOWN).sum() == 5 and len(set(batch.spellings[0].tolist())) == 6
+    words = ["a", "cat", ",", "zebra", "and", "yak"]
+    assert edges_of(batch, 0, words)["a", "cat"] == 3 and ("zebra", "yak") not in edges_of(batch, 0, words)
+
+
+def test_the_matrix_has_the_counts_of_each_text():
+    view = fitted(reach=1)
+    batch = view.collate(view.encode(["a b a b", "b", "x y z"]), np.arange(3))._replace(vectors=torch.zeros(3, 3, 2))
+    matrix = batch.adjacency()
+    assert matrix.tolist() == [
+        [[0, 3, 0], [3, 0, 0], [0, 0, 0]],
+        [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+        [[0, 1, 0], [1, 0, 1], [0, 1, 0]],
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "one one one"])
+def test_a_text_of_one_word_has_one_node_and_no_edge(text):
+    view = fitted()
+    batch = view.collate(view.encode([text]), np.array([0]))
+    assert batch.mask.tolist() == [[True]] and len(batch.sources) == len(batch.counts) == 0
+
+
+def test_state_survives_json_and_the_reach_is_part_of_the_name_of_what_is_cached():
+    view, other = fitted(), WordGraphs()
+    other.restore(json.loads(json.dumps(view.state())))
+    assert other.encode(TEXTS)["ids"].values.tolist() == view.encode(TEXTS)["ids"].values.tolist()
+    assert WordGraphs(reach=2).settings() != WordGraphs().settings()
