@@ -129,6 +129,7 @@ def fitted(fit: str, transductive: bool = False) -> str:
         "self.lot = np.random.default_rng(self.seed).integers(1000)",
         "self.lot = np.random.default_rng([7, self.seed]).integers(1000)",
         "self.lot = random.Random(self.seed).random()",
+        "KEPT or KEPT.append(np.random.Generator(np.random.PCG64(self.seed))); np.random.default_rng(KEPT[0])",
         "with ThreadPoolExecutor(1) as pool: pool.submit(time.sleep, 0.02)",
         "before = torch.get_num_threads(); torch.set_num_threads(before + 1); torch.set_num_threads(before)",
         "before = signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGTERM, before)",

@@ -142,7 +142,7 @@ def _children() -> dict[int, str]:
 @contextmanager
 def seeds_given() -> Iterator[set[str]]:
     """The seeds that generators are started from meanwhile, as texts; not those that come from the
-    system."""
+    system, and no generator that is given as it is, as scipy does."""
     found: set[str] = set()
     with ExitStack() as stack:
         for module, name in GENERATORS:
@@ -150,7 +150,7 @@ def seeds_given() -> Iterator[set[str]]:
 
             def noting(*given: Any, _start: Any = start, **named: Any) -> Any:
                 seed = next(iter((*given, *named.values())), None)
-                if seed is not None:
+                if seed is not None and not isinstance(seed, np.random.Generator):
                     found.add(f"{_start.__name__}({seed!r})")
                 return _start(*given, **named)
 
