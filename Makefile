@@ -13,7 +13,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run lint imports types test wheel breaks breaks-changed check-all test-faults bench bench-models
+.PHONY: run lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -50,6 +50,9 @@ breaks: $(INSTALLED)
 # Every architecture at its default size on its mini task, two minutes each: results/default_size.csv.
 check-all: $(INSTALLED)
 	$(BIN)/python -m tools.check_all
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --quiet
 
 wheel: $(INSTALLED)
 	.ci/wheel $(BIN)/python

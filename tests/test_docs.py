@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "how-it-hangs-together.md"
+PAGE = ROOT / "docs" / "explanations" / "how-it-hangs-together.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"\b(?:harness|architectures|tasks|docs|tests|results|\.ci)/[\w./-]*\w\.\w+")
 
 
@@ -36,9 +37,21 @@ def test_every_room_of_the_harness_is_on_the_page():
     assert there - {"__init__"} == {room for layer in rooms_of_the_page() for room in layer}
 
 
-@pytest.mark.parametrize("page", ["docs/how-it-hangs-together.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["docs/explanations/how-it-hangs-together.md", "CONTRIBUTING.md"])
 def test_every_file_named_on_a_page_exists(page):
     """A reader who opens a file that moved away finds nothing."""
     files = FILE.findall((ROOT / page).read_text())
     assert files
     assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+def test_the_readme_is_short():
+    """Who comes by reads one screen; the rest is the site's."""
+    assert len((ROOT / "README.md").read_text().split()) <= 600
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file(page):
+    """In a checkout too, where no site is built; `make docs` sees to the anchors."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists() and link != "../reference/commands.md"] == []

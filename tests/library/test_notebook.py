@@ -14,7 +14,7 @@ import pytest
 from harness.records import Store
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOK = ROOT / "docs" / "tutorial" / "notebook.ipynb"
+NOTEBOOK = ROOT / "docs" / "tutorials" / "notebook.ipynb"
 CELLS = Path(__file__).with_name("run_cells.py")
 WITH_JUPYTER = """
 import sys

@@ -1,4 +1,4 @@
-"""Commands that README shows for plugins do what it says."""
+"""Commands that pages show do what these say."""
 
 from __future__ import annotations
 
@@ -7,17 +7,35 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typer
 
 from harness import cli, registry
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TASK, OWN = DOCS / "tutorials" / "add-a-task.md", DOCS / "how-to" / "describe-data.md"
 
 
-def commands(heading: str) -> list[str]:
-    """Lines of the first block of commands below a heading."""
-    block = re.search(rf"^## {heading}\n.*?^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert block is not None
-    return block[1].splitlines()
+def blocks(page: Path) -> list[list[str]]:
+    """Lines of each block of commands on a page."""
+    return [text.splitlines() for text in re.findall(r"^```\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)]
+
+
+SHOWN = [
+    pytest.param(line, id=f"{page.stem}-{number}")
+    for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    for number, line in enumerate(line for block in blocks(page) for line in block if line.startswith("archbench "))
+]
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_a_command_on_a_page_is_one_that_there_is(line):
+    """An option that was renamed stays in prose for years otherwise."""
+    words = shlex.split(re.split(r"[<>|]", line)[0], comments=True)
+    group = typer.main.get_command(cli.app)
+    command = group.get_command(group.make_context("archbench", [], resilient_parsing=True), words[1])
+    assert command is not None, f"no command {words[1]}"
+    command.make_context(words[1], words[2:])
 
 
 def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monkeypatch, capsys):
@@ -26,7 +44,7 @@ def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_plugins", [])
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    lines = commands("Adding a task")
+    lines = blocks(TASK)[0]
     assert [line.split()[1] for line in lines] == ["new", "check", "run"]
     for line in lines:
         _, *arguments = shlex.split(line)
@@ -43,7 +61,7 @@ def test_the_commands_for_ones_own_data_work_in_their_order(tmp_path, monkeypatc
     monkeypatch.setattr(registry, "_plugins", [])
     rows = "".join(f"film {number},{number % 5}\n" for number in range(100))
     Path("reviews.csv").write_text(f"review,stars\n{rows}", encoding="utf-8")
-    for line in commands("Your own data")[:2]:
+    for line in blocks(OWN)[0][:2]:
         _, *arguments = shlex.split(line)
         with pytest.raises(SystemExit) as ended:
             cli.main([*arguments, *(["--dry-run"] if arguments[0] == "run" else [])])
@@ -52,17 +70,16 @@ def test_the_commands_for_ones_own_data_work_in_their_order(tmp_path, monkeypatc
     assert "7 to run" in out
 
 
-def test_the_description_in_readme_is_one(tmp_path, monkeypatch):
+def test_the_description_on_the_page_is_one(tmp_path, monkeypatch):
     """Its comments may be taken away."""
     monkeypatch.setattr(registry, "_plugins", [])
-    text = re.search(r"```toml\n(.*?)```", README, re.DOTALL)[1]
+    text = re.search(r"```toml\n(.*?)```", OWN.read_text(), re.DOTALL)[1]
     (tmp_path / "reviews.toml").write_text(text, encoding="utf-8")
     [entry] = registry.match("tasks", str(tmp_path / "reviews.toml"))
     assert entry.type == "classify"
 
 
-def test_readme_names_every_type_that_has_a_template():
+def test_the_page_names_every_type_that_has_a_template():
     from harness.cli import scaffold
 
-    section = README.partition("## Adding a task")[2].partition("\n## ")[0]
-    assert [type for type in scaffold.TYPES if not re.search(rf"\b{type}\b", section)] == []
+    assert [type for type in scaffold.TYPES if not re.search(rf"\b{type}\b", TASK.read_text())] == []
