@@ -25,7 +25,7 @@ from harness import registry
 from harness.layers.pooling import pool
 from harness.objectives import Objective, add_loss
 from harness.registry import TaskEntry
-from harness.task import Row
+from harness.task import Row, Task
 from harness.views.base import View
 from harness.views.facts import Facts
 from harness.views.frames import Frames
@@ -48,6 +48,7 @@ OUTPUTS = {
     "emissions": "label scores per word",
     "spans": "start and end scores of a span",
     "fact vector": "a vector per story and question",
+    "chosen facts": "facts of a story, one after another, and scores of the answers",
     "frame labels": "label scores per frame",
     "next symbols": "scores of the next symbol",
     "joined states": "a state per piece of the joined texts",
@@ -295,6 +296,24 @@ class Answerer(Encoder):
 
     gives = "fact vector"
     view = Facts()
+
+
+class SupportedAnswerer(Answerer):
+    """Facts and question to whatever has ``scores`` (B, answers), for an architecture that is shown
+    in training which facts support an answer.
+
+    Its registration says ``sees=("supporting facts",)``. Its :meth:`objective` reads its output and
+    the pair of answers (B,) and support (B, K), and gives a loss for each row (B,). The support are
+    the numbers of the facts, from 1, and 0 behind them; all are 0 for rows other than training's.
+    """
+
+    gives = "chosen facts"
+
+    @classmethod
+    def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
+        if registry.load(task).support is Task.support:
+            return f"is shown in training which facts support an answer, which {task.id} does not say"
+        return super().unfit(task, hyperparameters)
 
 
 class FrameEncoder(Encoder):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Split = Literal["train", "dev", "test"]
 Tier = Literal["mini", "local", "hub", "own"]
+SUPPORTING_FACTS = "supporting facts"
+"""What an architecture names in its ``sees`` that is shown, in training, which facts support an
+answer."""
 TIERS: tuple[Tier, ...] = ("mini", "local", "hub")
 """Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.own`)."""
 
@@ -88,6 +91,15 @@ class Task:
     def notes(self) -> list[str]:
         """Sentences for the user on its rows that are no fault; read when all splits are."""
         return []
+
+    def support(self, rows: Sequence[Row], tier: Tier, folder: Path | None) -> list[list[int]]:
+        """Numbers, from 0, of the facts that support the answer of each of these training rows, in
+        the order in which one leads to the next.
+
+        Only an architecture that names :data:`SUPPORTING_FACTS` in its ``sees`` is shown them, and
+        in training alone; they are in no row, so that the rows of all others are what they were.
+        """
+        raise DataError(f"{self.entry.id}: which facts support an answer is not known")
 
     def signature(self) -> str:
         """Digest by which a change of its own files is seen; those of ``--data-dir`` are looked at

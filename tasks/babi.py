@@ -74,6 +74,19 @@ class Babi(Task):
             lines = member(archive, f"tasks_1-20_v1-2/en/qa{number}_", f"_{file}.txt")
             yield from _of_split(stories(lines, f"{archive}, qa{number} {file}", f"qa{number}"), split)
 
+    def support(self, rows: Iterable[Row], tier: str, folder: Path | None) -> list[list[int]]:
+        from tasks.mini import story_support
+        from tasks.readers import babi_support
+
+        if tier == "mini":
+            return [story_support.facts(row) for row in rows]
+        if tier == "hub":
+            shown = babi_support.of_hub(self._download("train"))
+        else:
+            assert folder is not None  # the rows were read from there
+            shown = babi_support.of_archive(find(folder / "babi", "tasks_1-20_v1-2_en.zip"), SKILLS)
+        return [shown[row["id"]] for row in rows]
+
     def _download(self, split: Split) -> datasets.Dataset:
         """The twenty parquet files of the hub's conversion, a column ``skill`` added."""
         import datasets

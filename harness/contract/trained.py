@@ -93,13 +93,13 @@ class Learning(NamedTuple):
     flipped: float
 
 
-_corpora: dict[tuple[str, str, str], Corpus] = {}
+_corpora: dict[tuple[str, ...], Corpus] = {}
 
 
-def _corpus(task: Any, view: View, gives: str) -> Corpus:
-    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives
+def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...]) -> Corpus:
+    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives, *sees
     if key not in _corpora:
-        _corpora[key] = Corpus(task, "mini", None, view, gives)
+        _corpora[key] = Corpus(task, "mini", None, view, gives, sees=sees)
     return _corpora[key]
 
 
@@ -115,7 +115,7 @@ class TrainedCase(Case):
         self.cls: type[Encoder] = registry.load(wrapped)
         view = self.cls.view_for(task, settings)
         assert view is not None  # the case is one that the architecture fits
-        self.corpus = _corpus(self.task, view, self.cls.output_form())
+        self.corpus = _corpus(self.task, view, self.cls.output_form(), wrapped.sees)
         self.problem = self.corpus.problem
         self.audio = "audio" in self.corpus.train.rows.column_names
         self.repeatable = True

@@ -23,7 +23,7 @@ from harness.files import taking_the_place_of
 from harness.problems import problem
 from harness.problems.base import Batch, NoTarget, Target
 from harness.ragged import Columns, Ragged, take
-from harness.task import Row, Task, Tier, fingerprint
+from harness.task import SUPPORTING_FACTS, Row, Task, Tier, fingerprint
 from harness.views.base import View
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class Corpus:
     by all architectures that read the same view of the same data; keys of ``parents``, which may
     give something to the view, are part of what is the same. Dev and test are read from what
     the problem lets a system see: of what a row says of its answer, nothing reaches the view.
+    ``sees`` is what the architecture declares that it learns from beside the training examples: if
+    the facts that support an answer are among it, the target is given them as ``support``, of the
+    training rows alone.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Corpus:
         max_train: int | None = None,
         cache: Path | None = None,
         parents: Sequence[str] = (),
+        sees: Sequence[str] = (),
     ):
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
         self.parents = list(parents)
@@ -124,6 +128,9 @@ class Corpus:
         self._check(rows)
         listed = _listed(rows)
         self.fingerprints = {"train": fingerprint(listed)}
+        if SUPPORTING_FACTS in sees:
+            shown = task.support(listed, tier, folder)
+            listed = [row | {"support": facts} for row, facts in zip(listed, shown, strict=True)]
         self.target.fit(listed)
         self._fit(listed)
         self.train = self._encode("train", rows, listed)

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from harness.problems.base import Fields, Inputs, Problem, Properties, majority_and_random, numbers, turned, unknown
+from harness.errors import ContractError
+from harness.problems.base import (
+    Batch,
+    Fields,
+    Inputs,
+    Problem,
+    Properties,
+    majority_and_random,
+    numbers,
+    turned,
+    unknown,
+)
 from harness.problems.classify import Classify, ClassTarget
-from harness.ragged import Columns
+from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
-from harness.task import Row
+from harness.task import SUPPORTING_FACTS, Row
 from harness.views.base import View, words_of
+
+if TYPE_CHECKING:
+    from harness.data.corpus import Split
 
 
 class AnswerTarget(ClassTarget):
@@ -34,6 +49,51 @@ class StoryHead(Classify):
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         vector = encoder(inputs["facts"], inputs["question"])
         return vector if self.output is None else self.output(self.drop(vector))
+
+
+class SupportedTarget(AnswerTarget):
+    """Answers (B,) as of :class:`AnswerTarget`, and the supporting facts (B, K) as their numbers
+    among the facts that are read, from 1, with 0 behind them."""
+
+    def fit(self, rows: Sequence[Row]) -> None:
+        if "support" not in rows[0]:
+            raise ContractError(f'an architecture that gives "chosen facts" declares sees=("{SUPPORTING_FACTS}",)')
+        super().fit(rows)
+
+    def encode(self, rows: Sequence[Row], view: View) -> Columns:
+        most = view.most  # type: ignore[attr-defined]  # only Facts reads facts
+        unread = (max(0, len(row["facts"]) - most) for row in rows)
+        shown = (
+            [fact + 1 - cut for fact in row.get("support", ()) if fact >= cut]
+            for row, cut in zip(rows, unread, strict=True)
+        )
+        return super().encode(rows, view) | {"support": Ragged.of(shown)}
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        support = columns["support"]
+        assert isinstance(support, Ragged)
+        return super().collate(columns, rows), torch.from_numpy(support.pad(rows)[0]).long()
+
+
+class SupportedHead(StoryHead):
+    """An architecture that chooses facts and scores the answers itself."""
+
+    smooths = False
+
+    def loss(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
+        return self.row_losses(encoder, outputs, target).mean()
+
+    def row_losses(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
+        return encoder.objective(outputs, target)
+
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+        return super().decode(encoder, outputs.scores, batch, split)
+
+    def class_scores(self, outputs: Any) -> Tensor:
+        return outputs.scores
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        return list(outputs.scores)
 
 
 MAX_FACTS = 50
@@ -61,15 +121,21 @@ class AnswerProblem(Problem):
     """One word answers a question about ``facts``, texts in the order they were told; ``skill``
     says which ability the question tests. A prediction is the word."""
 
-    heads: ClassVar = {"states": Classify, "vector": Classify, "class scores": Classify, "fact vector": StoryHead}
+    heads: ClassVar = {
+        "states": Classify,
+        "vector": Classify,
+        "class scores": Classify,
+        "fact vector": StoryHead,
+        "chosen facts": SupportedHead,
+    }
 
     def fields(self, gives: str, view: View) -> Fields:
-        if gives == "fact vector":
+        if gives in ("fact vector", "chosen facts"):
             return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
         return {"text": story_as_text}
 
     def target(self, gives: str) -> AnswerTarget:
-        return AnswerTarget()
+        return SupportedTarget() if gives == "chosen facts" else AnswerTarget()
 
     floor_names = ("majority", "random", "newest word")
 

@@ -25,6 +25,7 @@ from harness.records.cell import Cell
 from harness.records.provenance import own_version
 from harness.records.record import Record
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
+from harness.task import SUPPORTING_FACTS
 
 HARNESS = 2
 """Number of what the harness computes. Raise it when the result of a cell changes: the golden
@@ -47,6 +48,9 @@ _FOR_PAGES = (
 """Arguments of the decorators that no result depends on."""
 _BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed")
 """Methods by which a system is kept after its result, or left out before it."""
+_SHOWN = {"support": SUPPORTING_FACTS}
+"""Methods of a task that only the architectures use which name what they give in their
+``sees``."""
 
 
 def code_of(
@@ -59,7 +63,7 @@ def code_of(
     wrapped = registry.entries("architectures").get(_wraps(hyperparameters))
     return {
         "architecture": _architecture_digest(architecture, wrapped),
-        "task": _task_digest(task),
+        "task": _task_digest(task, _not_shown(architecture)),
         "harness": HARNESS,
         "packages": dict(filter(None, map(_package, (architecture, task)))),
     }
@@ -74,10 +78,16 @@ def _architecture_digest(entry: ArchitectureEntry, wrapped: ArchitectureEntry | 
     return _digest([entry.file, *([wrapped.file] if wrapped else [])])
 
 
-def _task_digest(entry: TaskEntry) -> str:
-    """Digest of a task, and of its type where that is a plugin's."""
+def _not_shown(architecture: ArchitectureEntry | None) -> tuple[str, ...]:
+    """The methods of a task that an architecture does not use."""
+    return tuple(method for method, shown in _SHOWN.items() if architecture is None or shown not in architecture.sees)
+
+
+def _task_digest(entry: TaskEntry, unused: tuple[str, ...] = tuple(_SHOWN)) -> str:
+    """Digest of a task without the methods that are not used, and of its type where that is a
+    plugin's."""
     problem = registry.entry("problems", entry.type)
-    return _digest([entry.file] if problem.shipped else [entry.file, problem.file])
+    return _digest([entry.file] if problem.shipped else [entry.file, problem.file], unused)
 
 
 def code_of_cell(cell: Cell | Record) -> Code | None:
@@ -103,11 +113,13 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
         return _architecture_digest(architectures[id], architectures.get(wraps)) if id in architectures else None
 
     @functools.cache
-    def task(id: str) -> str | None:
-        return _task_digest(tasks[id]) if id in tasks else None
+    def task(id: str, unused: tuple[str, ...]) -> str | None:
+        return _task_digest(tasks[id], unused) if id in tasks else None
 
     def differs(then: Code, record: Record) -> bool:
-        now = architecture(record.architecture, _wraps(record.hyperparameters)), task(record.task), HARNESS
+        unused = _not_shown(architectures.get(record.architecture))
+        digest = architecture(record.architecture, _wraps(record.hyperparameters))
+        now = digest, task(record.task, unused), HARNESS
         before = then.get("architecture"), then.get("task"), then.get("harness")
         return None not in now and any(a is not None and a != b for a, b in zip(before, now, strict=True))
 
@@ -137,16 +149,16 @@ class _Source(NamedTuple):
     imports: tuple[_Import, ...]
 
 
-def _digest(files: list[Path]) -> str:
+def _digest(files: list[Path], unused: tuple[str, ...] = ()) -> str:
     """Digest of files and of the plugin code that they import, each once, in the order in which
-    they are first named."""
+    they are first named; without the methods of such names, and what these import."""
     order = dict.fromkeys(files)
     waiting = list(order)
     digests = []
     while waiting:
         file = waiting.pop(0)
         status = file.stat()
-        source = _source(file, (status.st_mtime_ns, status.st_size))
+        source = _source(file, (status.st_mtime_ns, status.st_size), unused)
         digests.append(source.digest)
         for imported in (found for name in source.imports for found in _files(file, name)):
             if imported not in order:
@@ -156,14 +168,15 @@ def _digest(files: list[Path]) -> str:
 
 
 @functools.cache
-def _source(file: Path, _version: tuple[int, int]) -> _Source:
+def _source(file: Path, _version: tuple[int, int], unused: tuple[str, ...]) -> _Source:
     """One file, read once for each of its versions. What is no Python is taken as it is."""
     data = file.read_bytes()
     if file.suffix == registry.DESCRIPTION:
         return _Source(_described(data), ())
     try:
         tree = ast.parse(data)
-        text, imports = _written(tree), tuple(_imports(tree))
+        text = _written(tree, (*_BESIDE_RESULTS, *unused))
+        imports = tuple(_imports(tree))
     except (SyntaxError, ValueError, RecursionError):
         return _Source(hashlib.sha256(data).hexdigest(), ())
     return _Source(hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest(), imports)
@@ -176,8 +189,8 @@ def _described(data: bytes) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _written(tree: ast.AST) -> str:
-    """A syntax tree as text, however deep.
+def _written(tree: ast.AST, unused: tuple[str, ...] = _BESIDE_RESULTS) -> str:
+    """A syntax tree as text, however deep; methods of the names ``unused`` are taken out of it.
 
     Unlike that of :func:`ast.dump` it has no empty fields, which newer Pythons add, so that it is
     the same for each of them.
@@ -194,7 +207,7 @@ def _written(tree: ast.AST) -> str:
         else:
             if isinstance(item, ast.ClassDef):
                 item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
-                item.body = [each for each in item.body if getattr(each, "name", None) not in _BESIDE_RESULTS]
+                item.body = [each for each in item.body if getattr(each, "name", None) not in unused]
             fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
             waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
     return "".join(text)

@@ -312,6 +312,7 @@ class Assembly:
             max_train=most,
             cache=cache,
             parents=sorted(parent["key"] for parent in cell.parents.values()),
+            sees=self.encoder_entry.sees,
         )
         self.vectors_file = settings.vectors
         self.dims = self.training.vector_dims
