@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,11 +48,23 @@ def leaderboard(
 def ui(
     results: Results = Path("results"),
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000,
+    browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--browser/--no-browser",
+            help="Open the first table in your browser, or not. Default: where there is a screen.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Serve MLflow's own pages over the results folder, on this machine only, until Ctrl-C."""
+    """Serve MLflow's own pages over the results folder, on this machine only, until Ctrl-C.
+
+    On a folder that MLflow does not know yet, the records are logged first.
+    """
     from harness.tracking import ui
 
-    raise typer.Exit(ui.serve(results.resolve(), port))
+    screen = sys.platform in ("darwin", "win32") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
+    raise typer.Exit(ui.serve(results.resolve(), port, report, screen if browser is None else browser))
 
 
 @app.command(rich_help_panel=READING)
@@ -91,8 +105,9 @@ def sync(results: Results = Path("results"), mlflow: Mlflow = None, plugin: Plug
     add_plugins(plugin)
     uri = mlflow or default_uri(results)
     try:
-        tracker = Tracker(uri)
-        added, kept, replaced = tracker.sync(Store(results.resolve()))
+        store = Store(results.resolve())
+        tracker = Tracker(uri, store.folder)
+        added, kept, replaced = tracker.sync(store)
     except TrackingError as error:
         report(str(error))
         raise typer.Exit(1) from None

@@ -73,7 +73,7 @@ class Mirror:
         tracker: Tracker | None = None
         while (record := self._records.get()) is not None:
             try:
-                tracker = tracker or Tracker(self.uri)
+                tracker = tracker or Tracker(self.uri, self.store.folder)
                 predictions = self.store.folder / record.predictions["path"] if record.predictions else None
                 log = self.log(record)
                 tracker.log(record, predictions, log if log.is_file() else None, kept_model(self.store, record))

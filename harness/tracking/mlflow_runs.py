@@ -1,29 +1,26 @@
 """Records as MLflow runs: a view for the MLflow UI that can be deleted and rebuilt from the record
 files (``archbench sync``).
 
-An experiment is a task, a run is a cell. The cells of one task that one command made are children
-of one run, their grid, because MLflow keeps a parent and its children in one experiment. Resuming
-with the same command adds to the same grid.
+An experiment is a task, a run is a cell. Cells that differ in their seed alone are children of one
+run, which has the means of their scores.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import html
 import itertools
 import json
 import logging
 import os
 import platform
-import re
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,17 +42,26 @@ from harness.tracking.database import (
     with_driver,
     without_secrets,
 )
+from harness.tracking.shown import (
+    MAX_TAG,
+    datasets_of,
+    description,
+    flat,
+    means,
+    metrics_of,
+    milliseconds,
+    name_of,
+    tags_of,
+)
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import Run
 
 MirrorResult = Literal["added", "kept", "replaced"]
 
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
-# Limits of MLflow servers: characters of a parameter and a tag, entries of a batch.
-_MAX_PARAM, _MAX_TAG, _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 6000, 5000, 100, 800
-_MAX_TIME = 2**53  # databases refuse larger times and steps, which a foreign record may hold
-_LAYOUT = "4"  # raise it when runs show records differently: the next sync then replaces them all
+_PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800  # limits of MLflow servers
+_LAYOUT = "5"  # raise it when runs show records differently: the next sync then replaces them all
 _NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags of a description and a parent run
 _OURS = {"archbench": "task"}  # tag of the experiments that archbench made
 # A server that is down must not delay a grid (MLflow's defaults wait for minutes), and one that is
@@ -71,13 +77,13 @@ _SETTINGS = {
 class Tracker:
     """Writes records to one MLflow tracking URI (``sqlite:///file`` or a server).
 
-    A missing database is created, which is safe while other processes do the same. Raises
-    :class:`TrackingError` when the URI cannot be used, within seconds for a server that does not
-    answer.
+    A missing database is created, which is safe while other processes do the same. With a database
+    elsewhere as store the artifacts lie in ``folder``, the results. Raises :class:`TrackingError`
+    when the URI cannot be used, within seconds for a server that does not answer.
     """
 
-    def __init__(self, uri: str):
-        self.uri = uri
+    def __init__(self, uri: str, folder: Path | None = None):
+        self.uri, self.folder = uri, folder
         self.refused = 0  # records that the last sync() could not mirror
         self._experiments: dict[str, str] = {}
         self._with_view: set[str] = set()
@@ -102,14 +108,15 @@ class Tracker:
             experiment = self._experiment(record.task)
             self._set_view(experiment, record.main_metric)
             shown = _Shown.of(
-                [*self._runs(experiment, record_key=record.key), *self._runs(experiment, grid=_grid(record))]
+                [*self._runs(experiment, record_key=record.key), *self._runs(experiment, row=record.cell.row)]
             )
             parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
         with self._one_record(record):
             result = self._mirror(record, experiment, shown, [predictions_path, log_path, model])
         with self._repairable():
-            former = map(self._client.get_run, filter(None, parents - set(shown.grids)))
-            for parent in [*shown.grids.values(), *former]:
+            now = {run.info.run_id for run in shown.parents.values()}
+            former = map(self._client.get_run, filter(None, parents - now))
+            for parent in [*shown.parents.values(), *former]:
                 self._settle(parent, self._runs(experiment, **{_PARENT: parent.info.run_id}))
             return result
 
@@ -138,7 +145,7 @@ class Tracker:
                 shown = _Shown.of(self._runs(experiment))
                 if metric := next((record.main_metric for record in records.get(task, []) if record.main_metric), ""):
                     self._set_view(experiment, metric)
-                # A grid starts with its first cell.
+                # Seeds stand below a run that starts with the first of them.
                 for record in sorted(records.get(task, []), key=lambda record: record.started):
                     try:
                         with self._one_record(record):
@@ -151,7 +158,7 @@ class Tracker:
                     if task in ours and (
                         self.uri == default_uri(store.folder) or run.data.tags.get("results") == _folder(store)
                     ):
-                        self._client.delete_run(run.info.run_id)
+                        self._delete(run)
                         removed += 1
                 self._settle_all(experiment)
         if removed:
@@ -213,8 +220,9 @@ class Tracker:
             if experiment is None:
                 try:
                     self._experiments[task] = self._client.create_experiment(
-                        task, _artifact_folder(self.uri, task), _OURS
+                        task, _artifact_folder(self.uri, self.folder, task), _OURS
                     )
+                    self._describe(task)
                     return self._experiments[task]
                 except MlflowException:  # another writer was first
                     experiment = self._client.get_experiment_by_name(task)
@@ -223,16 +231,24 @@ class Tracker:
             if experiment.lifecycle_stage == "deleted":
                 self._client.restore_experiment(experiment.experiment_id)
             self._experiments[task] = experiment.experiment_id
+            self._describe(task, experiment.tags.get(_NOTE))
         return self._experiments[task]
+
+    def _describe(self, task: str, now: str | None = None) -> None:
+        """Set the description of a task's experiment, where the task is known here."""
+        entry = self._tasks.get(task)
+        text = f"**{entry.name}**, of type {entry.type}.\n\n{entry.protocol}"[:MAX_TAG] if entry else now
+        if text != now:
+            self._client.set_experiment_tag(self._experiments[task], _NOTE, text)
 
     def _set_view(self, experiment: str, metric: str) -> None:
         """Keep a view of an experiment in the tag where MLflow's pages keep those that users share:
         every cell in a row of its own, the best first, with its scores in columns."""
         if not metric or experiment in self._with_view:
             return
-        columns = [f"metrics.`{split}_{metric}`" for split in ("test", "dev")]
+        columns = [f"metrics.`{split}/{metric}`" for split in ("test", "best_dev")]
         view = {
-            "searchFilter": "tags.record_key != ''",  # without a filter the cells are folded below their grid
+            "searchFilter": "tags.record_key != ''",  # without a filter the seeds are folded below their mean
             "orderByKey": columns[0],
             "orderByAsc": display_info(metric).lower_is_better,
             "selectedColumns": [*columns, *(f"tags.`{name}`" for name in ("family", "kind", "status", "tier"))],
@@ -247,6 +263,13 @@ class Tracker:
         """The installed architectures; a record may be of another."""
         try:
             return registry.entries("architectures")
+        except RegistryError:
+            return {}
+
+    @functools.cached_property
+    def _tasks(self) -> dict[str, registry.TaskEntry]:
+        try:
+            return registry.entries("tasks")
         except RegistryError:
             return {}
 
@@ -277,7 +300,7 @@ class Tracker:
         current = next((run for run in runs if run.data.tags.get("record_digest") == digest), None)
         for run in runs:
             if run is not current:
-                self._client.delete_run(run.info.run_id)
+                self._delete(run)
         if current is None:
             self._add(
                 record, experiment, digest, tags | ({"results": folder} if folder else {}), filter(None, artifacts)
@@ -290,25 +313,30 @@ class Tracker:
                 self._client.set_tag(current.info.run_id, name, value)
         return "kept"
 
-    def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
-        """The tag that makes a cell a child of the run of its grid, which is created if need be.
+    def _delete(self, run: Run) -> None:
+        """Delete a run and the model that was logged with it."""
+        if model := run.data.tags.get("model"):
+            self._client.delete_logged_model(model)
+        self._client.delete_run(run.info.run_id)
 
-        Empty for a record without a command: it has no grid.
-        """
-        if not record.command:
+    def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
+        """The tag that makes a cell a child of the run of all its seeds, which is created if need
+        be; empty for a cell that was skipped."""
+        if record.status == "skipped":
             return {}
-        grid = _grid(record)
-        if grid not in shown.grids:
-            tags = {"grid": grid, "tier": record.tier, "protocol": record.protocol, "task": record.task}
-            tags[_NOTE] = f"The cells of this task that one command made:\n\n{_code(record.command)}"[:_MAX_TAG]
-            name = f"grid · {record.tier} · {record.protocol} · {grid[:8]}"
-            shown.grids[grid] = self._client.create_run(
-                experiment, start_time=_milliseconds(record.started), tags=tags, run_name=name
+        row = record.cell.row
+        if row not in shown.parents:
+            tags = {name: str(getattr(record, name)) for name in ("architecture", "task", "tier", "protocol")}
+            shown.parents[row] = self._client.create_run(
+                experiment,
+                start_time=milliseconds(record.started),
+                tags=tags | {"row": row, _NOTE: "The mean over seeds of the runs below."},
+                run_name=name_of(record),
             )
-        return {_PARENT: shown.grids[grid].info.run_id}
+        return {_PARENT: shown.parents[row].info.run_id}
 
     def _settle_all(self, experiment: str) -> None:
-        """Update the run of every grid of an experiment."""
+        """Update the runs of means of an experiment."""
         runs = self._runs(experiment)
         children: dict[str, list[Run]] = {}
         for run in runs:
@@ -317,12 +345,12 @@ class Tracker:
             self._settle(run, children.get(run.info.run_id, []))
 
     def _settle(self, parent: Run, children: list[Run]) -> None:
-        """Update the run of a grid from its cells.
+        """Update the run of a mean from those of its seeds.
 
-        It ends with its last cell, has failed when a cell failed, and is deleted without cells.
+        It ends with the last of them, has failed when one failed, and is deleted without any.
         """
-        run = parent.info.run_id
-        if "grid" not in parent.data.tags:
+        run, tags = parent.info.run_id, parent.data.tags
+        if "row" not in tags and "grid" not in tags:  # grids are of an older layout
             return
         if not children:
             self._client.delete_run(run)
@@ -332,8 +360,17 @@ class Tracker:
         ends = {child.info.status for child in children}
         status = next((end for end in ("FAILED", "KILLED") if end in ends), "FINISHED")
         ended = max(child.info.end_time or 0 for child in children)
-        if parent.data.tags.get("cells") != cells:
+        if tags.get("cells") != cells:
             self._client.set_tag(run, "cells", cells)
+        for name in ("family", "kind"):
+            if (value := children[0].data.tags.get(name)) and tags.get(name) != value:
+                self._client.set_tag(run, name, value)
+        scores = means(child.data.metrics for child in children if child.data.tags.get("status") == "ok")
+        if changed := {name: value for name, value in scores.items() if parent.data.metrics.get(name) != value}:
+            from mlflow.entities import Metric
+
+            moment = int(1000 * time.time())  # of two values the newer one is shown
+            self._client.log_batch(run, [Metric(name, value, moment, 0) for name, value in changed.items()])
         if (parent.info.status, parent.info.end_time) != (status, ended):
             self._client.set_terminated(run, status, ended)
 
@@ -345,72 +382,76 @@ class Tracker:
         entry = self._architectures.get(record.architecture)
         told = (record.registered or {}).get("architecture", {})
         about = {"family": entry.family, "kind": entry.kind} if entry else {n: told.get(n) for n in ("family", "kind")}
-        tags |= {name: str(value)[:_MAX_TAG] for name, value in about.items() if value}
-        name = f"{record.architecture} · {record.protocol} · {record.seed}"
-        started = _milliseconds(record.started)
-        run = self._client.create_run(experiment, start_time=started, tags=_tags(record) | tags, run_name=name)
+        tags |= {name: str(value)[:MAX_TAG] for name, value in about.items() if value}
+        name = f"{name_of(record)} · {record.seed}"
+        started = milliseconds(record.started)
+        run = self._client.create_run(experiment, start_time=started, tags=tags_of(record) | tags, run_name=name)
         run_id, started = run.info.run_id, run.info.start_time
         self._client.log_text(run_id, record.to_json(), f"{record.key}.json")
         for path in artifacts:
             if path.is_dir():
-                self._log_model(run_id, path)
+                self._log_model(experiment, run_id, name, path)
             else:
                 self._client.log_artifact(run_id, str(path))
-        params = [Param(key, value) for key, value in _flat(record.hyperparameters)]
+        params = [Param(key, value) for key, value in flat(record.hyperparameters)]
         for i in range(_PARAMS_PER_BATCH, len(params), _PARAMS_PER_BATCH):
             self._client.log_batch(run_id, params=params[i : i + _PARAMS_PER_BATCH])
-        metrics = _metrics(record, started)
+        if data := datasets_of(record):
+            self._client.log_inputs(run_id, data)
+        metrics = metrics_of(record, started)
         for i in range(_METRICS_PER_BATCH, len(metrics), _METRICS_PER_BATCH):
             self._client.log_batch(run_id, metrics=metrics[i : i + _METRICS_PER_BATCH])
         link = f"#/experiments/{experiment}/runs/{run_id}/artifacts/{record.key}.json"
-        note = _description(record, link, entry.deviations if entry else ())
+        note = description(record, link, entry.deviations if entry else ())
         # The digest comes last, so that a run that was cut off is not taken for a complete one.
-        last = [RunTag(_NOTE, note[:_MAX_TAG]), RunTag("record_digest", digest)]
+        last = [RunTag(_NOTE, note[:MAX_TAG]), RunTag("record_digest", digest)]
         self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
         ended = started + int(1000 * record.seconds.get("total", 0))
         self._client.set_terminated(run_id, _RUN_STATUS.get(record.status, "FAILED"), ended)
 
-    def _log_model(self, run_id: str, folder: Path) -> None:
-        """Log a kept model as one of MLflow's, the artifact ``model`` of its run."""
+    def _log_model(self, experiment: str, run: str, name: str, folder: Path) -> None:
+        """Log a kept model as one of MLflow's, an output of its run."""
+        from mlflow.entities import LoggedModelOutput
+
         from harness.kept import served  # with torch
 
+        model = self._client.create_logged_model(experiment, name.replace(" · ", "_"), run, model_type="archbench")
         with tempfile.TemporaryDirectory() as temporary:
             served.save(folder, Path(temporary) / "model")
-            self._client.log_artifacts(run_id, str(Path(temporary) / "model"), "model")
+            self._client.log_model_artifacts(model.model_id, str(Path(temporary) / "model"))
+        self._client.finalize_logged_model(model.model_id, "READY")
+        self._client.log_outputs(run, [LoggedModelOutput(model.model_id, 0)])
+        self._client.set_tag(run, "model", model.model_id)
 
 
 @dataclass
 class _Shown:
-    """Runs of one experiment: those of cells by record key, and those of grids by :func:`_grid`."""
+    """Runs of one experiment: those of cells by record key, and those of means by the identity of
+    their row."""
 
     cells: dict[str, list[Run]] = field(default_factory=dict)
-    grids: dict[str, Run] = field(default_factory=dict)
+    parents: dict[str, Run] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> _Shown:
-        """Sorts ``runs`` into cells and grids.
+        """Sorts ``runs`` into cells and means.
 
-        Two writers may have created two runs of one grid; the one with the smaller id counts.
+        Two writers may have created two runs of one mean; the one with the smaller id counts.
         """
         shown = cls()
         for run in sorted(runs, key=lambda run: run.info.run_id):
             tags = run.data.tags
             if "record_key" in tags:
                 shown.cells.setdefault(tags["record_key"], []).append(run)
-            elif "grid" in tags:
-                shown.grids.setdefault(tags["grid"], run)
+            elif "row" in tags:
+                shown.parents.setdefault(tags["row"], run)
         return shown
 
 
 def sync(store: Store, uri: str) -> tuple[int, int, int]:
     """Rebuild MLflow at ``uri`` from the records of ``store``; returns the numbers of runs added,
     kept and replaced."""
-    return Tracker(uri).sync(store)
-
-
-def _grid(record: Record) -> str:
-    """Identity of the grid of a record: a digest of its command, short enough for a tag."""
-    return hashlib.sha256(record.command.encode()).hexdigest()[:16]
+    return Tracker(uri, store.folder).sync(store)
 
 
 def _folder(store: Store) -> str:
@@ -419,48 +460,16 @@ def _folder(store: Store) -> str:
     return hashlib.sha256(f"{platform.node()}:{store.folder.resolve()}".encode()).hexdigest()[:16]
 
 
-def _milliseconds(moment: str) -> int | None:
-    return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else None
-
-
-def _description(record: Record, link: str, deviations: Iterable[str]) -> str:
-    """Markdown that MLflow shows above a run: links to the record, the command, deviations from the
-    paper, the error."""
-    path = Store("").path(record).as_posix()
-    parts = [f"[Record]({link}), in the results folder: `{path}`"]
-    if record.command:
-        parts.append(f"Command:\n\n{_code(record.command)}")
-    if items := [f"- {_plain(deviation)}" for deviation in deviations]:
-        parts.append("Deviations from the paper:\n\n" + "\n".join(items))
-    if record.error:
-        parts.append(f"Error:\n\n{_code(_error(record))}")
-    return "\n\n".join(parts)
-
-
-def _code(text: str) -> str:
-    """Text as a Markdown block without markup."""
-    return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def _plain(text: str) -> str:
-    """Text with Markdown markup and HTML escaped."""
-    return re.sub(r"([\\`*_\[\]|~#])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
-
-
-def _error(record: Record) -> str:
-    error = record.error or {}
-    return f"{error.get('type', '')}: {error.get('message', '')}"
-
-
-def _artifact_folder(uri: str, task: str) -> str | None:
-    """Folder of a task's artifacts next to a SQLite database, as a URI; None for a server, which
-    has a place of its own.
+def _artifact_folder(uri: str, results: Path | None, task: str) -> str | None:
+    """Folder of a task's artifacts as a URI: beside a SQLite database, else in the results folder;
+    None for a server, which has a place of its own.
 
     Without it, MLflow would write into the current directory.
     """
-    if not uri.startswith(SQLITE):
+    folder = Path(uri.removeprefix(SQLITE)).parent if uri.startswith(SQLITE) else results
+    if folder is None or uri.startswith(("http://", "https://")):
         return None
-    return (Path(uri.removeprefix(SQLITE)).resolve().parent / "mlartifacts" / task).as_uri()
+    return (folder.resolve() / "mlartifacts" / task).as_uri()
 
 
 def _artifacts(store: Store, record: Record) -> list[Path | None]:
@@ -486,49 +495,3 @@ def kept_model(store: Store, record: Record) -> Path | None:
         return None
     same = record.predictions is not None and found.origin.predictions == record.predictions["sha256"]
     return folder if same and not found.transductive else None
-
-
-def _tags(record: Record) -> dict[str, str]:
-    tags = {"record_key": record.key}
-    fields = ("architecture", "task", "tier", "protocol", "status", "seed", "precision", "devices", "partial")
-    tags |= {name: str(getattr(record, name)) for name in (*fields, "main_metric", "commit")}
-    if "unstable" in record.speed:
-        tags["unstable"] = str(record.speed["unstable"])
-    if record.archbench:
-        tags["archbench_version"] = record.archbench
-    if objective := record.training.get("objective"):
-        tags["objective"] = objective
-    if record.error:
-        tags["error"] = _error(record)
-    return {name: value[:_MAX_TAG] for name, value in tags.items()}
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested hyperparameters as pairs of a dotted name (``training.lr``) and text."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", str(value)[:_MAX_PARAM]
-
-
-def _metrics(record: Record, started: int) -> list[Metric]:
-    """The curve by epoch with the names of the record, then the final numbers; times in ms."""
-    from mlflow.entities import Metric
-
-    metrics, time = [], started
-    for position, row in enumerate(record.training.get("curve", []), start=1):
-        time = min(time + int(1000 * (row.get("seconds") or 0)), _MAX_TIME)
-        step = min(int(row.get("epoch") or position), _MAX_TIME)
-        metrics += [
-            Metric(name, value, time, step) for name, value in row.items() if name != "epoch" and value is not None
-        ]
-    final: dict[str, Any] = {
-        f"{split}_{name}": value for split, scores in record.scores.items() for name, value in scores.items()
-    }
-    for block in ("speed", "memory", "seconds", "parameters", "spent"):
-        values = getattr(record, block) or {}
-        final |= {f"{block}_{name}": value for name, value in values.items() if name != "unstable"}
-    final |= {"flops_per_example": record.flops_per_example, "best_epoch": record.training.get("best_epoch")}
-    final["training_flops"] = record.training.get("flops")
-    return metrics + [Metric(name, value, time, 0) for name, value in final.items() if value is not None]

@@ -11,30 +11,32 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
+from harness.records import Store
 from harness.tracking.database import VIEW, default_uri
 
-STARTUP_TIMEOUT_S = 60.0  # the server imports much before it answers
 HOST = "127.0.0.1"
+WORD_S = 15.0  # seconds after which the user hears again that the server is starting: it imports much
 
 
-def serve(results: Path, port: int) -> int:
+def serve(results: Path, port: int, tell: Callable[[str], object], browse: bool = False) -> int:
     """Start the server, print the address of each task's run table once it answers, and wait.
 
-    Returns the exit code of the server.
+    Where MLflow has no database yet, one is made from the records. ``tell`` is called with
+    messages. ``browse`` opens the first address in the user's browser. Returns the exit code of
+    the server.
     """
-    uri = default_uri(results)
-    if not (results / "mlflow.db").is_file():
-        raise UsageError(
-            f"{results / 'mlflow.db'}: no such file; `archbench run` or `archbench sync` creates it"
-            " (or choose another folder with --results)"
-        )
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
             raise UsageError(f"--port {port}: port is in use; choose another")
+    uri = default_uri(results)
+    if not (results / "mlflow.db").is_file():
+        _make_database(results, uri, tell)
     options = {
         "--backend-store-uri": uri,
         "--default-artifact-root": (results / "mlartifacts").as_uri(),
@@ -52,9 +54,12 @@ def serve(results: Path, port: int) -> int:
     server = subprocess.Popen(command, env=os.environ | settings, stdout=2)
     try:
         address = f"http://{HOST}:{port}"
-        for experiment in _experiments(address, server):
-            print(f"{experiment['name']}: {address}/#/{_runs(experiment)}", flush=True)
+        tables = {each["name"]: f"{address}/#/{_runs(each)}" for each in _experiments(address, server, tell)}
+        for task, table in tables.items():
+            print(f"{task}: {table}", flush=True)
         print("Ctrl-C ends it", flush=True)
+        if browse and tables:
+            webbrowser.open(next(iter(tables.values())))
         return server.wait()
     except KeyboardInterrupt:
         return 0
@@ -63,19 +68,30 @@ def serve(results: Path, port: int) -> int:
         server.wait()
 
 
+def _make_database(results: Path, uri: str, tell: Callable[[str], object]) -> None:
+    """Log the records of a folder that MLflow does not know."""
+    from harness.tracking.mlflow_runs import sync
+
+    store = Store(results)
+    if next(store.all(), None) is None:
+        raise UsageError(f"{results}: no records; `archbench run` makes some (or name another folder: --results)")
+    tell("MLflow does not know these results yet; their records are logged first, some ten in a second")
+    sync(store, uri)
+
+
 def _runs(experiment: dict[str, Any]) -> str:
     """Address of the runs of an experiment, in its view if it has one."""
     has_view = any(tag["key"] == VIEW for tag in experiment.get("tags", []))
-    view = f"?viewStateShareKey={VIEW.rpartition('.')[2]}" if has_view else ""
-    return f"experiments/{experiment['experiment_id']}/runs{view}"
+    view = f"&viewStateShareKey={VIEW.rpartition('.')[2]}" if has_view else ""
+    # Without the kind of work MLflow shows what belongs to chat models.
+    return f"experiments/{experiment['experiment_id']}/runs?workflowType=machine_learning{view}"
 
 
-def _experiments(address: str, server: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    """The experiments of the server (one per task), sorted by name; waits until it answers."""
-    began = time.monotonic()
-    while time.monotonic() - began < STARTUP_TIMEOUT_S:
-        if server.poll() is not None:
-            raise UsageError(f"mlflow server ended with exit code {server.returncode} before it answered")
+def _experiments(address: str, server: subprocess.Popen[bytes], tell: Callable[[str], object]) -> list[dict[str, Any]]:
+    """The experiments of the server (one per task), sorted by name; waits for its answer as long as
+    it lives."""
+    began = said = time.monotonic()
+    while server.poll() is None:
         try:
             with urllib.request.urlopen(
                 f"{address}/api/2.0/mlflow/experiments/search?max_results=1000", timeout=5
@@ -85,4 +101,7 @@ def _experiments(address: str, server: subprocess.Popen[bytes]) -> list[dict[str
             time.sleep(0.3)
         else:
             return sorted((e for e in experiments if e["name"] != "Default"), key=lambda e: e["name"])
-    raise UsageError(f"mlflow server did not answer at {address} within {STARTUP_TIMEOUT_S:.0f} s")
+        if time.monotonic() - said > WORD_S:
+            said = time.monotonic()
+            tell(f"MLflow's server is starting, {said - began:.0f} s so far; Ctrl-C ends it")
+    raise UsageError(f"mlflow server ended with exit code {server.returncode} before it answered")

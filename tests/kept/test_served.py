@@ -15,6 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from mlflow import pyfunc
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
 
 from harness.records import Store
 from harness.tracking.mlflow_runs import Tracker, kept_model
@@ -23,13 +25,25 @@ from tests.support.servers import answers, free_port
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address at which `mlflow models serve` answers for a model."""
+def served(model: str, tracking: str) -> Iterator[str]:
+    """The address at which `mlflow models serve` answers for a model of a tracking store."""
     port = free_port()
-    arguments = ["-m", "mlflow", "models", "serve", "-m", str(folder), "--env-manager", "local", "--port", str(port)]
+    arguments = [
+        "-m",
+        "mlflow",
+        "models",
+        "serve",
+        "-m",
+        f"models:/{model}",
+        "--env-manager",
+        "local",
+        "--port",
+        str(port),
+    ]
     # MLflow starts uvicorn by its name, as in an environment that is active.
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": path}
+    environment["MLFLOW_TRACKING_URI"] = tracking
     server = subprocess.Popen(
         [sys.executable, *arguments],
         env=environment,
@@ -56,7 +70,10 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
     tracker.log(record, model=kept_model(results, record))
     [file] = tmp_path.rglob("MLmodel")
     folder = file.parent
-    assert folder.name == "model" and folder.is_relative_to(tmp_path / "mlartifacts")
+    assert folder.is_relative_to(tmp_path / "mlartifacts" / "sst2" / "models")
+    [run] = MlflowClient(uri).search_runs([tracker._experiment("sst2")], "tags.record_key != ''")
+    logged = run.data.tags["model"]
+    assert [output.model_id for output in run.outputs.model_outputs] == [logged]
     files = {path.name for path in folder.rglob("*")}
     assert {"MLmodel", "model.json", "weights.safetensors"} <= files
     assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib", ".pt"))]
@@ -65,7 +82,7 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
     texts = ["a warm film", "it is dull"]
     wanted = loaded(record, tmp_path / "results").answers([{"id": text, "text": text} for text in texts])
     assert model.predict(pd.DataFrame({"text": texts}))["prediction"].tolist() == [a["prediction"] for a in wanted]
-    with served(folder) as address:
+    with served(logged, uri) as address:
         question = urllib.request.Request(
             f"{address}/invocations",
             data=json.dumps({"dataframe_records": [{"text": text} for text in texts]}).encode(),
@@ -74,3 +91,10 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
         found = json.load(urllib.request.urlopen(question, timeout=30))["predictions"]
     assert [each["prediction"] for each in found] == [each["prediction"] for each in wanted]
     assert all(sum(each["probabilities"].values()) == pytest.approx(1) for each in found)
+    tracker.sync(Store(tmp_path / "empty"))
+    assert MlflowClient(uri).get_logged_model(logged).status == "READY", "another folder's model stays"
+    Store(results.folder).path(record).unlink()
+    with pytest.warns(UserWarning, match="1 runs removed"):
+        tracker.sync(results)
+    with pytest.raises(MlflowException, match="not found"):
+        MlflowClient(uri).get_logged_model(logged)

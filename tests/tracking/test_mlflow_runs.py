@@ -77,9 +77,9 @@ def runs(client: MlflowClient, task: str) -> list[Run]:
     return [run for run in everything(client, task) if "record_key" in run.data.tags]
 
 
-def grids(client: MlflowClient, task: str) -> list[Run]:
-    """The runs that cells hang below."""
-    return [run for run in everything(client, task) if "grid" in run.data.tags]
+def parents(client: MlflowClient, task: str) -> list[Run]:
+    """The runs that the seeds of a row hang below."""
+    return [run for run in everything(client, task) if "row" in run.data.tags]
 
 
 def everything(client: MlflowClient, task: str) -> list[Run]:
@@ -89,26 +89,29 @@ def everything(client: MlflowClient, task: str) -> list[Run]:
 def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, store: Store, tmp_path: Path):
     """Whoever opens the UI must find scores, curve, speed, settings and files without opening the
     JSON."""
-    record = ok_record(dataclasses.replace(CELL, task="whole"))
+    record = ok_record(dataclasses.replace(CELL, task="whole"), data={"test": "d" * 64})
     record.predictions = store.save_predictions(record, ["a"], ["x"])
     log = tmp_path / "cell.log"
     log.write_text("epoch 1")
     assert tracker.log(record, store.folder / record.predictions["path"], log) == "added"
 
     (run,) = runs(client, "whole")
-    assert run.info.run_name == "dan · equal · 0"
+    assert run.info.run_name == "dan · mini · equal · full · 0"
     assert run.info.status == "FINISHED"
     assert run.info.end_time - run.info.start_time == 8000
     assert run.data.params == {"hidden": "300", "training.lr": "0.001", "training.optimizer": "adam"}
     expected = {
-        "dev_accuracy": 0.75,
-        "test_accuracy": 0.5,
-        "speed_train_examples_per_second": 100.0,
-        "memory_peak_rss_mib": 321.0,
+        "best_dev/accuracy": 0.75,
+        "test/accuracy": 0.5,
+        "system/speed_train_examples_per_second": 100.0,
+        "system/memory_peak_rss_mib": 321.0,
     }
-    expected |= {"seconds_train": 6.0, "seconds_total": 8.0, "parameters_total": 10.0, "best_epoch": 2.0}
-    assert run.data.metrics == expected | {"train_loss": 1 / 3, "accuracy": 0.8, "seconds": 2.0}
-    curve = client.get_metric_history(run.info.run_id, "train_loss")
+    expected |= {"system/seconds_train": 6.0, "system/seconds_total": 8.0, "size/total": 10.0, "train/best_epoch": 2.0}
+    assert run.data.metrics == expected | {"train/loss": 1 / 3, "dev/accuracy": 0.8, "train/seconds": 2.0}
+    assert [(data.dataset.name, data.dataset.digest, data.tags[0].value) for data in run.inputs.dataset_inputs] == [
+        ("whole test", "d" * 36, "test")
+    ]
+    curve = client.get_metric_history(run.info.run_id, "train/loss")
     assert [(m.step, m.value, m.timestamp - run.info.start_time) for m in curve] == [
         (1, 1.0, 2000),
         (2, 0.5, 4000),
@@ -163,7 +166,7 @@ def test_the_runs_of_a_task_open_flat_with_the_best_first(
     tracker.log(record)
     tags = client.get_experiment_by_name(record.task).tags
     view = json.loads(tags["mlflow.sharedViewState.archbench"])
-    assert (view["orderByKey"], view["orderByAsc"]) == (f"metrics.`test_{metric}`", ascending)
+    assert (view["orderByKey"], view["orderByAsc"]) == (f"metrics.`test/{metric}`", ascending)
     assert view["orderByKey"] in view["selectedColumns"]
     experiment = client.get_experiment_by_name(record.task).experiment_id
     found = client.search_runs([experiment], view["searchFilter"])
@@ -212,8 +215,8 @@ def test_sync_twice_doubles_nothing_and_replaces_what_changed(tracker: Tracker, 
     assert len(runs(client, "sync_a")) == 2
     by_key = {run.data.tags["record_key"]: run for run in runs(client, "sync_b")}
     assert len(by_key) == len(runs(client, "sync_b")) == 2
-    assert by_key[cells[3].key].data.metrics["test_accuracy"] == 0.625
-    assert "dev_accuracy" not in by_key[cells[3].key].data.metrics
+    assert by_key[cells[3].key].data.metrics["test/accuracy"] == 0.625
+    assert "best_dev/accuracy" not in by_key[cells[3].key].data.metrics
     assert len(client.list_artifacts(by_key[cells[3].key].info.run_id)) == 2
 
 
@@ -227,71 +230,82 @@ def test_run_that_broke_off_and_run_logged_twice_are_repaired(tracker: Tracker, 
     client.create_run(experiment, tags={"record_key": record.key})
     assert tracker.sync(store) == (0, 1, 0)
     (run,) = runs(client, "broken")
-    assert run.data.metrics["test_accuracy"] == 0.5
+    assert run.data.metrics["test/accuracy"] == 0.5
 
     client.delete_run(run.info.run_id)
     client.create_run(experiment, tags={"record_key": record.key})
     assert tracker.sync(store) == (0, 0, 1)
-    assert [run.data.metrics["test_accuracy"] for run in runs(client, "broken")] == [0.5]
+    assert [run.data.metrics["test/accuracy"] for run in runs(client, "broken")] == [0.5]
 
 
-def test_cells_of_one_command_hang_below_one_run_of_their_task(tracker: Tracker, client: MlflowClient, store: Store):
-    """The UI folds a grid together; a grid whose run hides a failed cell, or that outlives its
-    cells, would tell something else."""
-    first, second = "archbench run -t '*'", "archbench run -t '*' --retry-failed"
-    made = [ok_record(dataclasses.replace(CELL, task="grid_a", seed=seed), command=first) for seed in (0, 1)]
-    made += [ok_record(dataclasses.replace(CELL, task="grid_b"), command=first)]
-    made += [
-        Record.skeleton(
-            dataclasses.replace(CELL, task="grid_a", seed=2),
-            "failed",
-            command=first,
-            error={"type": "E", "message": ""},
-        )
-    ]
-    for record in made:
+def test_seeds_hang_below_one_run_with_their_mean(tracker: Tracker, client: MlflowClient, store: Store):
+    """The best of three seeds is what a reader takes home otherwise; and a mean that hides a failed
+    seed, or that outlives its seeds, would tell something else."""
+    made = [ok_record(dataclasses.replace(CELL, task="mean", seed=seed)) for seed in (0, 1)]
+    made[1].scores = {"dev": {"accuracy": 0.85}, "test": {"accuracy": 0.6}}
+    error = {"type": "E", "message": ""}
+    made += [Record.skeleton(dataclasses.replace(CELL, task="mean", seed=2), "failed", error=error)]
+    other = ok_record(dataclasses.replace(CELL, task="mean", hyperparameters={"hidden": 3}))
+    skip = Record.skeleton(dataclasses.replace(CELL, task="mean", architecture="bilstm"), "skipped", error=error)
+    for record in (*made, other, skip):
         store.write(record)
         tracker.log(record)
     for _ in range(2):
-        (parent,) = grids(client, "grid_a")
-        assert {run.data.tags["mlflow.parentRunId"] for run in runs(client, "grid_a")} == {parent.info.run_id}
+        by_row = {run.data.tags["row"]: run for run in parents(client, "mean")}
+        assert set(by_row) == {made[0].cell.row, other.cell.row}, "what was skipped has no mean"
+        parent = by_row[made[0].cell.row]
+        below = [run for run in runs(client, "mean") if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+        assert {run.data.tags["record_key"] for run in below} == {record.key for record in made}
         assert (parent.info.status, parent.data.tags["cells"]) == ("FAILED", "1 failed, 2 ok")
-        assert parent.info.end_time == max(run.info.end_time for run in runs(client, "grid_a"))
-        assert first in parent.data.tags["mlflow.note.content"]
-        assert len(grids(client, "grid_b")) == 1
-        assert tracker.sync(store) == (0, 4, 0)
+        assert parent.info.end_time == max(run.info.end_time for run in below)
+        assert parent.data.metrics["test/accuracy"] == pytest.approx(0.55)
+        assert parent.data.metrics["best_dev/accuracy"] == pytest.approx(0.8)
+        assert parent.data.metrics["test/accuracy_sd"] == pytest.approx(0.1 / 2**0.5)
+        assert by_row[other.cell.row].data.metrics == {"test/accuracy": 0.5, "best_dev/accuracy": 0.75}
+        assert tracker.sync(store) == (0, 5, 0)
 
-    again = ok_record(dataclasses.replace(CELL, task="grid_a", seed=2), command=second)
+    again = ok_record(dataclasses.replace(CELL, task="mean", seed=2))
+    again.scores = {"test": {"accuracy": 0.7}}
     store.write(again)
     assert tracker.log(again) == "replaced"
-    told = {run.info.run_id: (run.info.status, run.data.tags["cells"]) for run in grids(client, "grid_a")}
-    assert told.pop(parent.info.run_id) == ("FINISHED", "2 ok")
-    assert list(told.values()) == [("FINISHED", "1 ok")]
+    (parent,) = [run for run in parents(client, "mean") if run.data.tags["row"] == again.cell.row]
+    assert (parent.info.status, parent.data.tags["cells"]) == ("FINISHED", "3 ok")
+    assert parent.data.metrics["test/accuracy"] == pytest.approx(0.6)
 
-    again.command = first
-    store.write(again)
-    assert tracker.sync(store) == (0, 3, 1)
-    assert [run.data.tags["cells"] for run in grids(client, "grid_a")] == ["3 ok"], "a grid without cells goes"
+    store.path(other).unlink()
+    with pytest.warns(UserWarning, match="1 runs removed"):
+        tracker.sync(store)
+    assert len(parents(client, "mean")) == 1, "a mean without seeds goes"
 
 
-def test_sync_joins_a_grid_that_two_writers_made_twice(tracker: Tracker, client: MlflowClient, store: Store):
-    made = [ok_record(dataclasses.replace(CELL, task="twice", seed=seed), command="archbench run") for seed in (0, 1)]
+def test_sync_joins_a_mean_that_two_writers_made_twice(tracker: Tracker, client: MlflowClient, store: Store):
+    made = [ok_record(dataclasses.replace(CELL, task="twice", seed=seed)) for seed in (0, 1)]
     for record in made:
         store.write(record)
         tracker.log(record)
-    (parent,) = grids(client, "twice")
-    twin = client.create_run(parent.info.experiment_id, tags={"grid": parent.data.tags["grid"]})
+    (parent,) = parents(client, "twice")
+    twin = client.create_run(parent.info.experiment_id, tags={"row": parent.data.tags["row"]})
     client.set_tag(runs(client, "twice")[0].info.run_id, "mlflow.parentRunId", twin.info.run_id)
     assert tracker.sync(store) == (0, 2, 0)
-    (left,) = grids(client, "twice")
+    (left,) = parents(client, "twice")
     assert left.data.tags["cells"] == "2 ok"
     assert {run.data.tags["mlflow.parentRunId"] for run in runs(client, "twice")} == {left.info.run_id}
 
 
-def test_record_without_a_command_has_no_grid(tracker: Tracker, client: MlflowClient):
-    tracker.log(ok_record(dataclasses.replace(CELL, task="no_command"), command=""))
-    assert "mlflow.parentRunId" not in runs(client, "no_command")[0].data.tags
-    assert grids(client, "no_command") == []
+def test_a_grid_of_an_older_layout_goes_with_its_last_cell(tracker: Tracker, client: MlflowClient, store: Store):
+    """It would stay for ever as a run without anything."""
+    store.write(ok_record(dataclasses.replace(CELL, task="older")))
+    tracker.sync(store)
+    experiment = client.get_experiment_by_name("older").experiment_id
+    client.create_run(experiment, tags={"grid": "0123"})
+    tracker.sync(store)
+    assert not [run for run in everything(client, "older") if "grid" in run.data.tags]
+
+
+def test_an_experiment_tells_what_its_task_is(tracker: Tracker, client: MlflowClient):
+    tracker.log(ok_record(dataclasses.replace(CELL, task="sst2")))
+    note = client.get_experiment_by_name("sst2").tags["mlflow.note.content"]
+    assert note.startswith("**SST-2**, of type classify.\n\n") and "Whole sentences" in note
 
 
 def test_description_names_the_record_the_command_and_the_deviations(
@@ -350,7 +364,7 @@ def test_run_goes_with_its_record_and_nothing_else_does(client: MlflowClient, tr
     assert {run.data.tags["seed"] for run in runs(client, "gone")} == {"1", "2", "9"}, "a damaged record is not gone"
     assert {run.info.run_id for run in everything(client, "gone")} >= set(own)
     assert client.get_run(kept).info.lifecycle_stage == "active"
-    assert [run.data.tags["cells"] for run in grids(client, "gone")] == ["3 ok"]
+    assert [run.data.tags["cells"] for run in parents(client, "gone")] == ["3 ok"]
 
     paths[1].unlink()
     paths[2].unlink()
@@ -383,7 +397,7 @@ def test_many_settings_and_a_long_curve_fit(tracker: Tracker, client: MlflowClie
     tracker.log(record)
     (run,) = runs(client, "long")
     assert len(run.data.params) == 132
-    assert len(client.get_metric_history(run.info.run_id, "train_loss")) == 1100
+    assert len(client.get_metric_history(run.info.run_id, "train/loss")) == 1100
 
 
 def test_experiment_deleted_in_the_ui_does_not_stop_the_mirror(tracker: Tracker, client: MlflowClient, store: Store):
