@@ -13,7 +13,7 @@ from torch import Tensor
 
 from harness.ragged import Columns, Ragged, take
 from harness.views.base import Text
-from harness.views.words import Words
+from harness.views.words import UNKNOWN, Words
 
 
 class GraphBatch(NamedTuple):
@@ -22,7 +22,8 @@ class GraphBatch(NamedTuple):
 
     Nodes are numbered over the padded batch: node n of text b is ``b * N + n``. An edge leads from
     ``sources`` (E,) to ``targets`` (E,), in the order of the targets, and has its opposite; no node
-    has one to itself. ``counts`` (E,) say how often the two words stand near each other.
+    has one to itself. ``counts`` (E,) say how often the two words stand near each other, ``pairs``
+    (E,) number the words' pairs for a view that has learnt some.
     """
 
     ids: Tensor
@@ -34,6 +35,7 @@ class GraphBatch(NamedTuple):
     sources: Tensor = torch.empty(0)
     targets: Tensor = torch.empty(0)
     counts: Tensor = torch.empty(0)
+    pairs: Tensor = torch.empty(0)
 
     def adjacency(self) -> Tensor:
         """Counts (B, N, N) as a matrix for each text, targets before sources."""
@@ -87,3 +89,47 @@ class WordGraphs(Words):
         order = np.argsort(targets, kind="stable")
         sources, counts = np.concatenate([high, low]), np.tile(edges.values[:, 2], 2)
         return GraphBatch(*nodes, *(torch.from_numpy(each[order]).long() for each in (sources, targets, counts)))
+
+
+@dataclass
+class WordPairGraphs(WordGraphs):
+    """Word graphs whose edges have numbers that are the same in every text: one for each pair of
+    known words, source and target, that are neighbours at least ``min_pairs`` times in training; 0
+    for all others."""
+
+    min_pairs: int = 2
+
+    @property
+    def pairs(self) -> int:
+        """Count of the numbers that edges may have, 0 included."""
+        return len(self._keys) + 1
+
+    def fit(self, texts: Sequence[Text]) -> None:
+        super().fit(texts)
+        columns = super().encode(texts)
+        ids, edges = columns["ids"], columns["edges"]
+        assert isinstance(ids, Ragged) and isinstance(edges, Ragged)
+        first_node = np.repeat(ids.offsets[:-1], edges.lengths)
+        low, high = (ids.values[edges.values[:, side] + first_node].astype(np.int64) for side in (0, 1))
+        keys, places = np.unique(np.concatenate([self._key(low, high), self._key(high, low)]), return_inverse=True)
+        counts = np.bincount(places, weights=np.tile(edges.values[:, 2], 2))
+        self._keys = keys[(counts >= self.min_pairs) & (keys // self.width > UNKNOWN) & (keys % self.width > UNKNOWN)]
+
+    def _key(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return sources * self.width + targets
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> Any:
+        """The :class:`GraphBatch` of the given rows, with ``pairs``."""
+        graphs = super().collate(columns, rows)
+        ids = graphs.ids.flatten().numpy()
+        keys = self._key(ids[graphs.sources], ids[graphs.targets])
+        places = np.searchsorted(self._keys, keys)
+        known = np.append(self._keys, -1)[places] == keys
+        return graphs._replace(pairs=torch.from_numpy(np.where(known, places + 1, 0)))
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"pairs": self._keys.tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._keys = np.array(state["pairs"], dtype=np.int64)

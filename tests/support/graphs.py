@@ -55,7 +55,8 @@ def renumbered(batch: GraphBatch) -> GraphBatch:
     flipped = {name: getattr(batch, name).flip(1) for name in ("ids", "mask", "vectors", "spellings")}
     order = other[batch.targets].argsort(stable=True)
     edges = {"sources": other[batch.sources][order], "targets": other[batch.targets][order]}
-    return batch._replace(**flipped, **edges, counts=batch.counts[order])
+    pairs = batch.pairs[order] if batch.pairs.numel() else batch.pairs
+    return batch._replace(**flipped, **edges, counts=batch.counts[order], pairs=pairs)
 
 
 def assert_each_alone(

@@ -11,15 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.views.graph import WordGraphs
+from harness.views.graph import WordGraphs, WordPairGraphs
 from harness.views.words import UNKNOWN
 from tests.support.graphs import near
 
 TEXTS = ["the cat saw the dog", "dog", "a cat a cat , zebra and yak"]
 
 
-def fitted(**options) -> WordGraphs:
-    view = WordGraphs(min_count=1, **options)
+def fitted(cls: type = WordGraphs, **options) -> WordGraphs:
+    view = cls(min_count=1, **options)
     view.fit(TEXTS[:2])
     return view
 
@@ -92,3 +92,41 @@ def test_state_survives_json_and_the_reach_is_part_of_the_name_of_what_is_cached
     other.restore(json.loads(json.dumps(view.state())))
     assert other.encode(TEXTS)["ids"].values.tolist() == view.encode(TEXTS)["ids"].values.tolist()
     assert WordGraphs(reach=2).settings() != WordGraphs().settings()
+
+
+def pair_numbers(view: WordPairGraphs, text: str) -> dict[tuple[str, str], int]:
+    """The number of each edge of a text, source first."""
+    batch = view.collate(view.encode(["the", text]), np.array([0, 1]))
+    words, nodes = list(dict.fromkeys(text.split())), batch.mask.shape[1]
+    ends = ((words[s % nodes], words[t % nodes]) for s, t in zip(batch.sources, batch.targets, strict=True))
+    return dict(zip(ends, batch.pairs.tolist(), strict=True))
+
+
+def test_a_pair_of_words_has_one_number_in_every_text():
+    """In training 'the cat' is near twice, with 'dog saw the' between; 'cat saw' once, and never
+    'zebra': those share number 0."""
+    view = fitted(WordPairGraphs, reach=1)
+    view.fit(["the cat saw the dog", "a the cat", "dog the dog"])
+    one, other = pair_numbers(view, "dog the cat saw zebra"), pair_numbers(view, "zebra cat the yak")
+    assert one["the", "cat"] == other["the", "cat"] and one["cat", "the"] == other["cat", "the"]
+    numbers = [one["the", "cat"], one["cat", "the"], one["the", "dog"], one["dog", "the"]]
+    assert sorted(numbers) == [1, 2, 3, 4] and view.pairs == 5
+    assert {pair for pair, number in (one | other).items() if number == 0} == {
+        (a, b) for a, b in one | other if {a, b} not in ({"the", "cat"}, {"the", "dog"})
+    }
+
+
+def test_pairs_with_an_unknown_word_are_not_told_apart():
+    """Unknown words have one id, but are different words."""
+    view = WordPairGraphs(min_count=2, reach=1)
+    view.fit(["the x", "the y", "the z"])
+    assert view.pairs == 1 and set(pair_numbers(view, "the x").values()) == {0}
+
+
+def test_pairs_survive_json():
+    """A kept model with other numbers would answer with other pairs' weights."""
+    view, other = fitted(WordPairGraphs), WordPairGraphs()
+    other.restore(json.loads(json.dumps(view.state())))
+    assert view.pairs == other.pairs > 1
+    assert pair_numbers(other, TEXTS[0]) == pair_numbers(view, TEXTS[0])
+    assert WordPairGraphs(min_pairs=3).settings() != WordPairGraphs().settings()
