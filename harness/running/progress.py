@@ -116,7 +116,7 @@ class Display:
             self._update()
 
     def _update(self) -> None:
-        failed = self.ended.total() - self.ended["ok"] - self.ended["interrupted"]
+        failed = self.ended.total() - sum(self.ended[status] for status in ("ok", "skipped", "interrupted"))
         state = f"{len(self.since)} running, {failed} failed, {self.time_left()}"
         self._overall.update(self._bar, completed=self.ended.total(), state=state)
 

@@ -30,6 +30,7 @@ from harness.data.corpus import Corpus, training_rows
 from harness.data.corpus import Split as EncodedSplit
 from harness.data.overlap import overlap_of
 from harness.data.word_vectors import read_vectors
+from harness.errors import MissingWeights
 from harness.kept import shelf
 from harness.kept.folder import Origin, Part
 from harness.kept.model import KeptModel, fitted_model, load, trained_model
@@ -76,6 +77,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields, status, error = {}, "oom", failure
         except TooSlow as failure:
             fields, status, error = {}, "timeout", failure
+        except MissingWeights as failure:  # no result of the architecture: the same command tries again
+            fields, status, error = {}, "skipped", failure
         except Exception as failure:
             traceback.print_exc()
             fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
