@@ -95,7 +95,7 @@ def test_mlflow_goes_on(tmp_path: Path):
     failed = [str(warning.message) for warning in said if "not mirrored" in str(warning.message)]
     assert (kept, replaced) == (0, 0)
     assert added + tracker.refused == readable == len(MIRRORED) + 2
-    assert 0 < tracker.refused == len(failed) < 10
+    assert 0 < tracker.refused == len(failed) <= 10
     assert all(".json was not mirrored" in message for message in failed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -21,7 +21,7 @@ class Fake:
     def __init__(self, do: Callable[[Record], None]):
         self.do, self.seen = do, []
 
-    def __call__(self, uri: str) -> Fake:
+    def __call__(self, uri: str, folder: Path) -> Fake:
         return self
 
     def log(self, record: Record, predictions: Path | None, log: Path | None, model: Path | None = None) -> None:
