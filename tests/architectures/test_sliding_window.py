@@ -102,6 +102,7 @@ def test_candidates_are_spans_that_may_be_phrases():
         "19th ships",
         "ships",
     ]
+    assert texts("red, old ships", 3) == ["red", "old", "old ships", "ships"]
     assert texts("he . She", 3) == []
 
 
@@ -116,6 +117,7 @@ def test_the_sentence_with_most_of_the_question_beside_the_span_comes_first():
     assert answer(passage, "Who mended old ships?", longest=1) == "Eva"
     assert runs(["who", "mended", "who"]) == {"who", "mended", ("who", "mended"), ("mended", "who")}
     assert answer("Tom repaired ships. Ben sang.", "ships repaired", longest=1) == "Tom"
+    assert answer("Anna mended ships today.", "Who mended ships?", longest=4) == "Anna"
 
 
 def test_among_spans_that_fit_alike_the_score_decides():
@@ -124,6 +126,7 @@ def test_among_spans_that_fit_alike_the_score_decides():
     passage = "Anna and Eva then have moved to Bonn today."
     assert answer(passage, "Where moved she?", longest=1) == "Bonn"
     assert answer(passage, "Where moved she?", longest=2) == "Bonn today"
+    assert answer("Eva, moved old Ben.", "Who moved?", longest=1) == "Eva", "a mark is no step"
 
 
 def test_the_first_of_equal_spans_is_taken_and_none_is_no_answer():
