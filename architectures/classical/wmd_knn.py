@@ -144,7 +144,7 @@ class WordMoversNeighbours(Estimator):
         return dict(zip(words, made, strict=True))
 
     def counts(self, texts: Sequence[Sequence[str]]) -> sparse.csr_array:
-        """How often each text has each word that has a vector (N, V)."""
+        """Number of times that each text has each word with a vector (N, V)."""
         found = [Counter(self.places[word] for word in text if word in self.places) for text in texts]
         columns = np.array([place for text in found for place in sorted(text)], np.int32)
         values = np.array([text[place] for text in found for place in sorted(text)], np.int64)
