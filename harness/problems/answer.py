@@ -69,7 +69,7 @@ class SupportedTarget(AnswerTarget):
         )
         return super().encode(rows, view) | {"support": Ragged.of(shown)}
 
-    def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    def collate(self, columns: Columns, rows: np.ndarray) -> Any:
         support = columns["support"]
         assert isinstance(support, Ragged)
         return super().collate(columns, rows), torch.from_numpy(support.pad(rows)[0]).long()
