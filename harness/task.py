@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Split = Literal["train", "dev", "test"]
 Tier = Literal["mini", "local", "hub", "own"]
 SUPPORTING_FACTS = "supporting facts"
-"""What an architecture names in its ``sees`` that is shown, in training, which facts support an
+"""Word in the ``sees`` of an architecture that is shown, in training, which facts support an
 answer."""
 TIERS: tuple[Tier, ...] = ("mini", "local", "hub")
 """Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.own`)."""
