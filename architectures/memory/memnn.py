@@ -14,7 +14,7 @@ from harness.views.facts import FactBatch, Facts
 
 
 class Read(NamedTuple):
-    """What a batch of B stories of S memories became; memory 0 of each is the empty fact.
+    """A batch of B stories of S memories as it was read; memory 0 of each is the empty fact.
 
     ``asked`` (2, B, n) are the questions, as they look for facts and as they look for an answer;
     ``found`` (2, B, S, n) the memories as they join a question, likewise; ``told`` (B, S, n) the
