@@ -329,7 +329,8 @@ def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, lim
     assert record.status == status
     assert len(pilots) == (1 if status == "timeout" else 2)
     if status == "timeout":
-        assert re.match(r"a pilot, 10% of the steps, took \d+ s: all of them would take longer", record.error["message"])
+        told = record.error["message"]
+        assert re.match(r"a pilot, 10% of the steps, took \d+ s: all of them would take longer", told)
         assert f"(--{kind.replace('_', '-')})" in record.error["message"]
 
 
