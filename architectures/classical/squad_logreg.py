@@ -96,8 +96,8 @@ class Passage(NamedTuple):
         )
 
     def target(self, answers: dict[str, Any]) -> int | None:
-        """The shortest candidate with all words of the first answer from its first to its last that
-        may be an edge; None where there is none."""
+        """The candidate of the first answer's words from the first to the last that may be an edge;
+        None where there is none."""
         if not answers["text"]:
             return None
         begin = answers["start"][0]
@@ -105,9 +105,8 @@ class Passage(NamedTuple):
         places = np.flatnonzero(within)
         if not len(places):
             return None
-        holds = (self.first <= places[0]) & (self.last > places[-1])
-        lengths = np.where(holds, self.last - self.first, len(self.words) + 1)
-        return int(lengths.argmin()) if holds.any() else None
+        found = np.flatnonzero((self.first == places[0]) & (self.last == places[-1] + 1))
+        return int(found[0]) if len(found) else None
 
 
 class Features(NamedTuple):
@@ -166,6 +165,7 @@ class Features(NamedTuple):
         "Words are not brought to their lemmas, and pairs have plain TF-IDF.",
         "Features of words and shapes share 2^20 weights; the paper has 180 million features.",
         "The penalty acts on the weights that a batch uses.",
+        "A question whose answer is no candidate is left out; the paper takes the shortest constituent that holds it.",
         "It never says that there is no answer: SQuAD 2.0 came later.",
     ),
 )
@@ -176,9 +176,9 @@ class SpanRegression(Estimator):
     to the left of the span, inside, to its right and in the whole sentence; the same of its pairs
     of words; the numbers of words there; and the TF-IDF of all words of the span. Besides the
     span's shape, alone and with the question word; each question word with each word of the span;
-    and with each word near it. Where an answer is no candidate, the shortest that holds it is the
-    target; without one a question is not learnt from. Trained by AdaGrad in three ``passes``; a
-    batch has all questions of a passage.
+    and with each word near it. The target is the answer without function words at its edges; where
+    that is no candidate, no longer one holds it, and the question is not learnt from. Trained by
+    AdaGrad in three ``passes``; a batch has all questions of a passage.
     """
 
     task_types = ("extract",)
