@@ -1,4 +1,4 @@
-"""What MLflow shows of a record: tags, parameters, metrics, data sets and a description.
+"""A record as MLflow shows it: tags, parameters, metrics, data sets and a description.
 
 Metrics have the names that MLflow groups by: ``train/...`` and ``dev/...`` are curves by epoch,
 ``best_dev/...`` and ``test/...`` scores, and ``system/...`` is shown as system metrics.

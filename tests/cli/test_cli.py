@@ -380,7 +380,7 @@ def test_sync_with_a_server_that_does_not_answer_fails_with_one_line(run, comman
 
 def test_ui_without_runs_says_how_to_get_some(command):
     code, _, err = command("ui", "--results", "results")
-    assert (code, "archbench sync" in err) == (2, True)
+    assert (code, "archbench run" in err) == (2, True)
 
 
 # --- plugins ---

@@ -19,7 +19,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from harness.records import Store
-from harness.tracking.mlflow_runs import Tracker, kept_model
+from harness.tracking.mlflow_runs import Tracker, default_uri, kept_model
 from tests.kept.cells import kept_cell, loaded
 from tests.support.servers import answers, free_port
 
@@ -65,12 +65,12 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
     """What a user types is `mlflow models serve`; it is a process of its own, which finds our
     loader module installed."""
     record = kept_cell("avg_vectors", "sst2", tmp_path / "results")
-    results, uri = Store(tmp_path / "results"), f"sqlite:///{tmp_path / 'mlflow.db'}"
+    results, uri = Store(tmp_path / "results"), default_uri(tmp_path / "results")
     tracker = Tracker(uri)
     tracker.log(record, model=kept_model(results, record))
-    [file] = tmp_path.rglob("MLmodel")
+    [file] = (results.folder / "mlartifacts").rglob("MLmodel")
     folder = file.parent
-    assert folder.is_relative_to(tmp_path / "mlartifacts" / "sst2" / "models")
+    assert folder.is_relative_to(results.folder / "mlartifacts" / "sst2" / "models")
     [run] = MlflowClient(uri).search_runs([tracker._experiment("sst2")], "tags.record_key != ''")
     logged = run.data.tags["model"]
     assert [output.model_id for output in run.outputs.model_outputs] == [logged]

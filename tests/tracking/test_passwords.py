@@ -61,7 +61,7 @@ def test_addresses_without_a_password_are_shown_whole():
 class Unwilling:
     """A tracker whose libraries quote the address in whole and in pieces."""
 
-    def __init__(self, uri: str):
+    def __init__(self, uri: str, folder: Path):
         self.uri = uri
         with Tracker._repairable(self):
             raise ValueError(f"could not translate {uri.split(':')[-1]!r}, the end of {uri}")
