@@ -51,7 +51,7 @@ SKILLS = range(1, 21)
         "English, version 1.2, 1,000 training questions per skill. One model learns all twenty skills together; the"
         " score is the mean of their accuracies, and a skill is solved from .95. Dev is held out of train by whole"
         " stories, at most 10 % of each skill. An answer of several words is one word, as in the papers. Which facts"
-        " support an answer is not shown."
+        " support an answer is shown in training alone, to systems that declare it; these have a section of their own."
     ),
 )
 class Babi(Task):

@@ -52,7 +52,7 @@ def candidates(pattern: str, task: TaskEntry, rows: int) -> tuple[list[Candidate
         if entry.kind != "floor" and entry.id not in chosen:
             left_out[entry.id] = f"not chosen by -a {pattern}"
         elif entry.sees:
-            left_out[entry.id] = f"it learns from {' and '.join(entry.sees)} too, so it says nothing of new texts"
+            left_out[entry.id] = f"it learns from {' and '.join(entry.sees)} too, which new rows do not have"
         else:
             good, errors = grid.loadable([entry])
             fitting += good
