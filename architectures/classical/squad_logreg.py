@@ -178,7 +178,8 @@ class SpanRegression(Estimator):
     span's shape, alone and with the question word; each question word with each word of the span;
     and with each word near it. The target is the answer without function words at its edges; where
     that is no candidate, no longer one holds it, and the question is not learnt from. Trained by
-    AdaGrad in three ``passes``; a batch has all questions of a passage.
+    AdaGrad in three ``passes``; a batch has all questions of a passage. Slow, because every phrase
+    of a passage is scored for each of its questions.
     """
 
     task_types = ("extract",)
@@ -196,7 +197,7 @@ class SpanRegression(Estimator):
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
-        return 15.0 * size + 5e7
+        return 15.0 * size
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         batches: dict[str, list[Row]] = {}

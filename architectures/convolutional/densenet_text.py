@@ -124,7 +124,8 @@ class DenseNetText(TextEncoder):
     ),
 )
 class DenseNetCharacters(DenseNetText):
-    """As :class:`DenseNetText`, over the first ``longest`` characters, one-hot."""
+    """As :class:`DenseNetText`, over the first ``longest`` characters, one-hot. Slow, because a
+    text has five times as many characters as words."""
 
     view = Characters(length=None, reverse=False)
 

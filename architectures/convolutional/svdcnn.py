@@ -105,7 +105,8 @@ class SqueezedVDCNN(TextEncoder):
     the last block each map has its mean in ``parts`` equal parts of the text, which the harness's
     linear layer alone reads: (B, parts * maps). Halving, widths and numbers of blocks are the
     VDCNN's, whose depth counts a separable convolution as one. Convolutions start as in He et al.
-    2015. The first ``longest`` characters are read.
+    2015. The first ``longest`` characters are read. Slow, because many small convolutions each pass
+    over all of them.
     """
 
     view = Characters(alphabet=ALPHABET + " ", length=None, reverse=False)

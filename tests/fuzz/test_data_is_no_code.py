@@ -169,7 +169,7 @@ def test_mlflow_is_asked_to_serve_this_machine_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(ui.signal, "signal", lambda *_: None)
     with pytest.raises(Asked):
-        ui.serve(tmp_path, 1)
+        ui.serve(tmp_path, 1, pytest.fail)
     assert asked[asked.index("--host") + 1] == "127.0.0.1"
     assert "--serve-artifacts" not in asked
     options = CliRunner().invoke(app, ["ui", "--help"]).output
@@ -187,7 +187,7 @@ def test_mlflow_listens_on_this_machine_alone(tmp_path):
     command = [
         sys.executable,
         "-c",
-        f"from harness.tracking.ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917)",
+        f"from harness.tracking.ui import serve; from pathlib import Path; serve(Path({str(tmp_path)!r}), 5917, print)",
     ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         timer = threading.Timer(90, server.kill)

@@ -297,7 +297,7 @@ def test_pages_and_exports_show_both_schemas(store: Store):
     """The committed records are of schema 1, everything new is of schema 2: a reader that knows one
     of them shows half of the results."""
     import leaderboard
-    from harness.tracking.mlflow_runs import _metrics, _tags
+    from harness.tracking.shown import metrics_of, tags_of
 
     first = store.path(CELL)
     first.parent.mkdir(parents=True)
@@ -310,11 +310,11 @@ def test_pages_and_exports_show_both_schemas(store: Store):
     assert sorted(result["seeds"] for result in exported["results"]) == [[0], [1]], "two groups: the new one sees more"
     old, new = (store.read(path) for path in sorted(first.parent.iterdir(), key=lambda path: path != first))
     assert (old.schema_version, new.schema_version) == (1, 2)
-    for record, objective, loss in ((old, None, "train_loss"), (new, "supervised", "kl")):
-        assert _tags(record).get("objective") == objective
-        names = {metric.key for metric in _metrics(record, 0)}
-        assert {loss, "test_accuracy"} <= names
-        assert ({"spent_steps", "training_flops"} <= names) == (record is new)
+    for record, objective, loss in ((old, None, "train/loss"), (new, "supervised", "dev/kl")):
+        assert tags_of(record).get("objective") == objective
+        names = {metric.key for metric in metrics_of(record, 0)}
+        assert {loss, "test/accuracy"} <= names
+        assert ({"spent/steps", "train/flops"} <= names) == (record is new)
 
 
 def test_skeleton_says_where_and_when_it_was_made():
