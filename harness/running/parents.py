@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,11 @@ def parse_parent(text: str) -> Wish:
 def _wish(text: str, role: str, name: str) -> Wish:
     architecture, _, task = name.partition("@")
     return Wish(text, role, architecture, task or None)
+
+
+def children(keys: Collection[str], records: Iterable[Record]) -> list[Record]:
+    """The records of cells that started, at any distance, from a cell with one of the keys."""
+    return [record for record in records if any(parent["key"] in keys for parent in record.lineage or ())]
 
 
 def plan(

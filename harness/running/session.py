@@ -168,12 +168,12 @@ class Session:
         started from one of these counts as made by other code, too."""
         before = grid.pending(self._parents, self.store)
         keys = {record.key for record in (*self.pending.changed, *before.changed)}
-        again = [r for r in self.pending.finished if any(each["key"] in keys for each in r.lineage or ())]
-        self.pending.changed.extend(record for record in again if record.key not in keys)
+        again = {record.key: record for record in parents.children(keys, self.pending.finished)}
+        self.pending.changed.extend(record for key, record in again.items() if key not in keys)
         if self.request.changed:
-            self.pending.finished[:] = [record for record in self.pending.finished if record not in again]
-            self.pending.run.extend(record.cell for record in again)
-        return keys | {r.key for r in before.finished if any(each["key"] in keys for each in r.lineage or ())}
+            self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
+            self.pending.run.extend(record.cell for record in again.values())
+        return keys | {record.key for record in parents.children(keys, before.finished)}
 
     def _planned(self) -> tuple[list[grid.Planned], list[grid.Planned]]:
         """The cells that others start from and that are no part of the grid, and every cell of the

@@ -19,7 +19,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -260,18 +260,19 @@ class Tracker:
 
     @functools.cached_property
     def _architectures(self) -> dict[str, registry.ArchitectureEntry]:
-        """The installed architectures; a record may be of another."""
-        try:
-            return registry.entries("architectures")
-        except RegistryError:
-            return {}
+        return _installed("architectures")
 
     @functools.cached_property
     def _tasks(self) -> dict[str, registry.TaskEntry]:
-        try:
-            return registry.entries("tasks")
-        except RegistryError:
-            return {}
+        return _installed("tasks")
+
+    def _sort_of(self, record: Record) -> dict[str, str]:
+        """Family and kind of a record's architecture, as tags; of one that is not installed, as the
+        record tells them."""
+        entry = self._architectures.get(record.architecture)
+        told = (record.registered or {}).get("architecture", {})
+        found = {name: getattr(entry, name) if entry else told.get(name) for name in ("family", "kind")}
+        return {name: str(value)[:MAX_TAG] for name, value in found.items() if value}
 
     def _runs(self, experiment: str, **tags: str) -> list[Run]:
         """The runs of an experiment that have all these tags."""
@@ -315,8 +316,11 @@ class Tracker:
 
     def _delete(self, run: Run) -> None:
         """Delete a run and the model that was logged with it."""
+        from mlflow.exceptions import MlflowException
+
         if model := run.data.tags.get("model"):
-            self._client.delete_logged_model(model)
+            with suppress(MlflowException):  # a user deleted it before; what else is wrong stops the next call, too
+                self._client.delete_logged_model(model)
         self._client.delete_run(run.info.run_id)
 
     def _parent(self, record: Record, experiment: str, shown: _Shown) -> dict[str, str]:
@@ -330,7 +334,7 @@ class Tracker:
             shown.parents[row] = self._client.create_run(
                 experiment,
                 start_time=milliseconds(record.started),
-                tags=tags | {"row": row, _NOTE: "The mean over seeds of the runs below."},
+                tags=tags | self._sort_of(record) | {"row": row, _NOTE: "The mean over seeds of the runs below."},
                 run_name=name_of(record),
             )
         return {_PARENT: shown.parents[row].info.run_id}
@@ -362,9 +366,6 @@ class Tracker:
         ended = max(child.info.end_time or 0 for child in children)
         if tags.get("cells") != cells:
             self._client.set_tag(run, "cells", cells)
-        for name in ("family", "kind"):
-            if (value := children[0].data.tags.get(name)) and tags.get(name) != value:
-                self._client.set_tag(run, name, value)
         scores = means(child.data.metrics for child in children if child.data.tags.get("status") == "ok")
         if changed := {name: value for name, value in scores.items() if parent.data.metrics.get(name) != value}:
             from mlflow.entities import Metric
@@ -380,9 +381,7 @@ class Tracker:
         from mlflow.entities import Param, RunTag
 
         entry = self._architectures.get(record.architecture)
-        told = (record.registered or {}).get("architecture", {})
-        about = {"family": entry.family, "kind": entry.kind} if entry else {n: told.get(n) for n in ("family", "kind")}
-        tags |= {name: str(value)[:MAX_TAG] for name, value in about.items() if value}
+        tags |= self._sort_of(record)
         name = f"{name_of(record)} · {record.seed}"
         started = milliseconds(record.started)
         run = self._client.create_run(experiment, start_time=started, tags=tags_of(record) | tags, run_name=name)
@@ -452,6 +451,15 @@ def sync(store: Store, uri: str) -> tuple[int, int, int]:
     """Rebuild MLflow at ``uri`` from the records of ``store``; returns the numbers of runs added,
     kept and replaced."""
     return Tracker(uri, store.folder).sync(store)
+
+
+def _installed(sort: registry.Sort) -> dict[str, Any]:
+    """The registered architectures or tasks; none where the registry cannot be read. A record may
+    be of another."""
+    try:
+        return registry.entries(sort)
+    except RegistryError:
+        return {}
 
 
 def _folder(store: Store) -> str:
