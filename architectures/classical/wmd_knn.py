@@ -15,10 +15,9 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
+from architectures.blocks.content_words import content_words
 from architectures.blocks.corpus_graph import count_pairs, positive_pmi
-from architectures.blocks.ngrams import lower_words
 from harness.kinds import Estimator
 from harness.ragged import Ragged
 from harness.registry import register
@@ -111,7 +110,7 @@ class WordMoversNeighbours(Estimator):
         return (90.0 + 0.2 * hyperparameters["dimensions"]) * size
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
-        texts = [self.content(row["text"]) for row in train]
+        texts = [content_words(row["text"]) for row in train]
         vectors = self.given or self._made_of(texts)
         self.places = {word: place for place, word in enumerate(vectors)}
         self.vectors = np.array(list(vectors.values()), dtype=float)
@@ -127,11 +126,6 @@ class WordMoversNeighbours(Estimator):
         right = [sum(map(eq, answers[k], (row["label"] for row in some))) for k in self.neighbours]
         self.k = self.neighbours[right.index(max(right))]
         self.parameter_count = self.vectors.size
-
-    @staticmethod
-    def content(text: Text) -> list[str]:
-        """Words of a text in lower case, without marks and stop words."""
-        return [word for word in lower_words(text) if word[:1].isalnum() and word not in ENGLISH_STOP_WORDS]
 
     def _made_of(self, texts: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Vectors of the words of the training texts, from the words beside them."""
@@ -164,7 +158,7 @@ class WordMoversNeighbours(Estimator):
     def nearest(self, text: Text, k: int) -> list[tuple[float, int]]:
         """Distances and numbers of the ``k`` nearest training texts, the nearest first; none for a
         text without a word that counts."""
-        asked = self.counts([self.content(text)])
+        asked = self.counts([content_words(text)])
         words, counts, found = asked.indices, asked.data, []
         if not len(words) or not self.labels:
             return []

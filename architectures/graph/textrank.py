@@ -9,20 +9,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.svm import LinearSVC
 
 from architectures.blocks import linear_machine
-from architectures.blocks.ngrams import lower_words
+from architectures.blocks.content_words import content_words
 from harness.kinds import Estimator
 from harness.registry import register
 from harness.task import Row
 from harness.views.base import Text
-
-
-def units(text: Text) -> list[str]:
-    """Words of a text in lower case, without marks and stop words."""
-    return [word for word in lower_words(text) if word[:1].isalnum() and word not in ENGLISH_STOP_WORDS]
 
 
 def importance(weights: np.ndarray, damping: float, tolerance: float) -> np.ndarray:
@@ -110,7 +104,7 @@ class TextRank(Estimator):
     def keywords(self, text: Text) -> dict[str, float]:
         """The most important third of a text's words, at least one, each with its count times its
         importance; the first in the alphabet of words that are equal."""
-        words = units(text)
+        words = content_words(text)
         names, together = neighbours(words, self.window)
         scores = importance(together, self.damping, self.tolerance)
         best = np.argsort(-scores, kind="stable")[: math.ceil(len(names) / 3)]
@@ -129,8 +123,8 @@ class TextRank(Estimator):
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         if not self.ranks:
             return self.machine.predict(self.features(rows)).tolist()
-        asked = [(row["group"], tuple(units(row["first"]))) for row in rows]
-        candidates = [tuple(units(row["second"])) for row in rows]
+        asked = [(row["group"], tuple(content_words(row["first"]))) for row in rows]
+        candidates = [tuple(content_words(row["second"])) for row in rows]
         groups: dict[Any, set[tuple[str, ...]]] = {}
         for question, candidate in zip(asked, candidates, strict=True):
             groups.setdefault(question, set()).add(candidate)

@@ -3,9 +3,21 @@ no other."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
+
+
+class _Words(NamedTuple):
+    """The words of B texts, T at most: ``spellings`` (B, T) and ``mask`` (B, T)."""
+
+    spellings: Tensor
+    mask: Tensor
+
+
+def _in_a_row(text: Any) -> _Words:
+    """The words of a text, all sentences together."""
+    return _Words(text.spellings.flatten(1), text.mask.flatten(1))
 
 
 def same_words(first: Any, second: Any) -> Tensor:
@@ -15,5 +27,7 @@ def same_words(first: Any, second: Any) -> Tensor:
 
 
 def shared(first: Any, second: Any) -> Tensor:
-    """True (B, T) at the words of the first text that the second also has."""
-    return same_words(first, second).any(2)
+    """True at the words of the first text that the second also has, in the shape of the first's
+    mask: (B, T), or (B, S, T) for a text in sentences."""
+    one, other = _in_a_row(first), _in_a_row(second)
+    return same_words(one, other).any(2).view_as(first.mask)

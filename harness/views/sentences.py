@@ -13,7 +13,7 @@ from torch import Tensor
 
 from harness.ragged import Columns, Ragged, mask_of, pad_nested
 from harness.views.base import Text, words_of
-from harness.views.words import Vocabulary, VocabularyView
+from harness.views.words import Vocabulary, VocabularyView, spelling
 
 _END = re.compile(r"([.!?]+)[\"'”’»)\]}]*\s+")
 _ABBREVIATION = re.compile(
@@ -66,12 +66,14 @@ def _split_words(words: list[str]) -> list[list[str]]:
 
 class SentenceBatch(NamedTuple):
     """Sentences of B documents: ``ids`` (B, S, T), ``mask`` (B, S, T) true at words,
-    ``sentence_mask`` (B, S), ``vectors`` (B, S, T, D)."""
+    ``sentence_mask`` (B, S), ``vectors`` (B, S, T, D), ``spellings`` (B, S, T) as in a
+    :class:`~harness.views.words.WordBatch`."""
 
     ids: Tensor
     mask: Tensor
     sentence_mask: Tensor
     vectors: Tensor = torch.empty(0)
+    spellings: Tensor = torch.empty(0)
 
 
 @dataclass
@@ -97,9 +99,19 @@ class Sentences(VocabularyView):
 
     def encode(self, texts: Sequence[Text]) -> Columns:
         read = [self.read(text) for text in texts]
-        ids = Ragged.of(self.vocabulary.ids(word for words in sentences for word in words) for sentences in read)
-        return {"ids": ids, "sentence_lengths": Ragged.of([len(words) for words in sentences] for sentences in read)}
+        words = [[word for sentence in sentences for word in sentence] for sentences in read]
+        return {
+            "ids": Ragged.of(map(self.vocabulary.ids, words)),
+            "spellings": Ragged.of(list(map(spelling, each)) for each in words),
+            "sentence_lengths": Ragged.of([len(sentence) for sentence in sentences] for sentences in read),
+        }
 
     def collate(self, columns: Columns, rows: np.ndarray) -> SentenceBatch:
         ids, mask, sentences = pad_nested(columns["ids"], columns["sentence_lengths"], rows)
-        return SentenceBatch(torch.from_numpy(ids).long(), torch.from_numpy(mask), mask_of(sentences, ids.shape[1]))
+        spellings, _, _ = pad_nested(columns["spellings"], columns["sentence_lengths"], rows)
+        return SentenceBatch(
+            torch.from_numpy(ids).long(),
+            torch.from_numpy(mask),
+            mask_of(sentences, ids.shape[1]),
+            spellings=torch.from_numpy(spellings).long(),
+        )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from architectures.graph.textrank import TextRank, importance, neighbours, similarity, units
+from architectures.blocks.content_words import content_words
+from architectures.graph.textrank import TextRank, importance, neighbours, similarity
 
 # One heavy edge, a triangle, a tail, and a vertex by itself.
 EDGES = {(0, 1): 3.0, (1, 2): 1.0, (2, 3): 0.5, (1, 3): 2.0, (3, 4): 0.25}
@@ -57,7 +58,7 @@ def test_importance_starts_at_one_and_ends_with_the_first_small_change():
 
 def test_words_within_a_window_are_joined_once_in_both_directions():
     """A window of two words is a pair of neighbours; stop words and marks are gone before."""
-    words = units("The cat saw the dog . A dog , the CAT , and dog eat")
+    words = content_words("The cat saw the dog . A dog , the CAT , and dog eat")
     assert words == ["cat", "saw", "dog", "dog", "cat", "dog", "eat"]
     names, together = neighbours(words, 2)
     assert names == ["cat", "dog", "eat", "saw"]
@@ -147,7 +148,7 @@ def test_candidates_are_ranked_in_one_graph_with_their_question():
         (1, 3): 2 / (logs[4] + logs[4]),
         (2, 3): 1 / (logs[3] + logs[4]),
     }
-    assert units(CANDIDATES[3]) == ["knows"]
+    assert content_words(CANDIDATES[3]) == ["knows"]
     expected = solved(graph(edges, 5))[1:]
     rows = pairs("a", QUESTION, CANDIDATES)
     found = model.predict(rows)
