@@ -21,16 +21,10 @@ from harness.leaderboard import javascript
 from harness.leaderboard.board import Board, read, task_file
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
-from harness.leaderboard.pages.front_page import (
-    agreement_table,
-    best_table,
-    coverage_table,
-    facts,
-    missing_table,
-    run_table,
-)
+from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
+from harness.leaderboard.pages.runs_page import agreement_table, facts, missing_table, run_table
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.budgets import budget_tables
@@ -103,6 +97,7 @@ def write(board: Board, out: Path) -> Path:
             *architecture_pages(board),
             compare_page(board),
             story_page(board, section_ranks),
+            *([runs_page(board)] if board.records else []),
         ]
     pages.append(front_page(board))  # the last one, because it shows the notices of the others
     environment = templates()
@@ -112,6 +107,7 @@ def write(board: Board, out: Path) -> Path:
         ("Tables", "tables.html"),
         ("Compare", "compare.html"),
         ("Story", "story.html"),
+        ("What was run", "runs.html"),
     ]
     shared = {
         "navigation": [(name, file) for name, file in places if file in page_files],
@@ -148,16 +144,22 @@ def reported_document(tables: Sequence[Table]) -> str:
 
 
 def front_page(board: Board) -> Page:
-    """Cells that were run or are missing, the best result per task, and the differences to
-    published values."""
+    """The grid as a picture and the best of each task."""
     notices = [portable_text(notice, board.store.folder.absolute()) for notice in board.notices]  # pages are published
-    parts = {"notices": notices, "facts": facts(board), "legend": LEGEND}
-    if board.records:
-        tables = [best_table(board), run_table(board), agreement_table(board), missing_table(board)]
-        parts["tables"] = [*tables, *(coverage_table(board, section) for section in board.sections)]
-    else:
-        parts["lead"] = ["There are no records yet: `archbench run` makes them."]
-    return Page("index.html", "Leaderboard", "content.html", parts)
+    parts = {
+        "lead": lead(board),
+        "notices": [*remarks(board), *notices],
+        "tables": [best_table(board)] if board.records else [],
+        **picture_parts(board),
+    }
+    return Page("index.html", "Leaderboard", "front.html", parts)
+
+
+def runs_page(board: Board) -> Page:
+    """Cells that were run or are missing, machines and commits."""
+    tables = [run_table(board), missing_table(board), agreement_table(board)]
+    parts = {"facts": facts(board), "legend": LEGEND, "tables": tables}
+    return Page("runs.html", "What was run", "content.html", parts)
 
 
 def tables_page(tables: Sequence[Table]) -> Page:

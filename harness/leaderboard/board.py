@@ -14,8 +14,10 @@ from typing import Any, NamedTuple, get_args
 
 from harness import registry
 from harness.errors import LeaderboardError
+from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.published import DATASET_NAMES, Published, read_published, source_file, with_notes
 from harness.leaderboard.significance import Summary, summarise
+from harness.leaderboard.speeds import Speed, read_speeds
 from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
 from harness.metrics import display_info
 from harness.records import Record, Store
@@ -65,6 +67,11 @@ class Result:
     def skipped(self) -> bool:
         """True if every record was skipped."""
         return all(record.status == "skipped" for record in self.records)
+
+    @property
+    def unfit(self) -> bool:
+        """True if its architecture is not for such tasks."""
+        return all(record.unfit for record in self.records)
 
     def summary(self, metric: str) -> Summary | None:
         """Test score over the seeds that have one."""
@@ -170,10 +177,11 @@ class Board:
 
     def is_floor(self, architecture: str) -> bool:
         """True for an answer that needs no model, such as the most frequent class."""
-        return architecture in self._floor_ids
+        return architecture in self.floors
 
     @functools.cached_property
-    def _floor_ids(self) -> set[str]:
+    def floors(self) -> set[str]:
+        """Ids of the answers that need no model."""
         return {id for id, entry in self.architectures.items() if entry.kind == FLOOR}
 
     def result_name(self, architecture: str, result: Result) -> str:
@@ -184,6 +192,33 @@ class Board:
         """Name of a task or of a data set of the survey."""
         entry = self.tasks.get(task)
         return DATASET_NAMES.get(task) or (entry.name if entry else task)
+
+    @functools.cached_property
+    def catalogue(self) -> dict[str, CatalogueEntry]:
+        """What the source texts say of every system, by id."""
+        return read_catalogue(self.store.folder)
+
+    @functools.cached_property
+    def speeds(self) -> dict[str, Speed]:
+        """Speeds on a quiet machine by architecture, as far as they were measured."""
+        return read_speeds(self.store.folder)
+
+    @functools.cached_property
+    def families(self) -> list[str]:
+        """The families of the source texts, then those of other architectures: their colours are
+        the same on every page."""
+        named = sorted({entry.family for entry in self.catalogue.values()})
+        return list(dict.fromkeys([*named, *sorted(entry.family for entry in self.architectures.values())]))
+
+    def family(self, architecture: str) -> str:
+        """Family of an architecture; empty if nothing tells it."""
+        entry = self.architectures.get(architecture)
+        return entry.family if entry else ""
+
+    def type_of(self, task: str) -> str:
+        """Type of a task; empty if nothing tells it."""
+        entry = self.tasks.get(task)
+        return entry.type if entry else ""
 
     @functools.cached_property
     def known_tasks(self) -> list[str]:

@@ -9,12 +9,13 @@ from harness.errors import RecordError
 from harness.records.blocks import UNSTABLE_ABOVE, Predictions
 from harness.records.cell import Cell
 from harness.records.provenance import commit, environment, now, portable_command, portable_text, without_passwords
-from harness.records.record import SCHEMA, STATUSES, Record, Status
+from harness.records.record import SCHEMA, STATUSES, UNFIT, Record, Status
 from harness.records.store import Store
 
 __all__ = [
     "SCHEMA",
     "STATUSES",
+    "UNFIT",
     "UNSTABLE_ABOVE",
     "Cell",
     "Predictions",

@@ -51,6 +51,8 @@ from harness.task import Split, Tier
 SCHEMA: Final = 2
 Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
 STATUSES: tuple[str, ...] = get_args(Status)
+UNFIT: Final = "unfit"
+"""Type in the error of a skipped cell whose architecture is not for such tasks."""
 
 SINCE_2 = (
     "archbench",
@@ -166,6 +168,11 @@ class Record(BaseModel):
         if (error := fields.get("error")) and "message" in error:
             fields["error"] = error | {"message": portable_text(error["message"])}
         return cls(**cell.to_dict() | origin | fields, key=cell.key, status=status)
+
+    @property
+    def unfit(self) -> bool:
+        """True for a cell that was skipped because its architecture is not for such tasks."""
+        return self.status == "skipped" and (self.error or {}).get("type") == UNFIT
 
     @property
     def cell(self) -> Cell:

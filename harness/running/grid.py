@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from harness import registry
 from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
 from harness.files import LONGEST_LINE
-from harness.records import Cell, Record, Store
+from harness.records import UNFIT, Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
 from harness.settings import FULL, Limits, TrainingSettings
@@ -93,10 +93,12 @@ def log_file(work: Path, cell: Cell | Record) -> Path:
 
 
 class Planned(NamedTuple):
-    """One cell, and why it is not run (None: it is)."""
+    """One cell, and why it is not run (None: it is). ``unfit`` is true where it never could be: the
+    architecture is not for such tasks."""
 
     cell: Cell
     reason: str | None
+    unfit: bool = False
 
 
 class Override(NamedTuple):
@@ -330,8 +332,8 @@ class Planner:
         pair = architecture.id, task.id
         if pair not in self._pairs:
             self._pairs[pair] = self._of_pair(architecture, task)
-        cell, reason = self._pairs[pair]
-        return Planned(replace(cell, seed=seed), reason)
+        planned = self._pairs[pair]
+        return planned._replace(cell=replace(planned.cell, seed=seed))
 
     def _of_pair(self, architecture: ArchitectureEntry, task: TaskEntry) -> Planned:
         """The cell of the two with seed 0."""
@@ -354,7 +356,7 @@ class Planner:
         ours = functools.partial(view_settings, protocol, task)
         if ours(True) or any(override.section == "view" for override in self.overrides):
             values |= _changed_view(architecture, task, chosen, ours, functools.partial(overridden, "view"))
-        tier, unfit = self._tier(task)
+        tier, missing = self._tier(task)
         cell = Cell(
             architecture=architecture.id,
             architecture_version=architecture.version,
@@ -368,7 +370,8 @@ class Planner:
             devices=self.devices,
             protocol_version=VERSIONS[protocol],
         )
-        return Planned(cell, unfit or reason_to_skip(architecture, task, values))
+        unfit = reason_to_skip(architecture, task, values)
+        return Planned(cell, missing or unfit, unfit is not None)
 
     def check_overrides(self) -> None:
         """Raise :class:`UsageError` for an override that fitted nothing so far."""
@@ -490,5 +493,8 @@ def pending(planned: Sequence[Planned], store: Store, *, retry_failed: bool = Fa
 def skipped(item: Planned, command: str) -> Record:
     """The record of a cell that is not run."""
     return Record.skeleton(
-        item.cell, "skipped", command=command, error={"type": "skipped", "message": item.reason or "", "log": None}
+        item.cell,
+        "skipped",
+        command=command,
+        error={"type": UNFIT if item.unfit else "skipped", "message": item.reason or "", "log": None},
     )

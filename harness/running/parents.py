@@ -113,7 +113,8 @@ class _Family:
             if parent.reason is not None:
                 reason = f"its parent {name(parents[role])} in the role {role} does not fit: {parent.reason}"
         values = planned.cell.hyperparameters | {"parents": parents}
-        return Planned(dataclasses.replace(planned.cell, hyperparameters=values), reason)
+        cell = dataclasses.replace(planned.cell, hyperparameters=values)
+        return planned._replace(cell=cell, reason=reason)
 
     def _parent(self, wish: Wish, child: Cell, task: TaskEntry, children: tuple[str, ...]) -> Planned:
         """The cell that a wish names: one that is kept, or one to be planned."""

@@ -483,7 +483,7 @@ def _refuse_strategy(planned: Sequence[grid.Planned], request: Request) -> None:
         return
     strategy = "ddp" if request.strategy == "auto" else request.strategy
     entries = registry.entries("architectures")
-    for id, wraps in sorted({_names(cell) for cell, reason in planned if reason is None}):
+    for id, wraps in sorted({_names(cell) for cell, reason, _ in planned if reason is None}):
         wrapped = [entries[wraps]] if wraps in entries else []
         for entry in (entries[id], *wrapped):
             objective = getattr(registry.load(entry), "trained_by", None)

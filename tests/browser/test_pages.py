@@ -32,7 +32,7 @@ TASKS = {
     "wikiqa": ("rank", ("map", "mrr")),
     "fsdd": ("transcribe", ("wer", "cer")),
 }
-PAGES = ["index.html", "tables.html", "compare.html", "story.html"]
+PAGES = ["index.html", "tables.html", "compare.html", "story.html", "runs.html"]
 PAGES += [f"task-{task}.html" for task in TASKS] + [
     f"architecture-{architecture}.html" for architecture in ARCHITECTURES
 ]
@@ -295,7 +295,7 @@ def methods(page: Any) -> list[str]:
 def test_a_click_on_a_column_sorts_by_value_with_gaps_last(opened: Callable, by: str):
     """ "1,000" is more than "900", and a failed cell is never the best."""
     page = opened("task-sst2.html").page
-    place = column(page, "training examples/s")
+    place = column(page, "parameters")
     header = page.locator("table[data-sortable] >> nth=0 >> thead th").nth(place)
 
     def sort(order: str) -> list[float | None]:
@@ -355,8 +355,29 @@ def test_plots_are_drawn_with_their_points(opened: Callable):
     assert any("Deep averaging" in text for text in told)
 
 
+def draw_all(page: Any) -> None:
+    """Have every plot come into sight, which draws it."""
+    for plot in page.locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        page.wait_for_function("id => document.getElementById(id).dataset.drawn", arg=plot.get_attribute("id"))
+    page.evaluate("scrollTo(0, 0)")
+
+
+def test_plots_are_drawn_when_they_come_into_sight(opened: Callable):
+    """Twenty of them at once took longer than a reader waits, and plotly is four fifths of a page."""
+    page = opened("task-sst2.html").page
+    page.set_viewport_size({"width": 1200, "height": 300})
+    page.reload()
+    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    assert page.locator(".plot[data-drawn]").count() == 0
+    assert not page.evaluate("'Plotly' in window")
+    draw_all(page)
+    assert page.locator(".plot .main-svg").count() > 0
+
+
 def test_plots_follow_the_colour_scheme(opened: Callable):
     page = opened("task-sst2.html").page
+    draw_all(page)
     papers = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -410,6 +431,7 @@ MISSED = """() => [...document.querySelectorAll("a[href], button, input, select,
 )
 def test_the_keyboard_reaches_every_control_and_shows_where_it_is(opened: Callable, file: str):
     page = opened(file).page
+    draw_all(page)  # what is drawn has buttons, too
     page.evaluate(FOCUSED)
     for _ in range(
         page.evaluate("document.querySelectorAll('a, button, input, select, summary, [tabindex]').length") + 5
@@ -438,3 +460,64 @@ def test_tables_read_without_javascript(browser: Any, site: Path):
     page.goto((site / "task-sst2.html").as_uri())
     assert "81.0 ± 1.0 (3)" in page.locator("table").first.inner_text()
     context.close()
+
+
+# --- the picture of the front page, and choices in the address ---
+
+
+def shown_rows(page: Any) -> list[str]:
+    """Names of the rows of the picture that can be seen."""
+    return [row.inner_text() for row in page.locator(".picture:visible tbody tr:visible th[scope=row]").all()]
+
+
+def test_the_picture_can_be_filtered_and_a_link_keeps_the_choice(opened: Callable, visit: Callable, site: Path):
+    page = opened("index.html").page
+    everything = shown_rows(page)
+    assert {"Deep averaging", "biLSTM", "Counting"} <= set(everything)
+    page.get_by_label("Method").select_option("classical")
+    assert shown_rows(page) == ["Counting"]
+    assert "method=classical" in page.url
+    again = visit(site, "index.html#method=classical")
+    assert shown_rows(again.page) == ["Counting"]
+    again.page.get_by_label("Method").select_option("")
+    assert shown_rows(again.page) == everything and "method" not in again.page.url
+    assert again.wrong == []
+
+
+def test_a_square_leads_to_its_row(opened: Callable):
+    """From the picture a reader wants the interval, the cost and the notes of that one score."""
+    page = opened("index.html").page
+    row = page.locator(".picture:visible tr", has=page.get_by_role("rowheader", name="biLSTM", exact=True))
+    row.locator("td a").first.click()
+    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    target = page.locator("tr:target")
+    assert target.locator("th").inner_text().strip() == "biLSTM"
+    assert target.is_visible()
+
+
+def test_search_sort_and_columns_of_a_table_stand_in_the_address(opened: Callable, visit: Callable, site: Path):
+    """Lost on reload, they could not be shown to anybody."""
+    page = opened("task-sst2.html").page
+    controls = page.locator(".controls >> nth=0")
+    controls.get_by_label("Search").fill("bert 2015")
+    assert methods(page) == ["BERT"], "a paper is found, too"
+    controls.get_by_label("Search").fill("")
+    everything = methods(page)
+    page.locator("table[data-sortable] >> nth=0 >> thead th").nth(column(page, "parameters")).click()
+    ascending = methods(page)
+    controls.locator("summary").click()
+    controls.get_by_label("kind", exact=True).and_(page.locator("input")).check()
+    assert column(page, "kind") > 0
+    again = visit(site, "task-sst2.html" + page.url.partition("task-sst2.html")[2]).page
+    assert methods(again) == ascending != everything
+    assert column(again, "kind") > 0
+
+
+def test_two_ticked_rows_lead_to_their_comparison(opened: Callable):
+    page = opened("task-sst2.html").page
+    for name in ("biLSTM", "Deep averaging"):
+        page.get_by_label(f"Compare {name}").first.check()
+    page.get_by_role("link", name="Compare the 2 ticked").click()
+    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    shown = page.locator("#comparison").inner_text()
+    assert "biLSTM" in shown and "Deep averaging" in shown

@@ -38,7 +38,7 @@ def test_pages_and_mlflow_tell_of_other_code(plugin: Path, tmp_path: Path):
 
     def noted() -> list[bool]:
         (table,) = task_tables(read(store.folder), "toy_topic")
-        return sorted("made by other code" in str(row.cells[2][0].notes) for row in table.blocks[0].rows)
+        return sorted("made by other code" in str(row.cells[0][0].notes) for row in table.blocks[0].rows)
 
     def tags() -> list[str]:
         tracker.sync(store)

@@ -31,7 +31,7 @@ def plan(architectures: str = "toy_text", tasks: str = "toy_topic", **options):
 
 
 def only(*arguments, **options):
-    [(cell, reason)] = plan(*arguments, **options)
+    [(cell, reason, _)] = plan(*arguments, **options)
     assert reason is None
     return cell
 
@@ -142,7 +142,7 @@ def test_a_setting_of_the_view_is_part_of_a_cell_only_where_it_is_another():
     assert only("dan", "sst2", protocol="paper", overrides=["dan.view.min_count=2"]) == usual, "as it is by default"
     both = {
         cell.architecture: cell
-        for cell, _ in plan("dan,fasttext", "sst2", protocol="paper", overrides=["*.view.max_length=9"])
+        for cell, *_ in plan("dan,fasttext", "sst2", protocol="paper", overrides=["*.view.max_length=9"])
     }
     assert both["dan"].hyperparameters["view"] == {"max_length": 9} and "view" not in both["fasttext"].hyperparameters
 
@@ -187,12 +187,12 @@ def test_a_recordings_view_has_settings_too():
 
 
 def test_a_wildcard_override_reaches_every_architecture_that_has_it():
-    cells = [cell for cell, _ in plan("toy_text,toy_seq,toy_fit", overrides=["toy_*.hidden=7"])]
+    cells = [cell for cell, *_ in plan("toy_text,toy_seq,toy_fit", overrides=["toy_*.hidden=7"])]
     assert [c.hyperparameters.get("hidden") for c in cells] == [7, 7, None]
 
 
 def test_pairs_that_do_not_fit_are_cells_with_a_reason():
-    found = {(c.architecture, c.task): reason for c, reason in plan("toy_*", "toy_*")}
+    found = {(c.architecture, c.task): reason for c, reason, _ in plan("toy_*", "toy_*")}
     assert len(found) == 12
     assert {pair for pair, reason in found.items() if reason is None} == {
         ("toy_text", "toy_topic"),
@@ -246,7 +246,7 @@ def test_a_kind_with_nothing_behind_it_is_refused(kind: str):
 
 
 def test_a_seed_is_finished_everywhere_before_the_next_begins():
-    order = [(c.seed, c.task, c.architecture) for c, _ in plan("toy_text,toy_seq", "toy_topic,toy_tags", seeds=[1, 0])]
+    order = [(c.seed, c.task, c.architecture) for c, *_ in plan("toy_text,toy_seq", "toy_topic,toy_tags", seeds=[1, 0])]
     assert [seed for seed, *_ in order] == [1] * 4 + [0] * 4
     assert order[0][1] == order[1][1], "cells of one task follow each other and share its encoded data"
 
@@ -255,7 +255,7 @@ def test_with_homes_an_architecture_has_one_task_and_those_without_have_none():
     """A home is planned even where it does not fit, with the reason: it is a gap that somebody must
     see."""
     homes = {"toy_text": "toy_topic", "toy_wide": "toy_tags", "toy_fit": "toy_tags"}
-    found = [(c.architecture, c.task, reason) for c, reason in plan("toy_*", "toy_*", homes=homes, seeds=[0])]
+    found = [(c.architecture, c.task, reason) for c, reason, _ in plan("toy_*", "toy_*", homes=homes, seeds=[0])]
     assert sorted(found, key=str) == [
         ("toy_fit", "toy_tags", None),
         ("toy_text", "toy_topic", None),
@@ -327,7 +327,7 @@ def test_a_skipped_pair_is_noted_once(tmp_path):
     store, planned = Store(tmp_path / "results"), plan("toy_text", "toy_tags")
     [item] = grid.pending(planned, store).skip
     store.write(grid.skipped(item, "archbench run"))
-    assert store.find(item.cell).error == {"type": "skipped", "message": item.reason, "log": None}
+    assert store.find(item.cell).error == {"type": "unfit", "message": item.reason, "log": None}
     assert state(planned, store, retry_failed=True) == (0, 0, 1, 0)
 
 

@@ -23,7 +23,7 @@ from harness.views.tree import Trees
 
 def cell(architecture: str, task: str, **options: Any) -> grid.Cell:
     entries = [registry.entry("architectures", architecture)], [registry.entry("tasks", task)]
-    [(found, reason)] = grid.plan(*entries, **{"tier": "mini", "protocol": "equal", "seeds": [0]} | options)
+    [(found, reason, _)] = grid.plan(*entries, **{"tier": "mini", "protocol": "equal", "seeds": [0]} | options)
     assert reason is None, reason
     return found
 

@@ -1,71 +1,143 @@
-"""The front page: what was run, the best result per task, and which cells are missing."""
+"""The front page: the grid as a picture, and the best of each task with what is known of it."""
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
+import json
+from typing import Any
 
+from harness import registry
 from harness.leaderboard.board import Board, Result, Section, task_file
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.picture import Line, Picture, pictures
 from harness.leaderboard.ranking import CUSTOM_REMARK, SMOKE_REMARK, best_results, elsewhere, scored
-from harness.leaderboard.tables.cost import device
+from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import (
+    axis_title,
     caveats,
-    counterpart,
-    difference,
-    failures,
-    format_points,
+    format_magnitude,
+    format_number,
     format_score,
-    interval_part,
-    our_row,
+    metric_label,
     section_title,
-    text_cell,
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
-from harness.records import STATUSES
+from harness.metrics import display_info
 from harness.records.groups import SMOKE
 from harness.settings import CUSTOM
 
+MINI_REMARK = (
+    "These are scores on corpora that archbench generates itself (tier mini). They say whether an architecture learns,"
+    " and nothing of the published data sets: `archbench run --tier local` or `--tier hub` takes those."
+)
 
-def run_table(board: Board) -> Table:
-    """Number of cells of each section by the way they ended."""
-    rows = []
-    for section, results in board.sections.items():
-        records = [
-            record for configurations in results.values() for result in configurations for record in result.records
+
+def lead(board: Board) -> list[str]:
+    """What the site is, and how much stands in it."""
+    if not board.records:
+        return ["There are no records yet: `archbench run` makes them."]
+    ok = sum(record.status == "ok" for record in board.records)
+    recorded = {record.architecture for record in board.records if not board.is_floor(record.architecture)}
+    known = len(board.known_architectures) - len(board.floors)
+    return [
+        "Architectures for natural language processing, trained on the same tasks under the same rules:"
+        f" {len(recorded)} of {known}, on {len(board.recorded_tasks)} tasks, in {ok:,} trainings that ended well. Every"
+        " training has a record, also one that failed. Where the records do not decide which is better, these pages"
+        " say so."
+    ]
+
+
+def remarks(board: Board) -> list[str]:
+    """What a reader must know before any score: that all of them are of a generated corpus, of runs
+    that mean nothing, or of training that a user chose."""
+    found = [SMOKE_REMARK] if any(section.protocol == SMOKE for section in board.sections) else []
+    found += [CUSTOM_REMARK] if any(section.budget == CUSTOM for section in board.sections) else []
+    return [*found, MINI_REMARK] if all(section.tier == "mini" for section in board.sections) else found
+
+
+# --- the picture ---
+
+
+def picture_parts(board: Board) -> dict[str, Any]:
+    """What the template shows of :func:`~harness.leaderboard.picture.pictures`."""
+    shown = pictures(board)
+    families = {board.family(line.architecture) for each in shown for _, lines in each.blocks for line in lines}
+    return {
+        "pictures": [_picture(board, each) for each in shown],
+        "places": [(each.id, each.title) for each in shown],
+        "families": [(family, family) for family in board.families if family in families],
+    }
+
+
+def _picture(board: Board, picture: Picture) -> dict[str, Any]:
+    names = type_names()
+    tasks = [
+        {
+            "name": board.task_name(task),
+            "link": task_file(task),
+            "type": names.get(board.type_of(task), board.type_of(task)),
+            "metric": metric_label(board.main_metric(task)),
+        }
+        for task in picture.tasks
+    ]
+    numbers = {type: sum(board.type_of(task) == type for task in picture.tasks) for type in picture.types}
+    blocks = [
+        {
+            "title": title,
+            "sees": "more" if title.startswith("sees") else "ordinary",
+            "rows": [_row(board, line, picture.types, numbers, names) for line in lines],
+        }
+        for title, lines in picture.blocks
+    ]
+    return {"id": picture.id, "title": picture.title, "tasks": tasks, "blocks": blocks}
+
+
+def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int], names: dict[str, str]) -> dict[str, Any]:
+    means = {
+        names.get(type, type): [
+            f"{100 * mean:.0f}" if n == numbers[type] else f"{n} of {numbers[type]}",
+            round(mean, 4),
+            n,
         ]
-        status = Counter(record.status for record in records)
-        numbers = [
-            len({architecture for architecture, _ in results}),
-            len({task for _, task in results}),
-            len(records),
-            *(status[s] for s in STATUSES),
-        ]
-        seeds = ", ".join(map(str, sorted({record.seed for record in records})))
-        cells = [[Part(str(n), "" if n else "quiet")] for n in numbers]
-        rows.append(TableRow(", ".join(section.words), [*cells, [Part(seeds)]]))
-    columns = ["Tier, protocol, budget", "architectures", "tasks", "cells", *STATUSES, "seeds"]
-    return Table("run", "What was run", columns, [Block("", rows)])
+        for type, (mean, n) in line.means.items()
+    }
+    first = means.get(names.get(types[0], types[0])) if types else None
+    return {
+        "name": board.name(line.architecture),
+        "link": board.page_of(line.architecture),
+        "family": board.family(line.architecture),
+        "method": "classical" if board.is_classical(line.architecture) else "neural",
+        "means": json.dumps(means, separators=(",", ":")),
+        "mean": first[0] if first else "",
+        "squares": line.squares,
+    }
+
+
+def type_names() -> dict[str, str]:
+    """Names of the types of tasks in words."""
+    try:
+        return {id: entry.name for id, entry in registry.entries("problems").items()}
+    except registry.RegistryError:
+        return {}
+
+
+# --- the best of each task ---
 
 
 def best_table(board: Board) -> Table:
-    """The best result of every section's task, and those not significantly worse; sections that are
-    not ranked have none."""
+    """The best result of every section's task with its floor, its cost and a verdict; sections that
+    are not ranked have none."""
     blocks = []
     for section in filter(lambda section: section.ranked, board.sections):
         rows = [row for task in board.recorded_tasks if (row := _best_row(board, section, task))]
         if rows:
             blocks.append(Block(section_title(section), rows))
     lead = [
-        "An architecture shares the first place if it is not significantly worse than the best, on other test examples"
-        " and with other seeds; none: the lead is significant. With fewer than three seeds nobody knows whether others"
-        " would keep the order. Tested are the results that may be compared (the same budget and data), are above the"
-        " floor and have saved predictions, out of all results of the task in that section."
+        "The highest test score of each task (with ↓ the lowest), mean ± standard deviation over seeds. The verdict is"
+        " of paired tests against each other result that may be compared: the same data, rules and budget, and above"
+        " the floor. With fewer than three seeds nothing is decided."
     ]
-    lead += [SMOKE_REMARK] if any(section.protocol == SMOKE for section in board.sections) else []
-    lead += [CUSTOM_REMARK] if any(section.budget == CUSTOM for section in board.sections) else []
-    columns = ["Task", "best", "score", "95 % interval", "shares the first place", "results tested"]
-    return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 4))
+    columns = ["Task", "score in", "best", "score", "floor", "verdict", "compared", "parameters", "latency, ms"]
+    return Table("best", "Best per task", columns, blocks, lead, text_columns=(1, 2, 5))
 
 
 def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
@@ -76,162 +148,47 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
     if not results:
         return None
     comparison = compare(board, section, task)
-    tested = [Part(f"{len(comparison.rivals) if comparison else 0} of {len(results)}")]
+    compared = [Part(f"{len(comparison.rivals) if comparison else 0} of {len(results)}")]
     if more := elsewhere(board, section, task, metric):
-        tested.append(Part(f"{more} in other sections", "quiet"))
+        compared.append(Part(f"{more} in other sections", "quiet"))
+    unit, group = [Part(axis_title(metric))], board.group(section, task)
+    floor = board.floor(group, metric) if group else None
+    floors = [Part(display_info(metric).format(floor[1]), title=floor[0])] if floor else BLANK
     if not best:
-        cells = [[Part("none above the floor", "quiet")], *[BLANK] * 3, tested]
+        none = [Part("none above the floor", "quiet")]
+        cells = [unit, none, BLANK, floors, BLANK, compared, BLANK, BLANK]
         return TableRow(board.task_name(task), cells, link=task_file(task))
-    names, scores, intervals = [], [], []
+    names, scores, sizes, latencies = [], [], [], []
     for architecture, result in board.results(section, task):
         summary = result.summary(metric)
         if result in best and summary:
-            names.append(_linked_name(board, architecture, result))
+            names.append(Part(board.result_name(architecture, result), link=board.page_of(architecture)))
             scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
-            intervals.append(interval_part(comparison, result))
-    cells = [names, scores, intervals, _sharing_parts(board, comparison, best), tested]
+            sizes.append(_size(result))
+            latencies.append(_latency(board, architecture))
+    cells = [unit, names, scores, floors, [Part(verdict(comparison, len(best)))], compared, sizes, latencies]
     return TableRow(board.task_name(task), cells, link=task_file(task))
 
 
-def _sharing_parts(board: Board, comparison: Comparison | None, best: set[Result]) -> list[Part]:
-    """The architectures that share the first place with the best results."""
+def _size(result: Result) -> Part:
+    size = mean_of(result.ok, COUNTS["parameters"][0])
+    return BLANK[0] if size is None else Part(format_magnitude(size))
+
+
+def _latency(board: Board, architecture: str) -> Part:
+    """Milliseconds of one answer on a quiet machine."""
+    speed = board.speeds.get(architecture)
+    return Part(format_number(speed.latency_ms)) if speed and speed.latency_ms else BLANK[0]
+
+
+def verdict(comparison: Comparison | None, best: int) -> str:
+    """What the tests say of the first place, which ``best`` results hold, in a few words."""
     if comparison is None or len(comparison.rivals) < 2:
-        return [Part("not tested", "quiet")]
-    tie_group = [comparison.results[i] for i in sorted(comparison.tie_group)]
-    others = [_linked_name(board, *pair) for pair in tie_group if pair[1] not in best]
+        return "not tested"
     if comparison.doubt:
-        return [Part(comparison.doubt, "quiet"), *others]
-    return others or [Part("none" if len(best) == 1 else "none besides")]
-
-
-def _linked_name(board: Board, architecture: str, result: Result) -> Part:
-    return Part(board.result_name(architecture, result), link=board.page_of(architecture))
-
-
-def missing_table(board: Board) -> Table:
-    """The cells that did not end ok, with reasons; the number of pairs without any record stands
-    above."""
-    blocks = []
-    for section, results in board.sections.items():
-        rows = []
-        for (architecture, task), configurations in sorted(
-            results.items(), key=lambda item: (board.known_tasks.index(item[0][1]), item[0])
-        ):
-            for part in (part for result in configurations for part in failures(result)):
-                reasons = [Part(note) for note in part.notes]
-                cells = [[Part(board.task_name(task), link=task_file(task))], [part._replace(notes=())], reasons]
-                name, classical = board.name(architecture), board.is_classical(architecture)
-                rows.append(TableRow(name, cells, classical, link=board.page_of(architecture)))
-        if rows:
-            blocks.append(Block(section_title(section), rows))
-    lead = []
-    for place, pairs in _pairs_run(board).items():
-        tasks = {task for _, task in pairs}
-        missing = len(board.known_architectures) * len(tasks) - len(pairs)
-        lead.append(
-            f"Not run in {section_title(place)}: {missing:,} pairs of an architecture and one of its {len(tasks)}"
-            " tasks."
-        )
-    if not blocks:
-        lead.append("No cell failed.")
-    columns = ["Architecture", "task", "how it ended", "reason"]
-    return Table("missing", "Missing or failed", columns, blocks, lead, text_columns=(1, 2, 3))
-
-
-def _pairs_run(board: Board) -> dict[Section, set[tuple[str, str]]]:
-    """The pairs of architecture and task that have a record, by tier, protocol and budget: the rest
-    of a section is the architecture's."""
-    found: dict[Section, set[tuple[str, str]]] = {}
-    for section, results in board.sections.items():
-        if section.budget != CUSTOM:
-            place = Section(section.tier, section.protocol, section.protocol_version, section.budget)
-            found.setdefault(place, set()).update(results)
-    return found
-
-
-def agreement_table(board: Board) -> Table:
-    """Differences between our scores and the published ones; scores that are not on the published
-    test are left out."""
-    groups: dict[str, list[float]] = {"trained on all data": [], "partial": []}
-    for results in board.sections.values():
-        for result in (result for configurations in results.values() for result in configurations):
-            for metric, summary in result.summaries.items():
-                published = counterpart(board, result, metric)
-                if published:
-                    group = groups["partial" if result.partial else "trained on all data"]
-                    group.append(difference(published, metric, summary))
-    rows = []
-    for name, differences in groups.items():
-        if differences:
-            within = sum(1 for points in differences if abs(points) <= 1)
-            numbers = [str(len(differences)), format_points(round(statistics.median(differences), 1)), str(within)]
-            numbers += [format_points(min(differences)), format_points(max(differences))]
-            rows.append(TableRow(name, [[Part(number)] for number in numbers]))
-    columns = ["Ours minus published, in points", "pairs", "median difference", "within one point", "lowest", "highest"]
-    lead = [
-        "A pair is one of our scores and the survey's value for the same architecture, data set and metric; two"
-        " settings are two pairs."
-    ]
-    return Table(
-        "agreement",
-        "Published and ours",
-        columns,
-        [Block("", rows)],
-        lead if rows else ["No score of ours has a published one."],
-    )
-
-
-def coverage_table(board: Board, section: Section) -> Table:
-    """Architecture x task: the way each pair ended, or "not run". Architectures and tasks without
-    any record in the section are only counted."""
-    results = board.sections[section]
-    tasks = [task for task in board.known_tasks if any(task == other for _, other in results)]
-    architectures = [name for name in board.known_architectures if any(name == other for other, _ in results)]
-
-    def cell(architecture: str, task: str) -> list[Part]:
-        lines = []
-        for result in results.get((architecture, task), []):
-            if result.ok:
-                status = "partial" if result.partial else "ok"
-                lines.append(Part(f"{status} ({len(result.ok)})", status, caveats(board, result)))
-            lines += failures(result)
-        return lines or [Part("not run", "quiet")]
-
-    rows = []
-    for name in architectures:
-        entry = board.architectures.get(name)
-        about = [text_cell(entry and entry.family), text_cell(entry and entry.paper)]
-        row = our_row(board, name, about + [cell(name, task) for task in tasks])
-        rows.append(TableRow(row.name, row.cells, row.classical, (), row.title, row.link))
-    columns = ["Architecture", "family", "paper", *map(board.task_name, tasks)]
-    title = f"Coverage: {section_title(section)}"
-    left = len(board.known_architectures) - len(architectures), len(board.known_tasks) - len(tasks)
-    lead = [f"Left out: {left[0]} architectures and {left[1]} tasks without any record here."]
-    return Table(f"coverage-{section.id}", title, columns, [Block("", rows)], lead, text_columns=(1, 2))
-
-
-def facts(board: Board) -> list[tuple[str, str]]:
-    """Machines, commits and versions of the records. They are read from the records alone, so that
-    the same records make the same page."""
-    records = board.records
-    if not records:
-        return []
-    versions = [record.environment.get("versions") or {} for record in records]
-    torch = sorted({str(v["torch"]) for v in versions if isinstance(v, dict) and v.get("torch")})
-    commits = Counter(
-        (record.commit[:12] or "unknown") + (" with local changes" if record.dirty else "") for record in records
-    )
-    started = sorted(filter(None, (record.started for record in records)))
-    return [
-        ("records", f"{len(records):,}"),
-        (
-            "architectures",
-            f"{len({record.architecture for record in records})} of {len(board.known_architectures)} known here",
-        ),
-        ("tasks", ", ".join(map(board.task_name, board.recorded_tasks))),
-        ("seeds", ", ".join(map(str, sorted({record.seed for record in records})))),
-        ("machines", "; ".join(f"{name} ({n})" for name, n in sorted(Counter(map(device, records)).items()))),
-        ("commits", "; ".join(f"{name} ({n})" for name, n in sorted(commits.items()))),
-        ("torch", ", ".join(torch) or "unknown"),
-        ("started", f"{started[0]} to {started[-1]}" if started else "unknown"),
-    ]
+        return f"not decided: {comparison.doubt}"
+    if comparison.leads:
+        others = len(comparison.rivals) - 1
+        return f"better than each of the {others} others" if others > 1 else "better than the other"
+    others = len(comparison.tie_group) - best
+    return f"not decided: {others} more cannot be told from it" if others > 0 else "the best are equal"

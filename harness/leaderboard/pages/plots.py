@@ -1,5 +1,5 @@
-"""Plots of a task: quality against speed and size with the Pareto front, learning curves, and the
-spread over seeds."""
+"""Plots of a task: quality against cost with the Pareto front, learning curves, and the spread over
+seeds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 from harness.leaderboard import sizes
 from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.pages.families import COLOURS, colour, marker
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
 from harness.leaderboard.significance import summarise
-from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, max_other_cells, mean_of
+from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title
 from harness.metrics import display_info
+from harness.records import Record
 
-COLOURS = 8  # as in archbench.css; beyond these, groups differ by symbol or dash
-SYMBOLS = ("circle", "square", "diamond", "cross")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MAX_LABELS = 12
-"""Largest number of points with printed names; more names would overlap. Hovering shows all."""
+MAX_CURVES = 8
+"""Learning curves that are shown before a reader chooses: those of the best."""
 
 
 class CostPoint(NamedTuple):
@@ -35,6 +35,25 @@ class CostPoint(NamedTuple):
     ranked: bool = True
 
 
+Cost = Callable[[str, Result], float | None]
+"""Cost of a result of an architecture; None where nobody measured it."""
+
+
+def _costs(board: Board) -> dict[str, tuple[str, Cost]]:
+    """The costs that pages compare, by id: the title of the axis, and the measure. Times are those
+    of a quiet machine: cells of a grid are timed beside each other."""
+
+    def latency(architecture: str, _: Result) -> float | None:
+        speed = board.speeds.get(architecture)
+        return speed.latency_ms if speed else None
+
+    return {
+        "latency": ("milliseconds of one answer, on a quiet machine at the default size", latency),
+        "flops": ("FLOPs of one example", lambda _, result: mean_of(result.ok, COUNTS["FLOPs/example"][0])),
+        "size": ("trainable parameters", lambda _, result: mean_of(result.ok, COUNTS["parameters"][0])),
+    }
+
+
 def task_plots(board: Board, task: str) -> list[Plot]:
     """The plots of every section of a task, and those over its numbers of training examples."""
     of_sections = [plot for section in board.sections for plot in _section_plots(board, section, task)]
@@ -45,58 +64,50 @@ def task_plots(board: Board, task: str) -> list[Plot]:
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     metric = board.main_metric(task)
-    results = [(architecture, result) for architecture, result in board.results(section, task) if result.ok]
+    info = display_info(metric)
+    results = [
+        (architecture, result)
+        for architecture, result in board.results(section, task)
+        if result.ok and not board.is_floor(architecture)
+    ]
     members = {result for _, result in ranked(board, section, task, metric)}
-    title, id = section_title(section), f"{task}-{section.id}"
-    for i, (machine, points) in enumerate(sorted(_by_speed(board, metric, results, members).items())):
-        shared = "; †: other cells ran on the machine" if any("†" in point.name for point in points) else ""
-        axis = {"title": {"text": f"training speed (examples/s{shared})"}}
-        scatter = _scatter(metric, points, axis, more_is_better=True)
-        yield Plot(f"speed-{id}-{i}", f"Quality against training speed on {machine}: {title}", *scatter)
-    if points := list(_by_size(board, metric, results, members)):
-        scatter = _scatter(metric, points, {"title": {"text": "trainable parameters"}}, more_is_better=False)
-        yield Plot(f"size-{id}", f"Quality against number of parameters: {title}", *scatter)
-    if lines := list(_curves(board, results, metric, display_info(metric).scale)):
-        axis = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
-        layout = _curve_layout(axis, len(lines))
-        yield Plot(f"dev-{id}", f"Learning curves, score on dev, first seed of each: {title}", lines, layout)
-    if lines := list(_curves(board, results, "train_loss", float)):
-        layout = _curve_layout({"title": {"text": "training loss (logarithmic)"}, "type": "log"}, len(lines))
-        yield Plot(f"loss-{id}", f"Learning curves, training loss, first seed of each: {title}", lines, layout)
+    title, id, group = section_title(section), f"{task}-{section.id}", board.group(section, task)
+    floor = board.floor(group, metric) if group else None
+    for name, (axis, cost) in _costs(board).items():
+        points = [
+            _point(board, metric, architecture, result, value, members)
+            for architecture, result in results
+            if result.summary(metric) and (value := cost(architecture, result))
+        ]
+        if points:
+            scatter = _scatter(board, metric, points, axis, floor and round(info.scale(floor[1]), 2))
+            yield Plot(f"{name}-{id}", f"Quality against {axis}: {title}", *scatter)
+    best_first = sorted(results, key=lambda pair: _quality(metric, pair[1]), reverse=True)
+    for name, column, axis, show in (
+        ("dev", metric, {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}, info.scale),
+        ("loss", "train_loss", {"title": {"text": "training loss (logarithmic)"}, "type": "log"}, float),
+    ):
+        if lines := list(_curves(board, best_first, column, show)):
+            what = "score on dev" if name == "dev" else "training loss"
+            yield Plot(f"{name}-{id}", f"Learning curves, {what}: {title}", lines, _curve_layout(axis, len(lines)))
     if seeds := _seeds(board, metric, results):
         yield Plot(f"seeds-{id}", f"All seeds of results with several: {title}", *seeds)
 
 
+def _quality(metric: str, result: Result) -> float:
+    """Mean test score of a result with its sign such that more is better; lowest without one."""
+    summary = result.summary(metric)
+    return display_info(metric).quality(summary.mean) if summary else float("-inf")
+
+
 def _curve_layout(axis: dict[str, Any], lines: int) -> dict[str, Any]:
     return {
-        "xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"},
+        "xaxis": {"title": {"text": "passes over the training examples"}, "rangemode": "tozero"},
         "yaxis": axis,
         "hovermode": "closest",
         "height": 420 + 8 * lines,
         "showlegend": True,
     }
-
-
-def _by_speed(board: Board, metric: str, results: Pairs, members: Collection[Result]) -> dict[str, list[CostPoint]]:
-    """Points by machine; the speeds of two machines are not comparable."""
-    points: dict[str, list[CostPoint]] = {}
-    for architecture, result in results:
-        summary = result.summary(metric)
-        for machine, records in by_device(result).items() if summary else ():
-            rate = mean_of(records, MEASURES["training examples/s"])
-            if rate:
-                point = _point(board, metric, architecture, result, rate, members)
-                if max_other_cells(records):
-                    point = point._replace(name=f"{point.name} †")
-                points.setdefault(machine, []).append(point)
-    return points
-
-
-def _by_size(board: Board, metric: str, results: Pairs, members: Collection[Result]) -> Iterator[CostPoint]:
-    for architecture, result in results:
-        size = mean_of(result.ok, COUNTS["parameters"][0])
-        if size and result.summary(metric):
-            yield _point(board, metric, architecture, result, size, members)
 
 
 def _point(
@@ -109,92 +120,127 @@ def _point(
         float(f"{cost:.4g}"),
         round(info.scale(summary.mean), 2),
         round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2),
-        _name(board, architecture, result) + (", partial" if result.partial else ""),
-        html.escape(entry.family if entry else "not registered here"),
+        _name(board, architecture, result),
+        entry.family if entry else "not registered here",
         result in members,
     )
 
 
 def _scatter(
-    metric: str, points: Sequence[CostPoint], axis: dict[str, Any], *, more_is_better: bool
+    board: Board, metric: str, points: Sequence[CostPoint], axis: str, floor: float | None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Points coloured by family, with the Pareto front of those that are ranked as a line; the axis
-    of costs is logarithmic."""
-    members = [point for point in points if point.ranked]
-    edge = front(members, more_is_better=more_is_better, lower_is_better=display_info(metric).lower_is_better)
+    """Points coloured by family, with the Pareto front of those that are ranked as a line that
+    names its points, and the floor as a line; the axis of costs is logarithmic."""
+    edge = front([point for point in points if point.ranked], lower_is_better=display_info(metric).lower_is_better)
     line = {
         "type": "scatter",
-        "mode": "lines",
+        "mode": "lines+text",
         "name": "Pareto front",
         "x": [p.cost for p in edge],
         "y": [p.score for p in edge],
+        "text": [p.name for p in edge],
+        "textposition": "top center",
+        "cliponaxis": False,
         "line": {"color": "var(--quiet)", "dash": "dot", "width": 2},
         "hoverinfo": "skip",
     }
     data: list[dict[str, Any]] = [line] if edge else []
-    for i, family in enumerate(sorted({point.family for point in points})):
+    for family in sorted({point.family for point in points}):
         members = sorted(point for point in points if point.family == family)
         data.append(
             {
                 "type": "scatter",
-                "mode": "markers+text" if len(points) <= MAX_LABELS else "markers",
-                "name": family,
+                "mode": "markers",
+                "name": html.escape(family),
                 "x": [p.cost for p in members],
                 "y": [p.score for p in members],
                 "error_y": {"type": "data", "array": [p.sd for p in members], "thickness": 1},
                 "text": [p.name for p in members],
-                "textposition": "top center",
-                "cliponaxis": False,
-                "marker": {"size": 9, "symbol": SYMBOLS[i // COLOURS % len(SYMBOLS)], "color": _colour(i)},
+                "marker": {"size": 9, **marker(board, family)},
                 "hovertemplate": "%{text}<br>%{y:.1f} at %{x:,.4g}<extra></extra>",
             }
         )
-    scores = {"title": {"text": f"test {html.escape(axis_title(metric))}"}}
-    return data, {"xaxis": axis | {"type": "log"}, "yaxis": scores, "showlegend": True, "hovermode": "closest"}
+    layout: dict[str, Any] = {
+        "xaxis": {"title": {"text": axis}, "type": "log"},
+        "yaxis": {"title": {"text": f"test {html.escape(axis_title(metric))}"}},
+        "showlegend": True,
+        "hovermode": "closest",
+    }
+    if floor is not None:
+        layout["shapes"] = [_across(floor)]
+        name = {"text": "floor", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+        layout["annotations"] = [{"x": 0, "y": floor, "xref": "paper", **name}]
+    return data, layout
 
 
-def front(points: Iterable[CostPoint], *, more_is_better: bool, lower_is_better: bool) -> list[CostPoint]:
-    """The Pareto front, cheapest first: points whose score no other reaches at that cost or a
-    better one.
+def _across(height: float) -> dict[str, Any]:
+    """A line over the whole width of a plot."""
+    style = {"color": "var(--edge)", "width": 1, "dash": "dash"}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height, "line": style}
 
-    ``more_is_better`` holds for costs that are speeds, ``lower_is_better`` for scores that are
-    error rates.
-    """
-    expense = -1 if more_is_better else 1
+
+def front(points: Iterable[CostPoint], *, lower_is_better: bool) -> list[CostPoint]:
+    """The Pareto front, cheapest first: points whose score no other reaches at that cost or a lower
+    one. ``lower_is_better`` holds for scores that are error rates."""
     loss = 1 if lower_is_better else -1
     edge: list[CostPoint] = []
-    for point in sorted(points, key=lambda p: (expense * p.cost, loss * p.score, p.name)):
+    for point in sorted(points, key=lambda p: (p.cost, loss * p.score, p.name)):
         if not edge or loss * point.score < loss * edge[-1].score:
             edge.append(point)
     return edge
 
 
 def _curves(board: Board, results: Pairs, column: str, show: Callable[[float], float]) -> Iterator[dict[str, Any]]:
-    """One line per result: a column of the curve of its first seed that has one."""
-    lines = ((_name(board, architecture, result), _first_curve(result, column)) for architecture, result in results)
-    for i, (result_name, (seed, points)) in enumerate((name, curve) for name, curve in lines if curve):
-        name = f"{result_name}, seed {seed}"
+    """One line per result, the mean of a column of its seeds' curves, and for several seeds a band
+    from the lowest to the highest. All but the first are hidden until a reader asks for them."""
+    shown = 0
+    for architecture, result in results:
+        seeds = [curve for record in result.ok if (curve := _curve(record, column))]
+        if not seeds:
+            continue
+        epochs = sorted(set.intersection(*map(set, seeds)))
+        name, look = _name(board, architecture, result), colour(shown)
+        values = [[show(curve[epoch]) for curve in seeds] for epoch in epochs]
+        visible: bool | str = True if shown < MAX_CURVES else "legendonly"
+        if len(seeds) > 1:
+            yield {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [*epochs, *reversed(epochs)],
+                "y": [_rounded(max(each)) for each in values] + [_rounded(min(each)) for each in reversed(values)],
+                "fill": "toself",
+                "line": {"width": 0, "color": look},
+                "opacity": 0.25,
+                "hoverinfo": "skip",
+                "legendgroup": name,
+                "showlegend": False,
+                "visible": visible,
+            }
         yield {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": name,
-            "x": [epoch for epoch, _ in points],
-            "y": [float(f"{show(value):.4g}") for _, value in points],
+            "name": f"{name} ({len(seeds)} seeds)" if len(seeds) > 1 else name,
+            "x": epochs,
+            "y": [_rounded(summarise(each).mean) for each in values],
             "marker": {"size": 5},
-            "line": {"color": _colour(i), "dash": DASHES[i // COLOURS % len(DASHES)], "width": 1.5},
+            "line": {"color": look, "dash": DASHES[shown // COLOURS % len(DASHES)], "width": 1.5},
+            "legendgroup": name,
+            "visible": visible,
             "text": name,  # not in the template, where a name could hold a %{field}
-            "hovertemplate": "%{text}<br>epoch %{x}: %{y:.4g}<extra></extra>",
+            "hovertemplate": "%{text}<br>after %{x} passes: %{y:.4g}<extra></extra>",
         }
+        shown += 1
 
 
-def _first_curve(result: Result, column: str) -> tuple[int, list[tuple[float, float]]] | None:
-    """Seed and (epoch, value) of the first record whose curve has the column."""
-    for record in result.ok:
-        pairs = ((row.get("epoch"), row.get(column)) for row in record.training.get("curve", ()))
-        points = [(epoch, value) for epoch, value in pairs if epoch is not None and value is not None]
-        if points:
-            return record.seed, points
-    return None
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _curve(record: Record, column: str) -> dict[float, float]:
+    """Values of a column after whole passes; after parts of them where no pass was whole."""
+    pairs = ((row.get("epoch"), row.get(column)) for row in record.training.get("curve", ()))
+    points = {epoch: value for epoch, value in pairs if epoch is not None and value is not None}
+    return {epoch: value for epoch, value in points.items() if epoch == int(epoch)} or points
 
 
 def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Lines) -> Plot:
@@ -208,17 +254,13 @@ def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Line
             "name": html.escape(board.name(architecture)),
             "x": list(points),
             "y": [float(f"{show(score):.4g}") for score in points.values()],
-            "line": {"color": _colour(i), "dash": "dot" if board.is_classical(architecture) else "solid", "width": 1.5},
+            "line": {"color": colour(i), "dash": "dot" if board.is_classical(architecture) else "solid", "width": 1.5},
         }
         for i, (architecture, points) in enumerate(of_place.items())
     ]
     layout = _curve_layout({"title": {"text": html.escape(axis_title(metric))}}, len(traces))
     layout["xaxis"] = {"title": {"text": "training examples (logarithmic)"}, "type": "log"}
     return Plot(place.id(task), f"Quality by training examples: {place.words}", traces, layout)
-
-
-def _colour(i: int) -> str:
-    return f"var(--series-{i % COLOURS + 1})"
 
 
 def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import best_results, ranks, remarks
-from harness.leaderboard.tables.cost import COLUMNS, cost_cells
+from harness.leaderboard.speeds import Speed
+from harness.leaderboard.tables.cost import COLUMNS, MEASURES, cost_cells
 from harness.leaderboard.tables.formatting import (
+    format_number,
     format_score,
     interval_part,
     metric_label,
@@ -18,14 +22,17 @@ from harness.leaderboard.tables.formatting import (
     text_cell,
 )
 from harness.leaderboard.tables.overlap import overlap_lead
-from harness.leaderboard.tables.table import BLANK, Block, Part, Table
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
+
+MOST_NAMES = 6
+"""Names that a sentence lists."""
 
 
 def task_tables(board: Board, task: str) -> list[Table]:
     """All results on one task, best first: a table for each section, so that sorting does not mix
     budgets, protocols, or rows that see more than others."""
-    return [section_table(board, section, task) for section in board.sections if board.results(section, task)]
+    return [section_table(board, section, task) for section in board.sections if _shown(board, section, task)]
 
 
 def metrics_of(board: Board, task: str) -> list[str]:
@@ -43,44 +50,78 @@ def metrics_of(board: Board, task: str) -> list[str]:
     return [main, *others, *sorted(recorded - set(declared) - {main})]
 
 
+SHOWN = ("95 % interval", "rank", "family", "parameters", "latency, ms", "training, examples/s")
+"""Columns that stand beside name and main score; a reader asks for the others. The two speeds are
+those of a quiet machine."""
+FILTERS = ("family", "kind")
+TEXTS = ("family", "kind", "device")
+MORE_IS_BETTER = ("training, examples/s", "seeds ok", "training examples", *list(MEASURES)[:2])
+"""Columns of numbers beside the metrics of which a reader wants the largest first."""
+
+
 def section_table(board: Board, section: Section, task: str) -> Table:
     """The results of one section's task."""
     main, *others = metrics_of(board, task)
     best = {metric: best_results(board, section, task, metric) for metric in (main, *others)}
     comparison = compare(board, section, task)
     places = ranks(board, section, task, main)
-    rows = []
-    for architecture, result in sorted(board.results(section, task), key=lambda pair: _order(board, main, *pair)):
-        entry = board.architectures.get(architecture)
-        rank = places.get(result)
-        cells = [
-            text_cell(entry and entry.family),
-            text_cell(entry and entry.kind),
-            score_parts(board, result, main, result in best[main]),
-            [interval_part(comparison, result)],
-            BLANK if rank is None else [Part(format_rank(rank, comparison, result), order=rank)],
-            *(_score_cell(result, metric, result in best[metric]) for metric in others),
-        ]
-        rows.append(our_row(board, architecture, [*cells, *cost_cells(result)]))
-    columns = [
-        *("Architecture", "family", "kind", metric_label(main), "95 % interval", "rank"),
-        *map(metric_label, others),
-        *COLUMNS,
-    ]
+    rows: dict[str, TableRow] = {}
+    columns: list[str] = []
+    for architecture, result in sorted(_shown(board, section, task), key=lambda pair: _order(board, main, *pair)):
+        entry, rank = board.architectures.get(architecture), places.get(result)
+        cells = {
+            metric_label(main): score_parts(board, result, main, result in best[main]),
+            "95 % interval": [interval_part(comparison, result)],
+            "rank": BLANK if rank is None else [Part(format_rank(rank, comparison, result), order=rank)],
+            "family": text_cell(entry and entry.family),
+            "kind": text_cell(entry and entry.kind),
+            **{metric_label(metric): _score_cell(result, metric, result in best[metric]) for metric in others},
+            **_speed_cells(board.speeds.get(architecture)),
+            **dict(zip(COLUMNS, cost_cells(result), strict=True)),
+        }
+        columns = [metric_label(main), *SHOWN]
+        columns += [name for name in cells if name not in columns]
+        row = our_row(board, architecture, [cells[name] for name in columns])
+        id = row_id(section, architecture)
+        compared = architecture if comparison and comparison.row(result) is not None else ""
+        rows.setdefault(id, replace(row, id=id, compare=compared))
+        if rows[id].cells is not row.cells:  # another configuration of the same architecture
+            rows[f"{id}-{len(rows)}"] = replace(row, id=f"{id}-{len(rows)}", compare=compared)
+    names = ["Architecture", *columns]
+    lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}
+    lower |= {"rank", "latency, ms", *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
     return Table(
         f"results-{task}-{section.id}",
         f"{board.task_name(task)}: quality and cost, {section_title(section)}",
-        columns,
-        [Block("", rows)],
+        names,
+        [Block("", list(rows.values()))],
         [
             *remarks(board, section, task),
             *([verdict(board, comparison)] if comparison and places else []),
             *overlap_lead(board.results(section, task)),
         ],
-        text_columns=(1, 2, len(columns) - 1),
+        text_columns=tuple(map(names.index, TEXTS)),
         sortable=True,
-        filters=(1, 2),
+        filters=tuple(map(names.index, FILTERS)),
+        lower=tuple(i for i, name in enumerate(names) if name in lower),
+        more=tuple(range(2 + len(SHOWN), len(names))),
+        comparable=("/".join(section.words), task),
     )
+
+
+def _shown(board: Board, section: Section, task: str) -> Pairs:
+    """The results of a section's task without those that do not fit it."""
+    return [(architecture, result) for architecture, result in board.results(section, task) if not result.unfit]
+
+
+def _speed_cells(speed: Speed | None) -> dict[str, list[Part]]:
+    """Speeds on a quiet machine, the only ones to compare."""
+    latency, rate = (speed.latency_ms, speed.examples_per_second) if speed else (None, None)
+    title = f"at the default size, on {speed.on}" if speed else ""
+    return {
+        "latency, ms": [Part(format_number(latency), title=title, order=latency)] if latency else BLANK,
+        "training, examples/s": [Part(format_number(rate), title=title, order=rate)] if rate else BLANK,
+    }
 
 
 def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:
@@ -129,7 +170,7 @@ def _first_place(comparison: Comparison, names: list[str], tested: int) -> str:
         place = (
             f"each of the other results tested here ({tested - 1}) is behind {names[0]}"
             if len(names) == 1
-            else f"{len(names)} of {tested} results tested share the first place: {'; '.join(names)}"
+            else f"{len(names)} of {tested} results tested share the first place: {_some(names)}"
         )
         return f"{comparison.doubt[0].upper()}{comparison.doubt[1:]}. {alone}, {place}."
     if comparison.leads:
@@ -139,8 +180,14 @@ def _first_place(comparison: Comparison, names: list[str], tested: int) -> str:
         )
     return (
         f"{len(names)} of {tested} results tested share the first place, because they are not significantly worse than"
-        f" the best: {'; '.join(names)}."
+        f" the best: {_some(names)}."
     )
+
+
+def _some(names: list[str]) -> str:
+    """The first names, and the number of the others."""
+    more = len(names) - MOST_NAMES
+    return "; ".join(names[:MOST_NAMES]) + (f"; and {more} more, which have rank 1 below" if more > 0 else "")
 
 
 def _order(board: Board, metric: str, architecture: str, result: Result) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
-// Sortable tables with filters and search, and plots. Pages are readable without this file. It works from file:// and without a network.
+// Sortable tables with filters, search and a choice of columns, and plots. Pages are readable without this file. It works from file://
+// and without a network. Other scripts of these pages use what window.archbench holds.
 "use strict";
-(() => {
+window.archbench = (() => {
   /** Load a classic script from the folder of the page. */
   const load = (file) =>
     new Promise((resolve, reject) => {
@@ -19,47 +20,132 @@
     return made;
   };
 
+  /** What the address says after # as name=value; an address that leads to an element says nothing. */
+  const chosen = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+
+  /** Write choices into the address, so that a link leads to what is shown; empty ones leave it. */
+  const remember = (choices) => {
+    const now = chosen();
+    for (const [name, value] of Object.entries(choices)) value ? now.set(name, value) : now.delete(name);
+    if (`#${now}` !== location.hash && (now.size || chosen().size)) history.replaceState(null, "", `#${now}`);
+  };
+
+  /** A select box with a label. */
+  const selectBox = (name, values) => {
+    const select = element("select", {}, element("option", { value: "" }, "all"), ...values.map((value) => element("option", { value }, value)));
+    return [select, element("label", {}, name, select)];
+  };
+
   // --- tables ---
 
   /** Orders numbers by value, with empty cells last in both directions. */
   const emptyLast = (compare) => (a, b) => (a === "" || b === "" ? (a === "") - (b === "") : compare(Number(a), Number(b)));
-
-  const enhance = (table) => {
-    const columns = [...table.tHead.rows[0].cells];
-    const choices = columns.flatMap((cell, i) => ("filter" in cell.dataset ? [i] : []));
-    const names = columns.map((cell) => cell.textContent);
-    const sorted = new DataTable(table, {
-      paging: false,
-      info: false,
-      autoWidth: false,
-      order: [],
-      layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null },
-      columnDefs: [{ targets: columns.flatMap((cell, i) => (cell.classList.contains("text") || i === 0 ? [] : [i])), type: "measured" }],
-      language: { emptyTable: "No rows.", zeroRecords: "No row fits the search and the filters." },
-    });
-    const shown = element("output", { "aria-live": "polite", class: "quiet" });
-    const count = () => (shown.textContent = `${sorted.rows({ search: "applied" }).count()} of ${sorted.rows().count()} rows`);
-    sorted.on("draw", count);
-    const search = element("input", { type: "search", autocomplete: "off" });
-    search.addEventListener("input", () => sorted.search(search.value).draw());
-    const controls = element("div", { class: "controls" }, element("label", {}, "Search", search));
-    for (const i of choices) {
-      const values = [...new Set(sorted.column(i).nodes().toArray().map((cell) => cell.textContent.trim()))].sort();
-      const select = element("select", {}, element("option", { value: "" }, "all"), ...values.map((value) => element("option", { value }, value)));
-      select.addEventListener("change", () =>
-        sorted.column(i).search.fixed("choice", select.value ? (_, row) => cellText(row[i]) === select.value : null).draw());
-      controls.append(element("label", {}, names[i], select));
-    }
-    controls.append(shown);
-    table.closest(".scroll").before(controls);
-    count();
-  };
 
   /** Text of a cell as DataTables holds it: its HTML, or an object if the cell has data-order. */
   const cellText = (held) => {
     const box = document.createElement("template");
     box.innerHTML = typeof held === "string" ? held : held.display;
     return box.content.textContent.trim();
+  };
+
+  const enhance = (table, number) => {
+    const key = (name) => (number ? `${name}${number}` : name);
+    const wanted = chosen();
+    const columns = [...table.tHead.rows[0].cells];
+    const names = columns.map((cell) => cell.textContent);
+    const having = (mark) => columns.flatMap((cell, i) => (mark in cell.dataset ? [i] : []));
+    const numbers = columns.flatMap((cell, i) => (cell.classList.contains("text") || i === 0 ? [] : [i]));
+    const shown = wanted.has(key("columns")) ? wanted.get(key("columns")).split(",").map(Number) : names.map((_, i) => i).filter((i) => !("more" in columns[i].dataset));
+    const texts = [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => `${row.textContent} ${row.dataset.search ?? ""}`.toLowerCase());
+    const [at, direction] = (wanted.get(key("order")) ?? "").split("-");
+    const sorted = new DataTable(table, {
+      paging: false,
+      info: false,
+      autoWidth: false,
+      order: names[at] === undefined ? [] : [[Number(at), direction === "desc" ? "desc" : "asc"]],
+      layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null },
+      columnDefs: [
+        { targets: having("lower"), orderSequence: ["asc", "desc", ""] },
+        { targets: numbers, type: "measured", orderSequence: ["desc", "asc", ""] },
+        { targets: names.map((_, i) => i).filter((i) => i && !shown.includes(i)), visible: false },
+      ],
+      language: { emptyTable: "No rows.", zeroRecords: "No row fits the search and the filters." },
+    });
+    const output = element("output", { "aria-live": "polite", class: "quiet" });
+    const count = () => (output.textContent = `${sorted.rows({ search: "applied" }).count()} of ${sorted.rows().count()} rows`);
+    sorted.on("draw", count);
+    sorted.on("order", () => {
+      const [first] = sorted.order();
+      remember({ [key("order")]: first && first[1] ? `${first[0]}-${first[1]}` : "" });
+    });
+    const search = element("input", { type: "search", autocomplete: "off" });
+    const find = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      sorted.search.fixed("words", words.length ? (_, __, row) => words.every((word) => texts[row].includes(word)) : null).draw();
+      remember({ [key("search")]: search.value });
+    };
+    search.addEventListener("input", find);
+    const controls = element("div", { class: "controls" }, element("label", {}, "Search", search));
+    for (const i of having("filter")) {
+      const values = [...new Set(sorted.column(i).nodes().toArray().map((cell) => cell.textContent.trim()))].sort();
+      const [select, label] = selectBox(names[i], values);
+      const choose = () => {
+        sorted.column(i).search.fixed("choice", select.value ? (_, row) => cellText(row[i]) === select.value : null).draw();
+        remember({ [key(names[i])]: select.value });
+      };
+      select.addEventListener("change", choose);
+      controls.append(label);
+      if (values.includes(wanted.get(key(names[i])))) {
+        select.value = wanted.get(key(names[i]));
+        choose();
+      }
+    }
+    if (having("more").length) controls.append(columnBox(sorted, names, shown, (list) => remember({ [key("columns")]: list.join(",") })));
+    controls.append(output);
+    table.closest(".scroll").before(controls);
+    if (wanted.has(key("search"))) {
+      search.value = wanted.get(key("search"));
+      find();
+    }
+    if (table.dataset.task) tickable(table, controls);
+    count();
+  };
+
+  /** Check boxes for the columns of a table; the first is always shown. */
+  const columnBox = (sorted, names, shown, tell) => {
+    const boxes = names.map((name, i) => {
+      const box = element("input", { type: "checkbox" });
+      box.checked = shown.includes(i);
+      box.addEventListener("change", () => {
+        sorted.column(i).visible(box.checked);
+        tell(boxes.flatMap((each, j) => (j === 0 || each.checked ? [j] : [])));
+      });
+      return box;
+    });
+    return element("details", { class: "columns" }, element("summary", {}, "Columns"), ...boxes.slice(1).map((box, i) => element("label", {}, box, names[i + 1])));
+  };
+
+  /** A check box in each row that has an outcome; two of them lead to the page that compares. */
+  const tickable = (table, controls) => {
+    const link = element("a", { class: "ticked", hidden: "" }, "");
+    const ticked = [];
+    const tell = () => {
+      link.hidden = ticked.length < 2;
+      link.textContent = `Compare the ${ticked.length} ticked`;
+      const address = new URLSearchParams({ section: table.dataset.section, task: table.dataset.task });
+      for (const id of ticked) address.append("a", id);
+      link.setAttribute("href", `compare.html#${address}`);
+    };
+    for (const row of table.querySelectorAll("tr[data-compare]")) {
+      const name = row.cells[0].textContent.trim();
+      const box = element("input", { type: "checkbox", "aria-label": `Compare ${name}` });
+      box.addEventListener("change", () => {
+        box.checked ? ticked.push(row.dataset.compare) : ticked.splice(ticked.indexOf(row.dataset.compare), 1);
+        tell();
+      });
+      row.cells[0].prepend(box);
+    }
+    controls.append(link);
   };
 
   // --- plots ---
@@ -99,6 +185,30 @@
     return Plotly.react(box, data, { height: 420, ...layout, template: template() }, { responsive: true, displaylogo: false });
   };
 
+  /** Draws each plot when it comes into view: plotly itself is the largest file of a page, and twenty plots take seconds. */
+  const drawWhenSeen = (sources) => {
+    let plotly;
+    const drawn = new Set();
+    const show = async (source) => {
+      await (plotly ??= load("plotly.min.js"));
+      await draw(source);
+      drawn.add(source);
+      document.getElementById(source.dataset.plot).dataset.drawn = "yes"; // tests in a browser wait for it
+    };
+    const seen = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries.filter((entry) => entry.isIntersecting)) {
+          seen.unobserve(entry.target);
+          show(sources.find((source) => source.dataset.plot === entry.target.id));
+        }
+      },
+      { rootMargin: "400px" },
+    );
+    for (const source of sources) seen.observe(document.getElementById(source.dataset.plot));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
+    matchMedia("print").addEventListener("change", () => sources.forEach(show));
+  };
+
   const start = async () => {
     const tables = [...document.querySelectorAll("table[data-sortable]")];
     if (tables.length) {
@@ -108,14 +218,10 @@
       tables.forEach(enhance);
     }
     const plots = [...document.querySelectorAll("script[data-plot]")];
-    if (plots.length) {
-      await load("plotly.min.js");
-      const all = () => plots.forEach(draw);
-      all();
-      for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", all);
-    }
+    if (plots.length) drawWhenSeen(plots);
     document.documentElement.dataset.ready = "yes"; // tests in a browser wait for it
   };
 
   document.addEventListener("DOMContentLoaded", start);
+  return { chosen, element, load, remember };
 })();

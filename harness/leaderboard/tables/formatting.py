@@ -12,10 +12,11 @@ from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
-from harness.records import Record
+from harness.records import UNFIT, Record
 from harness.records.groups import seen
 from harness.records.registered import OTHER_TEST_SIZE
 from harness.registry import ArchitectureEntry, TaskEntry
+from harness.settings import CUSTOM, FULL
 
 OTHER_CODE = "made by other code than that of the files here; `archbench run --changed` makes it again"
 
@@ -84,11 +85,11 @@ def format_magnitude(value: float) -> str:
 
 
 def failure_reason(record: Record) -> str:
-    """Error of a cell that did not end ok, in one line of at most 300 characters; a type that only
-    repeats the status is left out."""
+    """Error of a cell that did not end ok, in one line of at most 300 characters; a type that says
+    no more than the rest is left out."""
     error = record.error or {}
     kind = error.get("type")
-    message = ": ".join(filter(None, (None if kind == record.status else kind, error.get("message"))))
+    message = ": ".join(filter(None, (None if kind in (record.status, UNFIT) else kind, error.get("message"))))
     return textwrap.shorten(message, 300, placeholder=" …") or "the record gives no reason"
 
 
@@ -125,7 +126,7 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     training data, other code, an older version."""
     notes = [result.settings] if result.settings else []
     notes += filter(None, (at_floor(board, result), unranked(board, result)))
-    if result.partial:
+    if _partial(result):
         notes += _partial_notes(board, result)
     notes += board.test_notes(result)
     if any(record.key in board.made_by_other_code for record in result.ok):
@@ -144,6 +145,13 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
         if entry and is_installed(entry) and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
     return tuple(notes)
+
+
+def _partial(result: Result) -> bool:
+    """True for a result that was trained on a part, where the name of its budget does not say so of
+    the whole section."""
+    budget = result.group.budget.name if result.group else FULL
+    return result.partial and budget in (FULL, CUSTOM)
 
 
 def _partial_notes(board: Board, result: Result) -> list[str]:
@@ -165,7 +173,7 @@ def score_parts(
     lines = []
     summary = result.summary(metric)
     if summary:
-        marks = (" partial" if result.partial else "") + (f" {OTHER_TEST_SIZE}" if board.test_notes(result) else "")
+        marks = (" partial" if _partial(result) else "") + (f" {OTHER_TEST_SIZE}" if board.test_notes(result) else "")
         if metric == board.main_metric(result.first.task) and at_floor(board, result):
             marks += " at the floor"
         text = format_score(metric, summary) + marks
@@ -198,9 +206,16 @@ def training_size(result: Result) -> list[Part]:
 
 
 def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> TableRow:
-    """A row of ours, with the architecture's deviations from its paper as notes."""
+    """A row of ours, which a search finds by id, paper and source too; deviations from the paper
+    stand on the architecture's page."""
     entry = board.architectures.get(architecture)
-    name = board.name(architecture)
+    about = (entry.family, entry.kind, entry.paper, entry.source) if entry else ()
     title = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
-    notes = tuple(f"{name}: {text}" for text in entry.deviations) if entry else ()
-    return TableRow(name, cells, board.is_classical(architecture), notes, title, board.page_of(architecture))
+    return TableRow(
+        board.name(architecture),
+        cells,
+        board.is_classical(architecture),
+        title=title,
+        link=board.page_of(architecture),
+        words=" ".join((architecture, *about)),
+    )

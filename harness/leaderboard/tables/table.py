@@ -31,7 +31,11 @@ BLANK = [Part("–", "quiet")]
 
 @dataclass(frozen=True)
 class TableRow:
-    """One method: its name and a list of lines for every further column."""
+    """One method: its name and a list of lines for every further column.
+
+    ``id`` is an HTML id that links lead to. A search finds the row by its ``words`` too, such as a
+    paper. ``compare`` is the id of its architecture where the row can be compared with others.
+    """
 
     name: str
     cells: list[list[Part]]
@@ -39,6 +43,9 @@ class TableRow:
     notes: tuple[str, ...] = ()
     title: str = ""
     link: str = ""
+    id: str = ""
+    words: str = ""
+    compare: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,9 @@ class Table:
 
     ``text_columns`` are the columns (0 is the row's name) of words rather than numbers. A
     ``sortable`` table has a single block without a title, because sorting mixes rows; its
-    ``filters`` are the columns with a select box.
+    ``filters`` are the columns with a select box, ``lower`` those that the first click sorts with
+    the smallest number first, ``more`` those that a reader must ask for. ``comparable`` are the
+    section and the task, as the page that compares names them, of rows that can be ticked.
     """
 
     id: str
@@ -66,6 +75,9 @@ class Table:
     text_columns: tuple[int, ...] = ()
     sortable: bool = False
     filters: tuple[int, ...] = ()
+    lower: tuple[int, ...] = ()
+    more: tuple[int, ...] = ()
+    comparable: tuple[str, str] | None = None
 
     @functools.cached_property
     def notes(self) -> dict[str, int]:

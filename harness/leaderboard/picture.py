@@ -1,0 +1,178 @@
+"""The whole grid as a picture: architectures x tasks, each square a score between the floor of its
+task and the best of its group."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.ranking import at_floor, best_results, unranked
+from harness.leaderboard.tables.formatting import failure_reason, metric_label, section_title
+from harness.metrics import display_info
+from harness.records.groups import seen
+
+
+class Square(NamedTuple):
+    """One pair of an architecture and a task.
+
+    ``style`` is ``score`` (with its ``share``), ``floor`` (no better than the floor), ``apart`` (a
+    score that may not be compared with the others of its column), ``failed``, ``skipped``,
+    ``open`` (not run) or ``unfit`` (does not apply). ``share`` is 0 at the floor and 1 at the best
+    of the group.
+    """
+
+    style: str
+    text: str = ""
+    title: str = ""
+    link: str = ""
+    share: float | None = None
+
+
+class Line(NamedTuple):
+    """One architecture: its squares in the order of the tasks, and by type of task the mean of the
+    shares and their number."""
+
+    architecture: str
+    squares: list[Square]
+    means: dict[str, tuple[float, int]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All sections of one tier, protocol and budget.
+
+    ``blocks`` hold the lines of each section, best mean first: rows that see other things have a
+    best of their own. ``types`` are those of its tasks, that with most scores first.
+    """
+
+    id: str
+    title: str
+    tasks: list[str]
+    types: list[str]
+    blocks: list[tuple[str, list[Line]]]
+
+
+def pictures(board: Board) -> list[Picture]:
+    """A picture for each tier, protocol and budget that is ranked, in the order of the sections."""
+    together: dict[tuple[str, str, int, str], list[Section]] = {}
+    for section in filter(lambda section: section.ranked, board.sections):
+        together.setdefault(section[:4], []).append(section)
+    return [_picture(board, sections) for sections in together.values()]
+
+
+def fits(board: Board, architecture: str, task: str) -> bool:
+    """False where the records of the architecture's kind say that it is not for tasks of such a
+    type."""
+    entry = board.architectures.get(architecture)
+    return entry is None or (entry.kind, board.type_of(task)) not in _unfit(board)
+
+
+@functools.cache
+def _unfit(board: Board) -> frozenset[tuple[str, str]]:
+    """The kinds of architectures and types of tasks of which every cell was unfit."""
+    unfit: dict[tuple[str, str], bool] = {}
+    for record in board.records:
+        if entry := board.architectures.get(record.architecture):
+            pair = entry.kind, board.type_of(record.task)
+            unfit[pair] = unfit.get(pair, True) and record.unfit
+    return frozenset(pair for pair, every in unfit.items() if every)
+
+
+def _picture(board: Board, sections: list[Section]) -> Picture:
+    first = sections[0]
+    tasks = [task for task in board.recorded_tasks if any(board.results(section, task) for section in sections)]
+    scores = [
+        board.type_of(task)
+        for section in sections
+        for task in tasks
+        for architecture, result in board.results(section, task)
+        if result.ok and not board.is_floor(architecture)
+    ]
+    types = sorted(set(map(board.type_of, tasks)), key=lambda type: (-scores.count(type), type))
+    tasks = sorted(tasks, key=lambda task: types.index(board.type_of(task)))
+    blocks = []
+    for section in sections:
+        lines = [
+            _line(board, section, architecture, tasks)
+            for architecture in dict.fromkeys(id for id, _ in board.sections[section])
+            if not board.is_floor(architecture)
+        ]
+        lines = [line for line in lines if any(square.style not in ("open", "unfit") for square in line.squares)]
+        if lines:
+            sees = "" if section == first else f"sees: {seen(section.sees)}"
+            vectors = f"vectors {section.vectors.name}" if section.vectors else ""
+            title = ", ".join(filter(None, (sees, vectors, section.tokens and f"tokens {section.tokens}")))
+            blocks.append((title, sorted(lines, key=lambda line: _place(board, line, types))))
+    place = Section(first.tier, first.protocol, first.protocol_version, first.budget)
+    return Picture(place.id, section_title(place), tasks, types, blocks)
+
+
+def _place(board: Board, line: Line, types: list[str]) -> tuple[object, ...]:
+    """Sorting key: by the mean over the tasks of the first type, rows with more of them first."""
+    mean, number = line.means.get(types[0], (0.0, 0)) if types else (0.0, 0)
+    return -number, -mean, board.order(line.architecture)
+
+
+def _line(board: Board, section: Section, architecture: str, tasks: list[str]) -> Line:
+    squares = [_square(board, section, architecture, task) for task in tasks]
+    shares: dict[str, list[float]] = {}
+    for task, square in zip(tasks, squares, strict=True):
+        if square.share is not None:
+            shares.setdefault(board.type_of(task), []).append(square.share)
+    return Line(
+        architecture, squares, {type: (statistics.fmean(values), len(values)) for type, values in shares.items()}
+    )
+
+
+def _square(board: Board, section: Section, architecture: str, task: str) -> Square:
+    results = board.sections[section].get((architecture, task), [])
+    scored = [result for result in results if result.summary(board.main_metric(task))]
+    link = f"{task_file(task)}#{row_id(section, architecture)}"
+    about = f"{board.name(architecture)}, {board.task_name(task)}"
+    if scored:
+        return _scored(board, section, task, scored, about)._replace(link=link)
+    if not results:
+        return Square("open", "·", f"{about}: not run") if fits(board, architecture, task) else Square("unfit")
+    record = results[0].first
+    if record.unfit:
+        return Square("unfit")
+    reason = f"{about}: {record.status}: {failure_reason(record)}"
+    if record.status == "skipped":
+        return Square("skipped", "–", reason, link)
+    return Square("failed", "×", reason, link)
+
+
+def _scored(board: Board, section: Section, task: str, results: list[Result], about: str) -> Square:
+    """The square of the first of an architecture's configurations that is ranked, else of the
+    first: to take the best would be to choose on the test."""
+    metric = board.main_metric(task)
+    info, group = display_info(metric), board.group(section, task)
+    result = next((result for result in results if result.group == group), results[0])
+    summary = result.summary(metric)
+    assert summary
+    text = info.format(summary.mean)
+    more = f"; the first of {len(results)} settings" if len(results) > 1 else ""
+    about = f"{about}: {metric_label(metric)} {text}{more}"
+    floor = board.floor(group, metric) if group else None
+    best = [found.mean for other in best_results(board, section, task, metric) if (found := other.summary(metric))]
+    if reason := unranked(board, result):
+        return Square("apart", text, f"{about}; {reason}")
+    if note := at_floor(board, result):
+        return Square("floor", text, f"{about}; {note}", share=0.0)
+    if floor is None or not best:
+        return Square("apart", text, f"{about}; there is no floor to measure from")
+    share = share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
+    return Square("score", text, f"{about}; {share:.0%} of the way from the floor to the best", share=share)
+
+
+def share_of(quality: float, floor: float, best: float) -> float:
+    """Where a quality stands between that of the floor (0) and the best (1)."""
+    return min(1.0, max(0.0, (quality - floor) / (best - floor))) if best > floor else 0.0
+
+
+def row_id(section: Section, architecture: str) -> str:
+    """HTML id of an architecture's row in the table of a section."""
+    return f"{section.id}-{architecture}"

@@ -1,0 +1,55 @@
+"""What architectures cost on a quiet machine, one at a time: the only speeds that pages compare.
+
+They stand in ``speed.json`` beside the records (``python -m tools.speed.models``). Cells of a grid
+are timed as well, but beside each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.errors import LeaderboardError
+from harness.files import parse_json, read_limited
+from harness.running.ruler import rescaled
+
+
+class Speed(NamedTuple):
+    """Training examples per second, and the milliseconds of one answer: at the default size, on the
+    task ``on``, with one thread. None where it is not known."""
+
+    examples_per_second: float | None
+    latency_ms: float | None
+    on: str
+
+
+def read_speeds(results: Path) -> dict[str, Speed]:
+    """Speeds by architecture; empty without a ``speed.json``, and :class:`LeaderboardError` for a
+    damaged one.
+
+    Those of other machines are rescaled to that with most rows by the rulers of both; where one is
+    missing, or they differ too much, nothing is known.
+    """
+    file = results / "speed.json"
+    if not file.is_file():
+        return {}
+    try:
+        rows = [row for row in parse_json(read_limited(file))["models"] if row["status"] == "ok"]
+        rulers = Counter(json.dumps(row["ruler"], sort_keys=True) for row in rows)
+        usual = json.loads(rulers.most_common(1)[0][0]) if rulers else None
+        return {row["architecture"]: _speed(row, usual) for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LeaderboardError(
+            f"{file}: {type(error).__name__}: {error}; `python -m tools.speed.models` writes it, or move it away"
+        ) from error
+
+
+def _speed(row: dict[str, Any], usual: Any) -> Speed:
+    rate, latency, ruler = row["examples_per_second"], row["latency_ms"], row["ruler"]
+    if ruler == usual:
+        return Speed(rate, latency, row["task"])
+    rate = rate and rescaled(rate, ruler, usual)
+    per_ms = latency and rescaled(1 / latency, ruler, usual)
+    return Speed(rate, 1 / per_ms if per_ms else None, row["task"])

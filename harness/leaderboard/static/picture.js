@@ -1,0 +1,69 @@
+// The picture of the front page: one choice of data, rules and budget at a time, its rows filtered and sorted. The choices stand in the
+// address.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("picture-controls");
+  if (!form) return;
+  const { chosen, element, remember } = window.archbench;
+  const pictures = [...document.querySelectorAll(".picture")];
+  const boxes = Object.fromEntries([...form.querySelectorAll("select")].map((box) => [box.name, box]));
+  const output = form.querySelector("output");
+  form.hidden = false;
+
+  const current = () => pictures.find((picture) => picture.dataset.place === boxes.place.value);
+  const rowsOf = (body) => [...body.rows].filter((row) => row.dataset.means);
+
+  /** The types of the tasks of a picture, that of the first column first. */
+  const offerTypes = () => {
+    const before = boxes.type.value;
+    const types = [...new Set([...current().querySelectorAll("th[data-type]")].map((cell) => cell.dataset.type))];
+    boxes.type.replaceChildren(...types.map((type) => element("option", { value: type }, type)));
+    if (types.includes(before)) boxes.type.value = before;
+  };
+
+  const show = () => {
+    for (const picture of pictures) picture.hidden = picture !== current();
+    const type = boxes.type.value;
+    const columns = [...current().querySelectorAll("thead th")];
+    let shown = 0;
+    let all = 0;
+    for (const body of current().querySelectorAll("tbody")) {
+      const rows = rowsOf(body).map((row) => ({ row, mean: JSON.parse(row.dataset.means)[type] }));
+      rows.sort((a, b) => (b.mean?.[2] ?? 0) - (a.mean?.[2] ?? 0) || (b.mean?.[1] ?? 0) - (a.mean?.[1] ?? 0));
+      const fits = !boxes.sees.value || body.dataset.sees === boxes.sees.value;
+      let here = 0;
+      for (const { row, mean } of rows) {
+        row.querySelector(".mean").textContent = mean?.[0] ?? "";
+        row.hidden =
+          !fits ||
+          (boxes.family.value && row.dataset.family !== boxes.family.value) ||
+          (boxes.method.value && row.dataset.method !== boxes.method.value);
+        here += !row.hidden;
+        body.append(row);
+      }
+      body.hidden = !here;
+      shown += here;
+      all += rows.length;
+    }
+    for (const cell of columns) cell.classList.toggle("chosen", cell.dataset.type === type);
+    output.textContent = `${shown} of ${all} rows`;
+  };
+
+  const choose = () => {
+    const wanted = chosen();
+    for (const [name, box] of Object.entries(boxes)) {
+      const value = wanted.get(name);
+      if (value !== null && [...box.options].some((option) => option.value === value)) box.value = value;
+      if (name === "place") offerTypes();
+    }
+    show();
+  };
+
+  form.addEventListener("change", (event) => {
+    if (event.target === boxes.place) offerTypes();
+    show();
+    remember(Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, box.selectedIndex ? box.value : ""])));
+  });
+  addEventListener("hashchange", choose);
+  choose();
+});

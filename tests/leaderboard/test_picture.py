@@ -1,0 +1,121 @@
+"""The picture of the front page: how far each score is from the floor to the best, and why a
+square is empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.leaderboard.board import read
+from harness.leaderboard.pages.front_page import MINI_REMARK, picture_parts, remarks
+from harness.leaderboard.picture import Picture, Square, pictures, share_of
+from harness.leaderboard.ranking import SMOKE_REMARK
+from harness.records import Store
+from tests.support.made_pages import architecture, register_alone, task
+from tests.support.made_records import judged, record
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts, pairs and a floor; three tasks of two types."""
+    entries = [
+        architecture("count", "Counting", family="classical", year=1990),
+        architecture("dan", "DAN", family="feedforward"),
+        architecture("bilstm", "BILSTM"),
+        architecture("esim", "ESIM", kind="pair", family="matching"),
+        architecture("tree", "TREE", kind="tree"),
+        architecture("majority", "most frequent class", kind="floor", family="floors", year=1900),
+    ]
+    tasks = [
+        task("sst2", "classify", "accuracy"),
+        task("ag_news", "classify", "accuracy"),
+        task("fsdd", "transcribe", "wer"),
+    ]
+    register_alone(monkeypatch, entries, tasks)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+def right(count: int) -> str:
+    return "1" * count + "0" * (100 - count)
+
+
+def only(store: Store) -> Picture:
+    (picture,) = pictures(read(store.folder))
+    return picture
+
+
+def squares(picture: Picture, block: int = 0) -> dict[str, dict[str, Square]]:
+    return {line.architecture: dict(zip(picture.tasks, line.squares, strict=True)) for line in picture.blocks[block][1]}
+
+
+def test_a_share_is_the_way_from_the_floor_to_the_best():
+    assert share_of(0.75, 0.5, 1.0) == 0.5
+    assert (share_of(0.4, 0.5, 1.0), share_of(1.1, 0.5, 1.0)) == (0, 1)
+    assert share_of(0.5, 0.5, 0.5) == 0, "nobody is above the floor"
+    assert share_of(-20.0, -100.0, -10.0) == pytest.approx(8 / 9), "error rates count backwards"
+
+
+def test_each_square_says_what_is_known(store):
+    """Grey words alone hid what fails behind what can never run."""
+    judged(store, right(40), architecture="majority")
+    for name, count in (("count", 90), ("bilstm", 65), ("dan", 41)):
+        judged(store, right(count), architecture=name)
+    store.write(record("tree", status="oom", error={"type": "MemoryError", "message": "12 GiB"}))
+    store.write(record("tree", "ag_news", 0.8))
+    store.write(record("esim", status="skipped", error={"type": "unfit", "message": "reads pairs"}))
+    store.write(record("esim", "fsdd", status="skipped", error={"type": "Absent", "message": "no file"}))
+    found = squares(only(store))
+    of_sst2 = {name: row["sst2"] for name, row in found.items()}
+    assert "majority" not in found, "a floor is no competitor"
+    assert (of_sst2["count"].style, of_sst2["count"].text, of_sst2["count"].share) == ("score", "90.0", 1)
+    assert of_sst2["bilstm"].share == 0.5
+    assert (of_sst2["dan"].style, of_sst2["dan"].share) == ("floor", 0), "the interval of 41 reaches 40"
+    assert of_sst2["tree"].style == "failed" and "oom: MemoryError: 12 GiB" in of_sst2["tree"].title
+    assert of_sst2["esim"] == Square("unfit")
+    assert found["esim"]["ag_news"].style == "unfit", "of the same type as what its kind is not for"
+    assert found["esim"]["fsdd"].style == "skipped" and "no file" in found["esim"]["fsdd"].title
+    assert found["bilstm"]["ag_news"].style == "open", "it could be run"
+    assert found["tree"]["ag_news"].style == "apart", "there is no floor to measure from"
+    assert of_sst2["count"].link == "task-sst2.html#local-equal-full-count"
+
+
+def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store):
+    """Alphabetical order answers no question; a row with half of the tasks may have the easy ones."""
+    for name in ("sst2", "ag_news"):
+        judged(store, right(40), architecture="majority", task=name)
+    for name, counts in (("dan", (90, 70)), ("bilstm", (80, 90))):
+        for task_name, count in zip(("sst2", "ag_news"), counts, strict=True):
+            judged(store, right(count), architecture=name, task=task_name)
+    judged(store, right(99), architecture="count")
+    picture = only(store)
+    lines = picture.blocks[0][1]
+    assert [line.architecture for line in lines] == ["bilstm", "dan", "count"]
+    assert lines[0].means["classify"] == (pytest.approx((40 / 59 + 1) / 2), 2)
+    shown = picture_parts(read(store.folder))["pictures"][0]["blocks"][0]["rows"]
+    assert [row["mean"] for row in shown] == ["84", "72", "1 of 2"]
+    assert [row["method"] for row in shown] == ["neural", "neural", "classical"]
+
+
+def test_what_sees_more_has_a_best_of_its_own(store):
+    """Trees that saw the labels of phrases made all ordinary rows look pale."""
+    judged(store, right(40), architecture="majority")
+    judged(store, right(70), architecture="dan")
+    judged(store, right(95), architecture="tree", sees=["labels of phrases"])
+    picture = only(store)
+    assert [title for title, _ in picture.blocks] == ["", "sees: labels of phrases"]
+    assert squares(picture)["dan"]["sst2"].share == 1
+    assert squares(picture, 1)["tree"]["sst2"].share == 1
+
+
+def test_runs_that_mean_nothing_have_no_picture_and_a_banner(store):
+    """What `make run` shows first must mislead nobody."""
+    store.write(record("dan", score=1.0, tier="mini", protocol="smoke"))
+    board = read(store.folder)
+    assert pictures(board) == []
+    assert remarks(board) == [SMOKE_REMARK, MINI_REMARK]
