@@ -19,9 +19,11 @@ from pathlib import Path
 from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
 from harness.leaderboard.board import Board, read, task_file
+from harness.leaderboard.pages.advisor_page import advisor_page
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
+from harness.leaderboard.pages.index_page import index_page
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.runs_page import agreement_table, facts, missing_table, run_table
@@ -97,13 +99,15 @@ def write(board: Board, out: Path) -> Path:
             *architecture_pages(board),
             compare_page(board),
             story_page(board, section_ranks),
-            *([runs_page(board)] if board.records else []),
+            *([advisor_page(board), index_page(board), runs_page(board)] if board.records else []),
         ]
     pages.append(front_page(board))  # the last one, because it shows the notices of the others
     environment = templates()
     page_files = {page.file for page in pages}
     places = [
         ("Leaderboard", "index.html"),
+        ("Advisor", "advisor.html"),
+        ("Architectures", "architectures.html"),
         ("Tables", "tables.html"),
         ("Compare", "compare.html"),
         ("Story", "story.html"),

@@ -17,11 +17,13 @@ from harness.running.ruler import rescaled
 
 
 class Speed(NamedTuple):
-    """Training examples per second, and the milliseconds of one answer: at the default size, on the
-    task ``on``, with one thread. None where it is not known."""
+    """Training examples per second, the milliseconds of one answer, and the memory of the process
+    in MiB at its peak: at the default size, on the task ``on``, with one thread. None where it is
+    not known."""
 
     examples_per_second: float | None
     latency_ms: float | None
+    memory_mib: float | None
     on: str
 
 
@@ -48,8 +50,8 @@ def read_speeds(results: Path) -> dict[str, Speed]:
 
 def _speed(row: dict[str, Any], usual: Any) -> Speed:
     rate, latency, ruler = row["examples_per_second"], row["latency_ms"], row["ruler"]
-    if ruler == usual:
-        return Speed(rate, latency, row["task"])
-    rate = rate and rescaled(rate, ruler, usual)
-    per_ms = latency and rescaled(1 / latency, ruler, usual)
-    return Speed(rate, 1 / per_ms if per_ms else None, row["task"])
+    if ruler != usual:
+        rate = rate and rescaled(rate, ruler, usual)
+        per_ms = latency and rescaled(1 / latency, ruler, usual)
+        latency = 1 / per_ms if per_ms else None
+    return Speed(rate, latency, row["memory_mib"], row["task"])

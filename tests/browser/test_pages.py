@@ -32,7 +32,7 @@ TASKS = {
     "wikiqa": ("rank", ("map", "mrr")),
     "fsdd": ("transcribe", ("wer", "cer")),
 }
-PAGES = ["index.html", "tables.html", "compare.html", "story.html", "runs.html"]
+PAGES = ["index.html", "advisor.html", "architectures.html", "tables.html", "compare.html", "story.html", "runs.html"]
 PAGES += [f"task-{task}.html" for task in TASKS] + [
     f"architecture-{architecture}.html" for architecture in ARCHITECTURES
 ]
@@ -364,7 +364,7 @@ def draw_all(page: Any) -> None:
 
 
 def test_plots_are_drawn_when_they_come_into_sight(opened: Callable):
-    """Twenty of them at once took longer than a reader waits, and plotly is four fifths of a page."""
+    """Twenty at once took longer than a reader waits, and plotly is four fifths of a page."""
     page = opened("task-sst2.html").page
     page.set_viewport_size({"width": 1200, "height": 300})
     page.reload()

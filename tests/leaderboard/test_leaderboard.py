@@ -386,11 +386,11 @@ def test_speeds_that_are_compared_are_those_of_a_quiet_machine(build, tmp_path):
             "architecture": "nse",
             "latency_ms": 2.0,
             "examples_per_second": 300.0,
-            "ruler": ruler | {"examples_per_second": 500.0},
+            "ruler": slower,
         },
         {"architecture": "bert", "latency_ms": 2.0, "examples_per_second": 300.0, "ruler": None},
     ]
-    kept = [model | {"task": "sst2", "status": "ok"} for model in models]
+    kept = [model | {"task": "sst2", "status": "ok", "memory_mib": 300.0} for model in models]
     (tmp_path / "speed.json").write_text(json.dumps({"models": kept}), encoding="utf-8")
     measured = {"train_examples_per_second": 9.0, "latency_ms_p50": 99.0}
     pages = build(*(record(name, score=0.8, speed=measured) for name in ("dan", "bilstm", "nse", "bert")))

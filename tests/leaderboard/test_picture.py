@@ -86,7 +86,7 @@ def test_each_square_says_what_is_known(store):
 
 
 def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store):
-    """Alphabetical order answers no question; a row with half of the tasks may have the easy ones."""
+    """A row with half of the tasks may have the easy ones."""
     for name in ("sst2", "ag_news"):
         judged(store, right(40), architecture="majority", task=name)
     for name, counts in (("dan", (90, 70)), ("bilstm", (80, 90))):
