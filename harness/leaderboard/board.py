@@ -469,7 +469,7 @@ def _with_settings(configurations: Iterable[list[_Grouped]]) -> list[Result]:
     results = [result for seeds in configurations for result in _by_group(seeds)]
     if len(results) == 1:
         return results
-    flat = [dict(_flatten(result.first.cell.to_dict())) for result in results]
+    flat = [dict(flatten(result.first.cell.to_dict())) for result in results]
     labels = _labels(flat)
     if len(set(labels)) < len(labels):  # one cell on two states of the data
         labels = _labels([cell | _data_of(result) for cell, result in zip(flat, results, strict=True)])
@@ -501,9 +501,10 @@ def _data_of(result: Result) -> dict[str, object]:
     return {f"{split} data": result.first.data.get(split, "not recorded")[:12] for split in get_args(Split)}
 
 
-def _flatten(value: object, name: str = "") -> Iterable[tuple[str, object]]:
+def flatten(value: object, name: str = "") -> Iterable[tuple[str, object]]:
+    """The values of nested settings, each with its path such as ``training.lr``."""
     if isinstance(value, dict) and value:
         for key in value:
-            yield from _flatten(value[key], f"{name}.{key}" if name else str(key))
+            yield from flatten(value[key], f"{name}.{key}" if name else str(key))
     else:
         yield name, value

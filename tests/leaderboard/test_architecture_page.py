@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
 
+from harness import cli
 from harness.leaderboard.pages.architecture_page import architecture_pages, docstring, mean_slices, paragraphs
 from harness.leaderboard.published import Published
+from harness.leaderboard.repeat import KEPT, checkout, repeat
 from harness.records import Store
 from harness.records.outcomes import Outcomes
 from tests.support.made_pages import architecture, board_of, html_of, task
@@ -109,7 +113,58 @@ def test_every_record_has_its_file_settings_and_command(store):
     for each in made:
         assert f"records/sst2/dan/{each.key}.json" in text
         assert each.command in text
-    assert "Settings: <code>{&#34;hidden&#34;: 100}</code>" in text
+    assert "<dt>hidden</dt><dd>100</dd>" in text
+
+
+def test_a_row_has_one_command_of_its_own(store):
+    """The command of the whole grid, with four architectures and another machine's workers, repeats
+    no row."""
+    grid = (
+        "archbench run --tier local --data-dir $ARCHBENCH_DATA --workers 2 --mlflow none -a 'dan,b*' -t sst2,fsdd"
+        " --home --seeds 0,1 --protocol equal -o 'dan.note=a b' --budget=small --cpu-limit 780"
+    )
+    made = [record(score=0.5, seed=seed, command=grid, commit="c" * 40) for seed in (0, 1)]
+    assert repeat(made) == (
+        'archbench run -a dan -t sst2 --seeds 0,1 --tier local --data-dir "$ARCHBENCH_DATA" --protocol equal'
+        " -o 'dan.note=a b' --budget=small --cpu-limit 780"
+    )
+    for each in made:
+        store.write(each)
+    (rerun,) = page_of(store).parts["reruns"]
+    assert rerun.commands == [f"git checkout {'c' * 40}", repeat(made)]
+    assert checkout(record(commit="c" * 40, dirty=True)) == "", "nobody has that code"
+    assert repeat([record(command="")]) == ""
+
+
+def test_every_option_of_a_run_is_kept_or_left_out_on_purpose():
+    """A new option that says what a cell is would be missing in the command that repeats it."""
+    group = typer.main.get_command(cli.app)
+    command = group.get_command(group.make_context("archbench", [], resilient_parsing=True), "run")
+    options = {name for parameter in command.params for name in parameter.opts}
+    left_out = {"--architectures", "-a", "--tasks", "-t", "--seeds", "--home", "--shard", "--retry-failed", "--changed"}
+    left_out |= {"--keep", "--dry-run", "--engine", "--workers", "--timeout", "--memory-limit", "--speed-alone"}
+    left_out |= {"--results", "--mlflow"}
+    assert options == KEPT | left_out
+
+
+def test_a_page_says_how_far_it_was_verified(store):
+    """Who reads a score wants to know whether the model is what its name says."""
+    (store.folder / "default_size.csv").write_text(
+        "architecture,task,metric,word,floor,dev,test,epochs,seconds,minutes,note\n"
+        "bilstm,sst2,accuracy,chance,0.5,0.5,0.51,3,9,2,\n",
+        encoding="utf-8",
+    )
+    store.write(record("bilstm", score=0.5, protocol="paper", environment={"cpu": "A"}))
+    store.write(record("bilstm", score=0.5, seed=1, environment={"cpu": "B"}))
+    store.write(record("dan", score=0.5))
+    entries = [architecture("bilstm", "BiLSTM"), architecture("dan", "DAN", file=Path("elsewhere/nobody.py"))]
+    test, size, recipe, cells = page_of(store, "bilstm", entries).parts["verified"]
+    assert re.search(r"tests/architectures/test_bilstm\.py; \d+ deliberate errors", test)
+    assert size == "At its default size it did not learn its small generated task (accuracy 0.51, floor 0.5)."
+    assert recipe == "The recipe of its paper (protocol paper): run on SST-2."
+    assert cells == "Cells that ended well: 2, on 2 kinds of processor."
+    size, recipe, _ = page_of(store, "dan", entries).parts["verified"]
+    assert "was not tried yet" in size and "never run to its end" in recipe
 
 
 def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):

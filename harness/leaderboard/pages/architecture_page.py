@@ -6,18 +6,18 @@ from __future__ import annotations
 import ast
 import dataclasses
 import html
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.leaderboard.board import ROOT, Board, Result, Section, architecture_file, task_file
-from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
+from harness.leaderboard.board import ROOT, Board, Result, Section, architecture_file, flatten, task_file
+from harness.leaderboard.catalogue import CatalogueEntry
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranks
+from harness.leaderboard.repeat import checkout, repeat
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (
     interval_part,
@@ -28,6 +28,7 @@ from harness.leaderboard.tables.formatting import (
 )
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.leaderboard.unregistered import is_installed
+from harness.leaderboard.verified import verified
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
 from harness.records.outcomes import Outcomes
@@ -75,10 +76,12 @@ class Errors:
 
 @dataclass(frozen=True)
 class Rerun:
-    """Settings of one result and, for every seed, its file and its command."""
+    """How to repeat one row: the commands, its settings, and for every seed its file and the
+    command that ran it."""
 
     title: str
-    settings: str
+    commands: list[str]
+    settings: list[tuple[str, str]]
     records: list[tuple[str, str, str]]
 
 
@@ -94,10 +97,12 @@ def architecture_pages(board: Board) -> Iterator[Page]:
     tasks = {task: i for i, task in enumerate(board.known_tasks)}
     for section, pairs in board.sections.items():
         for architecture, task in sorted(pairs, key=lambda pair: tasks[pair[1]]):
-            results.setdefault(architecture, []).append((section, task, pairs[architecture, task]))
-    catalogue = read_catalogue(board.store.folder)
+            fitting = [result for result in pairs[architecture, task] if not result.unfit]
+            of_architecture = results.setdefault(architecture, [])
+            if fitting:
+                of_architecture.append((section, task, fitting))
     for architecture in sorted(results, key=board.order):
-        yield _page(board, architecture, results[architecture], catalogue.get(architecture))
+        yield _page(board, architecture, results[architecture], board.catalogue.get(architecture))
 
 
 def _page(board: Board, architecture: str, results: list[TaskResults], described: CatalogueEntry | None) -> Page:
@@ -119,6 +124,7 @@ def _page(board: Board, architecture: str, results: list[TaskResults], described
                 curves[name].append((label, comparison.metric, mean_slices(outcomes, name)))
     parts = {
         "facts": _facts(architecture, entry),
+        "verified": verified(board, architecture),
         "mechanism": described.mechanism if described else "",
         "docstring": paragraphs(docstring(entry)) if entry and is_installed(entry) else [],
         "deviations": list(entry.deviations) if entry else [],
@@ -260,13 +266,14 @@ def _published(board: Board, architecture: str, results: list[TaskResults]) -> l
 
 
 def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
-    settings = json.dumps(result.first.hyperparameters, sort_keys=True, ensure_ascii=False)
+    settings = [(name, str(value)) for name, value in flatten(result.first.hyperparameters)]
+    commands = [checkout(result.first), repeat(result.ok or result.records)]
     store = board.store
     records = [
         (f"seed {r.seed}, {r.status}", store.path(r).relative_to(store.folder).as_posix(), r.command)
         for r in result.records
     ]
-    return Rerun(_title(board, section, task, result), settings, records)
+    return Rerun(_title(board, section, task, result), list(filter(None, commands)), settings, records)
 
 
 def _title(board: Board, section: Section, task: str, result: Result) -> str:

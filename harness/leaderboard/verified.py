@@ -1,0 +1,67 @@
+"""How far it was verified that an architecture is what its name says, from the files at hand."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from pathlib import Path
+
+from harness.leaderboard.board import ROOT, Board
+from harness.leaderboard.unregistered import is_installed
+
+WORDS = {
+    "learns": "At its default size it learns its small generated task",
+    "chance": "At its default size it did not learn its small generated task",
+    "skipped": "Whether it learns at its default size could not be tried",
+}
+"""What the words of ``default_size.csv`` mean."""
+
+
+def verified(board: Board, architecture: str) -> list[str]:
+    """Sentences, one for each sort of evidence; empty for what is not installed here."""
+    entry = board.architectures.get(architecture)
+    if entry is None or not is_installed(entry) or board.is_floor(architecture):
+        return []
+    return [*_tested(entry.file.stem), *_default_size(board, architecture), *_recorded(board, architecture)]
+
+
+def _tested(module: str) -> list[str]:
+    """The test of its mechanism, where the repository is at hand."""
+    test = ROOT / "tests" / "architectures" / f"test_{module}.py"
+    breaks = ROOT / "tests" / "breaks" / f"{module}.toml"
+    if not test.is_file():
+        return []
+    found = f"Its mechanism has a test: {test.relative_to(ROOT).as_posix()}"
+    if breaks.is_file():
+        number = len(tomllib.loads(breaks.read_text(encoding="utf-8")).get("break", []))
+        found += f"; {number} deliberate errors are listed that it must catch (`make breaks`)"
+    return [f"{found}."]
+
+
+def _default_size(board: Board, architecture: str) -> list[str]:
+    rows = _rows(board.store.folder / "default_size.csv")
+    row = rows.get(architecture)
+    if row is None:
+        return ["Whether it learns at its default size was not tried yet (`archbench check --default-size`)."]
+    told = WORDS.get(row["word"], f"At its default size: {row['word']}")
+    scores = f" ({row['metric']} {row['test']}, floor {row['floor']})" if row["test"] else ""
+    return [f"{told}{scores}."]
+
+
+def _rows(file: Path) -> dict[str, dict[str, str]]:
+    if not file.is_file():
+        return {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        return {row["architecture"]: row for row in csv.DictReader(lines)}
+
+
+def _recorded(board: Board, architecture: str) -> list[str]:
+    """Its own recipe, seeds and machines, as far as records tell."""
+    ok = [record for record in board.records if record.architecture == architecture and record.status == "ok"]
+    paper = {record.task for record in ok if record.protocol == "paper"}
+    processors = {str(record.environment.get("cpu") or record.environment.get("device") or "?") for record in ok}
+    recipe = f"run on {', '.join(map(board.task_name, sorted(paper)))}" if paper else "never run to its end"
+    return [
+        f"The recipe of its paper (protocol paper): {recipe}.",
+        f"Cells that ended well: {len(ok)}, on {len(processors)} kind{'s' * (len(processors) != 1)} of processor.",
+    ]
