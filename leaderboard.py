@@ -1,9 +1,10 @@
 """Builds the leaderboard from the record files: HTML pages, Markdown, CSV, LaTeX and JSON.
 
-``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network.
-The first five tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text
-Classification", with the values printed there next to ours. Rows are compared only within one
-group: the same data, protocol, budget and sight of other data (:mod:`harness.records.groups`).
+``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network;
+with ``--data-dir DIR`` the compare page shows the texts of the test data, too. The first five
+tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text Classification",
+with the values printed there next to ours. Rows are compared only within one group: the same data,
+protocol, budget and sight of other data (:mod:`harness.records.groups`).
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ LEGEND = (
 EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))
 
 
-def write(board: Board, out: Path) -> Path:
+def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     """Write all pages below ``out`` and return the front page. The same records give the same
-    bytes."""
+    bytes. ``data_dir`` holds the official data, whose test examples the compare page then shows."""
     out.mkdir(parents=True, exist_ok=True)
     reported = [table for table in [reported_table(board)] if table]
     survey = [*survey_tables(board), *reported]
@@ -97,7 +98,7 @@ def write(board: Board, out: Path) -> Path:
             *task_pages(board, tasks),
             tables_page(survey),
             *architecture_pages(board),
-            compare_page(board),
+            compare_page(board, data_dir),
             story_page(board, section_ranks),
             *([advisor_page(board), index_page(board), runs_page(board)] if board.records else []),
         ]
@@ -221,12 +222,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="output folder (default: leaderboard in the results folder)"
     )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of the official data files: the compare page shows the texts of their test examples, which most"
+        " licences do not allow to publish (default: they are not read)",
+    )
     parser.add_argument("--serve", action="store_true", help="serve the pages on 127.0.0.1 and print the address")
     arguments = parser.parse_args(argv)
     out = arguments.out or arguments.results / "leaderboard"
     try:
+        if arguments.data_dir and not arguments.data_dir.is_dir():
+            raise LeaderboardError(f"--data-dir {arguments.data_dir}: no such folder; name that of the official files")
         board = read(arguments.results)
-        front = write(board, out)
+        front = write(board, out, arguments.data_dir)
     except LeaderboardError as error:
         print(f"leaderboard: {error}", file=sys.stderr)
         return 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.app import add_plugins, app, report
-from harness.cli.options import OUTPUT, READING, Architectures, DataDir, Mlflow, Plugins, Results, Tasks
+from harness.cli.options import DATA, OUTPUT, READING, Architectures, DataDir, Mlflow, Plugins, Results, Tasks
 
 if TYPE_CHECKING:
     from harness.records import Record
@@ -28,6 +28,15 @@ def leaderboard(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Show the texts of the test examples on the compare page, read from this folder of the official data"
+            " files. Most licences do not allow to publish them. Default: they are not read.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the pages on 127.0.0.1 until Ctrl-C.", rich_help_panel=OUTPUT)
     ] = False,
@@ -35,13 +44,15 @@ def leaderboard(
 ) -> None:
     """Build the leaderboard pages from the records (same as python leaderboard.py).
 
-    The files of --plugin are read for names, papers and sizes; none of them is imported.
+    The files of --plugin are read for names, papers and sizes. Only with --data-dir are those of
+    tasks imported, to read their test examples.
     """
     import leaderboard as pages
 
     add_plugins(plugin)
-    arguments = ["--results", str(results), *(["--out", str(out)] if out else []), *(["--serve"] if serve else [])]
-    raise typer.Exit(pages.main(arguments))
+    folders = {"--results": results, "--out": out, "--data-dir": data_dir}
+    arguments = [part for name, folder in folders.items() if folder for part in (name, str(folder))]
+    raise typer.Exit(pages.main([*arguments, *(["--serve"] if serve else [])]))
 
 
 @app.command(rich_help_panel=READING)

@@ -41,10 +41,10 @@ def outcomes(
     if units is None:
         return None
     numerators, denominators = np.array(units.numerators), np.array(units.denominators)
-    properties = _properties(problem, units.rows, known)
+    parts = properties(problem, units.rows, known)
     slices = {
         name: _slices(list(map(value, units.rows)), order, numerators, denominators)
-        for name, (value, order) in properties.items()
+        for name, (value, order) in parts.items()
     }
     slices |= problem.slices(metric, predictions, rows)
     clusters = numbered([problem.cluster(row) for row in units.rows])
@@ -53,7 +53,7 @@ def outcomes(
     )
 
 
-def _properties(problem: Problem, rows: Sequence[Row], known: Container[str] | None) -> Properties:
+def properties(problem: Problem, rows: Sequence[Row], known: Container[str] | None) -> Properties:
     """Properties of a unit: those of all texts, then the problem's own."""
     if problem.words(rows[0]) is None:
         return problem.properties(rows)

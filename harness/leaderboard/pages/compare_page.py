@@ -1,24 +1,27 @@
-"""Data of the compare page: everything that ``static/compare.js`` shows, as one script.
+"""Data of the compare page: everything that ``static/compare.js`` shows.
 
-A page on disk cannot fetch files, so the data is a script that assigns JSON to ``compareData``. Per
-section and task it holds the test units once, the distinct outcomes once (``levels``), and for each
-result one string with a number (base 36, ``width`` digits) per unit: the place of its outcome among
-the levels.
+A page on disk cannot fetch files, so the data are scripts that assign JSON to a global variable:
+``compare-data.js`` names the sections and tasks, and each of these has a file of its own, which the
+page loads when it is chosen. A column of values of the test units is :class:`Coded`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from harness import registry
 from harness.errors import RecordError
+from harness.leaderboard.answers import gold_by_answers, right_answer, unit_answer
 from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.examples import ExampleReader, by_unit, shown, text_columns
+from harness.leaderboard.pages.compare_parts import parts_of, read_parts
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.tables.cost import COLUMNS, cost_cells
 from harness.leaderboard.tables.formatting import (
@@ -30,26 +33,65 @@ from harness.leaderboard.tables.formatting import (
 )
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
-from harness.records.groups import SMOKE
+from harness.records.groups import SMOKE, Group, differences
 from harness.records.outcomes import Outcomes
+from harness.registry import ProblemEntry
+from harness.task import Row
 
-MAX_PREDICTIONS = 500_000
-"""Largest number of predictions that are read (about 1 microsecond each) and shown, over all tasks;
-tasks beyond that show ids alone."""
-MAX_PREDICTION_CHARS = 40
-"""Characters of a prediction that are shown."""
+MAX_ANSWERS = 1_000_000
+"""Largest number of answers that are read (about 2 microseconds each) and shown, over all tasks:
+each task gets the same number, and what it does not need is for the others. Within a task, the best
+results have theirs shown."""
+MAX_ANSWER_CHARS = 300
+"""Characters of an answer that are shown."""
+MAX_TEXT_CHARS = 1200
+"""Characters of a text that are shown."""
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def compare_page(board: Board) -> Page:
-    """The page and its data script."""
-    content = {"measures": list(COLUMNS), "tasks": list(_tasks(board))}
+class Coded(NamedTuple):
+    """Rows of values of the test units: the distinct values once (``levels``), and for each row one
+    string with a number (base 36, ``width`` digits) per unit, the place of its value there."""
+
+    levels: list[Any]
+    width: int
+    rows: list[str]
+
+
+class Choice(NamedTuple):
+    """A task of a section, which the page shows at a time."""
+
+    section: Section
+    task: str
+    results: Pairs
+    comparison: Comparison | None
+
+    @property
+    def file(self) -> str:
+        """Name of the file with its data."""
+        return f"compare-{self.task}-{self.section.id}.js"
+
+    @property
+    def answers(self) -> int:
+        """Number of the answers that it could show."""
+        return len(self.comparison.results) * len(self.comparison.units) if self.comparison else 0
+
+
+def compare_page(board: Board, data_dir: Path | None = None) -> Page:
+    """The page and its data scripts; with the texts of the official data below ``data_dir``."""
+    choices, reader = list(_choices(board)), ExampleReader(data_dir)
+    shares = fair_shares([choice.answers for choice in choices], MAX_ANSWERS)
+    beside = {
+        choice.file: data_script("compareTask", _task(board, choice, share, reader))
+        for choice, share in zip(choices, shares, strict=True)
+    }
+    index = {"measures": list(COLUMNS), "tasks": [_place(board, choice) for choice in choices]}
     return Page(
         "compare.html",
         "Compare architectures",
         "compare.html",
         {},
-        {"compare-data.js": data_script("compareData", content)},
+        {"compare-data.js": data_script("compareData", index), **beside},
     )
 
 
@@ -59,23 +101,23 @@ def data_script(name: str, content: Any) -> str:
     return f"var {name}={text};\n"
 
 
-def _tasks(board: Board) -> Iterator[dict[str, Any]]:
-    remaining = MAX_PREDICTIONS
+def fair_shares(wanted: Sequence[int], total: int) -> list[int]:
+    """Parts of a total: to each what it wants, but nobody gets more than another who wants more
+    still."""
+    shares = [0] * len(wanted)
+    for place, i in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[i] = min(wanted[i], total // (len(wanted) - place))
+        total -= shares[i]
+    return shares
+
+
+def _choices(board: Board) -> Iterator[Choice]:
     for section in board.sections:
         for task in board.recorded_tasks:
             results = [(architecture, result) for architecture, result in board.results(section, task) if result.ok]
-            if not results:
-                continue
-            comparison = compare(board, section, task)
-            size = len(comparison.results) * len(comparison.units) if comparison else 0
-            with_predictions = _has_short_texts(board, task) and size <= remaining
-            remaining -= size if with_predictions else 0
-            yield _task(board, section, task, comparison, _in_order(board, results, comparison), with_predictions)
-
-
-def _has_short_texts(board: Board, task: str) -> bool:
-    problem = registry.entries("problems").get(board.tasks[task].type) if task in board.tasks else None
-    return problem is not None and problem.short_predictions
+            if results:
+                comparison = compare(board, section, task)
+                yield Choice(section, task, _in_order(board, results, comparison), comparison)
 
 
 def _in_order(board: Board, results: Pairs, comparison: Comparison | None) -> Pairs:
@@ -87,20 +129,41 @@ def _in_order(board: Board, results: Pairs, comparison: Comparison | None) -> Pa
     return [*first, *sorted(others, key=lambda pair: (*board.order(pair[0]), pair[1].settings))]
 
 
-def _task(
-    board: Board, section: Section, task: str, comparison: Comparison | None, results: Pairs, with_predictions: bool
-) -> dict[str, Any]:
+def _place(board: Board, choice: Choice) -> dict[str, Any]:
+    return {
+        "section": section_title(choice.section),
+        "place": place_of(choice.section),
+        "task": choice.task,
+        "name": board.task_name(choice.task),
+        "file": choice.file,
+        "compared": choice.comparison is not None,
+    }
+
+
+def place_of(section: Section) -> str:
+    """The name of a section in the address of the page."""
+    return "/".join(section.words)
+
+
+def result_id(board: Board, section: Section, architecture: str, result: Result) -> str:
+    """The name of a result in the address of the page: its architecture, with the key of its first
+    record where it is not the only one."""
+    single = len(board.sections[section][architecture, result.first.task]) == 1
+    return architecture if single else f"{architecture}~{result.first.key}"
+
+
+def _task(board: Board, choice: Choice, share: int, reader: ExampleReader) -> dict[str, Any]:
+    section, task, results, comparison = choice
     metric = board.main_metric(task)
     info = display_info(metric)
+    groups = list(dict.fromkeys(result.group for _, result in results if result.group))
     fields: dict[str, Any] = {
-        "section": section_title(section),
-        "place": "/".join(section.words),
-        "task": task,
-        "name": board.task_name(task),
         "metric": metric_label(metric),
         "unit": "points" if info.unit == PERCENT else "",
         "lower": info.lower_is_better,
-        "results": [_result(board, section, comparison, architecture, result) for architecture, result in results],
+        "never": never_compared(section),
+        "reasons": [[differences(group, first) for group in groups] for first in groups],
+        "results": [_result(board, choice, groups, architecture, result) for architecture, result in results],
     }
     if comparison is None:
         return fields
@@ -108,33 +171,58 @@ def _task(
     fields["p"] = [  # of a row with those above it
         [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(comparison.p)
     ]
-    rates = np.array([unit_rates(outcomes, info.lower_is_better) for outcomes in comparison.outcomes])
-    fields["levels"], fields["width"], codes = _encode(rates)
-    words: dict[str | None, int] = {None: 0}
-    for i, (of_result, code) in enumerate(zip(fields["results"], codes, strict=False)):
-        of_result["codes"] = code
-        if with_predictions and (texts := _predictions(board, results[i][1], comparison.units)):
-            of_result["said"] = [words.setdefault(text, len(words)) for text in texts]
-    fields["words"] = list(words)
+    rates = [unit_rates(outcomes, info.lower_is_better).tolist() for outcomes in comparison.outcomes]
+    fields["outcomes"] = encode(rates)
+    examples = reader.test(board, section, task)
+    fields["about"] = examples.about
+    problem = registry.entries("problems").get(board.tasks[task].type) if task in board.tasks else None
+    rows = by_unit(comparison.units, examples.rows, problem) if examples.rows and problem else None
+    most = share // max(1, len(comparison.units))
+    said = [
+        _answers(board, result, comparison.units, rows, problem) if problem and place < most else None
+        for place, (_, result) in enumerate(comparison.results)
+    ]
+    fields["answers"] = encode([texts or [None] * len(comparison.units) for texts in said])
+    for of_result, texts in zip(fields["results"], said, strict=False):
+        of_result["said"] = texts is not None
+    if rows is None or problem is None:
+        gold = gold_by_answers(comparison, said)
+        known = {}
+    else:
+        gold = [right_answer(unit, of_unit, problem) for unit, of_unit in zip(comparison.units, rows, strict=True)]
+        fields["texts"] = _texts(rows, problem)
+        known = read_parts(board, section, task, [of_unit[0] for of_unit in rows], reader)
+    fields["tagged"] = problem is not None and "tags" in problem.forms.values()
+    fields["gold"] = encode([[text and shorten(text, MAX_ANSWER_CHARS) for text in gold]])
+    fields["parts"] = [
+        parts._asdict() | {"members": parts.members and encode([parts.members])}
+        for parts in parts_of(comparison, known, gold)
+    ]
     return fields
 
 
-def _result(
-    board: Board, section: Section, comparison: Comparison | None, architecture: str, result: Result
-) -> dict[str, Any]:
-    task = result.first.task
-    metric = board.main_metric(task)
+def never_compared(section: Section) -> str:
+    """The reason why no results of a section are set against each other; empty where they are."""
+    if section.ranked:
+        return ""
+    if section.protocol == SMOKE:
+        return f"protocol {SMOKE} shows only that a cell runs, so that its results are not set against each other"
+    return f"results of budget {section.budget}, a user's own, are not set against each other"
+
+
+def _result(board: Board, choice: Choice, groups: Sequence[Group], architecture: str, result: Result) -> dict[str, Any]:
+    comparison, metric = choice.comparison, board.main_metric(choice.task)
     interval = comparison.interval(result) if comparison else None
-    single = len(board.sections[section][architecture, task]) == 1
     summary = result.summary(metric)
     mean = display_info(metric).round(summary.mean) if summary else math.nan
     return {
-        "id": architecture if single else f"{architecture}~{result.first.key}",
+        "id": result_id(board, choice.section, architecture, result),
+        "architecture": architecture,
         "name": board.result_name(architecture, result),
         "score": score_parts(board, result, metric, False)[0].text,
         "mean": mean if math.isfinite(mean) else None,
         "interval": format_interval(metric, interval) if interval else None,
-        "group": result.group.id if result.group and section.protocol != SMOKE else None,
+        "group": groups.index(result.group) if result.group else None,
         "tied": _tied(comparison, result),
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in cost_cells(result)],
@@ -157,14 +245,15 @@ def unit_rates(outcomes: Sequence[Outcomes], lower: bool) -> np.ndarray:
     return np.round(np.divide(numerators, denominators, out=right, where=denominators != 0), 3)
 
 
-def _encode(rates: np.ndarray) -> tuple[list[float], int, list[str]]:
-    """The distinct rates, the number of digits of a place among them, and one string per row."""
-    levels, places = np.unique(rates, return_inverse=True)
+def encode(rows: Sequence[Sequence[Hashable]]) -> Coded:
+    """The rows with each distinct value once."""
+    places: dict[Hashable, int] = {}
+    numbered = [[places.setdefault(value, len(places)) for value in row] for row in rows]
     width = 1
-    while len(DIGITS) ** width < len(levels):
+    while len(DIGITS) ** width < len(places):
         width += 1
-    numbers = np.array([_base36(i, width) for i in range(len(levels))], dtype=f"S{width}")
-    return levels.tolist(), width, [numbers[row].tobytes().decode("ascii") for row in places.reshape(rates.shape)]
+    digits = [_base36(place, width) for place in range(len(places))]
+    return Coded(list(places), width, ["".join([digits[place] for place in row]) for row in numbered])
 
 
 def _base36(number: int, width: int) -> str:
@@ -175,8 +264,10 @@ def _base36(number: int, width: int) -> str:
     return digits
 
 
-def _predictions(board: Board, result: Result, units: Sequence[str]) -> list[str | None] | None:
-    """Predictions of the first seed, shortened; None if they cannot be read or are no texts."""
+def _answers(
+    board: Board, result: Result, units: Sequence[str], rows: Sequence[Sequence[Row]] | None, problem: ProblemEntry
+) -> list[str | None] | None:
+    """Answers of the first seed, shortened; None if they cannot be read or shown."""
     record = result.ok[0]
     if record.predictions is None:
         return None
@@ -185,10 +276,24 @@ def _predictions(board: Board, result: Result, units: Sequence[str]) -> list[str
     except RecordError as error:
         board.notices.append(str(error))
         return None
-    texts = {id: _shorten(text) for id, text in zip(ids, predictions, strict=True) if isinstance(text, str)}
-    by_unit = [texts.get(unit) for unit in units]
-    return by_unit if any(text is not None for text in by_unit) else None
+    by_id = dict(zip(ids, predictions, strict=True))
+    texts = [unit_answer(unit, by_id, rows[i] if rows else (), problem) for i, unit in enumerate(units)]
+    if all(text is None for text in texts):
+        return None
+    return [text and shorten(text, MAX_ANSWER_CHARS) for text in texts]
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_PREDICTION_CHARS else f"{text[: MAX_PREDICTION_CHARS - 1]}…"
+def _texts(rows: Sequence[Sequence[Row]], problem: ProblemEntry) -> list[dict[str, Any]]:
+    """The columns of texts that are a unit's own: of a question, not of one of its candidates."""
+    found = []
+    for column in text_columns(problem):
+        texts = [shown(of_unit, column) for of_unit in rows]
+        if None not in texts:
+            values = encode([[shorten(text, MAX_TEXT_CHARS) for text in texts if text is not None]])
+            found.append({"name": column, "values": values})
+    return found
+
+
+def shorten(text: str, most: int) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
