@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from harness import registry
 from harness.leaderboard.board import Board, Section
+from harness.leaderboard.unregistered import is_installed
 from harness.records import portable_text
 from harness.registry import ProblemEntry, TaskEntry
 from harness.task import Row, Task, fingerprint
@@ -48,8 +49,8 @@ class ExampleReader:
         Files that cannot be read, or that hold other data than those of the results, become a
         notice of the board.
         """
-        group, entry = board.group(section, task), registry.entries("tasks").get(task)
-        if group is None or entry is None:
+        group, entry = board.group(section, task), board.tasks.get(task)
+        if group is None or entry is None or not is_installed(entry):
             return Examples(None, f"The texts cannot be read: task {task} is not installed here.")
         if section.tier == "hub":
             return Examples(None, "The texts of tier hub are not read, since that would ask the network.")

@@ -8,9 +8,11 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.leaderboard.pages import compare_page as module
-from harness.leaderboard.pages.compare_page import compare_page, data_script, unit_rates
+from harness.leaderboard.pages.compare_page import compare_page, data_script, encode, fair_shares, unit_rates
 from harness.records import Store
 from harness.records.outcomes import Outcomes
 from tests.support.made_pages import architecture, board_of, html_of, task
@@ -27,22 +29,32 @@ def store(tmp_path) -> Store:
     return Store(tmp_path)
 
 
-def script(store) -> str:
-    return compare_page(board_of(store, NAMES, TASKS)).beside["compare-data.js"]
+def scripts(store) -> dict[str, str]:
+    return compare_page(board_of(store, NAMES, TASKS)).beside
+
+
+def assigned(name: str, script: str) -> dict:
+    assignment = re.fullmatch(rf"var {name}=(.*);\n", script)
+    assert assignment, "one assignment of JSON to a global, which a page from disk can load"
+    return json.loads(assignment[1])
 
 
 def data(store) -> list[dict]:
-    assignment = re.fullmatch(r"var compareData=(.*);\n", script(store))
-    assert assignment, "one assignment of JSON to a global, which a page from disk can load"
-    return json.loads(assignment[1])["tasks"]
+    """The entry of each task of a section, together with what its own file holds."""
+    found = scripts(store)
+    tasks = assigned("compareData", found["compare-data.js"])["tasks"]
+    return [each | assigned("compareTask", found[each["file"]]) for each in tasks]
+
+
+def decoded(coded: list, row: int = 0) -> list:
+    """What the browser reads: the value of each unit."""
+    levels, width, rows = coded
+    return [levels[int(rows[row][i : i + width], 36)] for i in range(0, len(rows[row]), width)]
 
 
 def outcomes_of(fields: dict, id: str) -> dict[str, float]:
-    """What the browser reads: the outcome of each unit."""
-    (result,) = [each for each in fields["results"] if each["id"] == id]
-    width = fields["width"]
-    places = [int(result["codes"][i : i + width], 36) for i in range(0, len(result["codes"]), width)]
-    return dict(zip(fields["units"], (fields["levels"][place] for place in places), strict=True))
+    row = [each["id"] for each in fields["results"]].index(id)
+    return dict(zip(fields["units"], decoded(fields["outcomes"], row), strict=True))
 
 
 def test_outcomes_are_shares_over_seeds_by_unit(store):
@@ -84,10 +96,8 @@ def test_results_without_saved_predictions_come_last_and_have_no_interval(store)
     judged(store, "10")
     store.write(record("bilstm", score=0.9, data={"test": "t" * 64}))
     (fields,) = data(store)
-    assert [(each["id"], each["interval"], "codes" in each) for each in fields["results"]] == [
-        ("dan", "0.0 to 100.0", True),
-        ("bilstm", None, False),
-    ]
+    assert [(each["id"], each["interval"]) for each in fields["results"]] == [("dan", "0.0 to 100.0"), ("bilstm", None)]
+    assert len(fields["outcomes"][2]) == 1
 
 
 def test_a_task_without_any_saved_predictions_has_scores_alone(store):
@@ -131,17 +141,44 @@ def test_nothing_to_find_and_nothing_claimed_is_right():
     assert unit_rates([quiet], lower=True).tolist() == [0.0, 0.5]
 
 
+@given(st.lists(st.lists(st.integers(0, 2000), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_what_is_encoded_is_decoded(rows):
+    coded = json.loads(json.dumps(encode(rows)))
+    assert [decoded(coded, row) for row in range(len(rows))] == rows
+
+
 def test_many_levels_take_more_digits():
-    rates = np.linspace(0, 1, 100).round(3)[None]
-    levels, width, (codes,) = module._encode(rates)
-    assert width == 2
-    assert [levels[int(codes[i : i + 2], 36)] for i in range(0, 200, 2)] == rates[0].tolist()
+    rates = np.linspace(0, 1, 100).round(3).tolist()
+    coded = encode([rates])
+    assert coded.width == 2
+    assert decoded(list(coded)) == rates
 
 
-def test_predictions_of_the_first_seed_are_short_texts(store):
+def test_a_small_task_leaves_the_rest_of_its_share_to_larger_ones():
+    """The first large task once took all, and those behind it showed no answer."""
+    assert fair_shares([1000, 10, 700], 500) == [245, 10, 245]
+    assert fair_shares([5, 6], 500) == [5, 6]
+    assert fair_shares([], 500) == []
+
+
+def test_the_best_results_have_their_answers_shown_where_there_are_too_many(store, monkeypatch):
+    """Of three results of two units each, an allowance of five answers is enough for two."""
+    judged(store, "11", architecture="bilstm")
+    judged(store, "10")
+    judged(store, "00", architecture="theirs")
+    monkeypatch.setattr(module, "MAX_ANSWERS", 5)
+    (fields,) = data(store)
+    assert [(each["id"], each["said"]) for each in fields["results"]] == [
+        ("bilstm", True),
+        ("dan", True),
+        ("theirs", False),
+    ]
+
+
+def test_answers_of_the_first_seed_are_short_texts(store):
     made = judged(store, "10", seed=0)
     judged(store, "01", seed=1)
-    made.predictions = store.save_predictions(made, ["unit-0", "unit-1"], ["yes", "w" * 100])
+    made.predictions = store.save_predictions(made, ["unit-0", "unit-1"], ["yes", "w" * 400])
     store.save_outcomes(
         made,
         made.predictions,
@@ -150,37 +187,57 @@ def test_predictions_of_the_first_seed_are_short_texts(store):
     )
     store.write(made)
     (fields,) = data(store)
-    (result,) = fields["results"]
-    assert [fields["words"][i] for i in result["said"]] == ["yes", "w" * 39 + "…"]
-    assert result["seed"] == 0
+    assert decoded(fields["answers"]) == ["yes", "w" * 299 + "…"]
+    assert fields["results"][0]["seed"] == 0
 
 
-def test_predictions_are_left_out_where_there_are_too_many_or_they_are_no_texts(store, monkeypatch):
-    """Reading thousands of them would cost the build its seconds."""
-    judged(store, "10", task="wikiqa", metric="map")
+def test_right_answers_are_known_from_whoever_is_right(store):
+    """A reader without the data sees them all the same, as far as the records tell."""
+    judged(store, "100")
+    judged(store, "010", architecture="bilstm")
+    (fields,) = data(store)
+    assert decoded(fields["gold"]) == ["yes", "yes", None]
+
+
+def test_results_of_other_groups_say_what_they_differ_in(store):
+    """Only what was trained on the same data is offered together; the reader is told why."""
     judged(store, "10")
-    assert ["said" in task["results"][0] for task in data(store)] == [True, False]
-    monkeypatch.setattr(module, "MAX_PREDICTIONS", 1)
-    monkeypatch.setattr(module, "_predictions", lambda *_: pytest.fail("read all the same"))
-    assert not any("said" in task["results"][0] for task in data(store))
+    judged(store, "11", architecture="bilstm", counts={"train": 500})
+    (fields,) = data(store)
+    here, there = (next(each["group"] for each in fields["results"] if each["id"] == id) for id in ("dan", "bilstm"))
+    assert fields["reasons"][here][there] == ["training data (500 examples)"]
+    assert fields["reasons"][here][here] == []
+    assert fields["never"] == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"protocol": "smoke"}, "protocol smoke shows only that a cell runs"),
+        ({"hyperparameters": {"limits": {"max_train": 7}}}, "budget custom, a user's own"),
+    ],
+)
+def test_what_is_never_ranked_is_never_set_against_each_other(store, fields, why):
+    judged(store, "10", **fields)
+    judged(store, "11", architecture="bilstm", **fields)
+    assert why in data(store)[0]["never"]
 
 
 def test_a_text_cannot_end_the_script(store):
     assert json.loads(data_script("x", {"a": EVIL})[len("var x=") : -2]) == {"a": EVIL}
     judged(store, "10", architecture="evil", hyperparameters={"inner": EVIL})
     judged(store, "11", architecture="evil", hyperparameters={"inner": "plain"})
-    text = script(store)
+    text = "".join(scripts(store).values())
     assert "<" not in text
     assert text.isascii(), "U+2028 ends a line of JavaScript in old browsers"
     assert any(EVIL in each["name"] for each in data(store)[0]["results"])
 
 
-def test_the_page_says_what_it_needs_and_where_ids_come_from(store):
+def test_the_page_says_what_it_needs(store):
     text = html_of(compare_page(board_of(store, NAMES, TASKS)))
     assert re.search(r"<noscript>.*needs JavaScript", text, re.DOTALL)
     assert "not\ncorrected" in text or "not corrected" in text
-    assert "official files of the data set" in text
-    for file in ("compare-data.js", "compare.js"):
+    for file in ("compare-data.js", "compare_link.js", "compare.js"):
         assert f'<script src="{file}" defer></script>' in text
     assert data(store) == []
 
@@ -188,4 +245,4 @@ def test_the_page_says_what_it_needs_and_where_ids_come_from(store):
 def test_the_same_records_make_the_same_bytes(store):
     judged(store, "10")
     judged(store, "11", architecture="bilstm")
-    assert script(store) == script(store)
+    assert scripts(store) == scripts(store)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness import registry
 from harness.errors import DataError
 from harness.leaderboard.board import Board, Section
 from harness.leaderboard.comparison import Comparison
@@ -83,9 +82,9 @@ def read_parts(
     """The part of each unit by property, found as a run finds them; ``rows`` are one of each unit.
 
     This imports torch, with which problems are written, and reads the training examples for their
-    words. Nothing is found without torch or without a data folder.
+    words. Nothing is found without torch, and nothing is sought without a data folder.
     """
-    group, entry = board.group(section, task), registry.entries("tasks").get(task)
+    group, entry = board.group(section, task), board.tasks.get(task)
     if reader.data_dir is None or group is None or entry is None:
         return {}
     try:

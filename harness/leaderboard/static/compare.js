@@ -198,8 +198,10 @@ document.addEventListener("DOMContentLoaded", () => {
       [task.metric, ...chosen.map(({ score }) => score)],
       ["95 % interval", ...chosen.map(({ interval }) => interval ?? "–")],
       ["place", ...chosen.map(({ tied, interval }) => (interval === null ? "–" : rank(tied)))],
-      [`difference to ${first.name}${task.unit && `, ${task.unit}`}`, ...chosen.map(difference)],
-      ["p-value of that difference, not corrected", ...chosen.map(p)],
+      ...(chosen.length < 2 ? [] : [
+        [`difference to ${first.name}${task.unit && `, ${task.unit}`}`, ...chosen.map(difference)],
+        ["p-value of that difference, not corrected", ...chosen.map(p)],
+      ]),
       ...compareData.measures.map((measure, i) => [measure, ...chosen.map(({ costs }) => costs[i])]),
       ["caveats", ...chosen.map(({ notes }) => (notes.length ? notes : "–"))],
     ];
