@@ -265,7 +265,7 @@ def test_a_name_that_is_markup_shows_as_text(opened: Callable):
         "index.html",
         "task-sst2.html",
         "architecture-evil.html",
-        "compare.html#section=local/equal/full&task=sst2&a=evil&a=dan",
+        "compare.html#section=local/equal/full&task=sst2&a=evil&b=dan",
     ):
         visit = opened(file)
         assert EVIL in visit.page.locator("main").inner_text(), file
@@ -400,15 +400,15 @@ def test_compare_shows_scores_difference_and_examples_of_two_architectures(opene
     cells = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()}
     assert [text.split(" ")[0] for text in cells["accuracy"]] == ["81.0", "70.5"]
     assert cells["difference to Deep averaging, points"] == ["–", "−10.5"]
-    assert cells["tie group"][1].endswith("unknown whether others would keep the order)")
-    p = cells["p of that difference, not corrected"]
+    assert cells["place"][1].endswith("unknown whether others would keep the order)")
+    p = cells["p-value of that difference, not corrected"]
     assert p[0] == "–"
     assert 0 < float(p[1]) < 1
-    better = page.get_by_role("region", name="Deep averaging does better than")
-    assert better.locator("tbody th").first.inner_text().startswith("u")
+    alone = page.get_by_role("region", name="Errors of Deep averaging alone")
+    assert alone.locator("tbody th").first.inner_text().startswith("u")
     page.get_by_role("button", name="Add an architecture").click()
     assert page.get_by_label("Architecture 3").count() == 1
-    assert "a=evil" in page.url
+    assert "b=evil" in page.url
     assert visit.wrong == []
 
 

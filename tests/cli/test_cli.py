@@ -446,6 +446,15 @@ def test_the_pages_call_the_tasks_of_a_plugin_by_their_names(run, command, toys)
     assert "<h1>Topics</h1>" in page and "Official sizes: train 9" in page
 
 
+def test_the_pages_show_texts_of_a_folder_that_is_named(run, command, monkeypatch):
+    """Not of one in the environment: pages are published, and most texts may not be."""
+    run("-a", "toy_text", "-t", "toy_topic")
+    code, _, err = command("leaderboard", "--results", "results", "--data-dir", "nowhere")
+    assert (code, "--data-dir nowhere: no such folder" in err) == (2, True)
+    monkeypatch.setenv("ARCHBENCH_DATA", "nowhere")
+    assert command("leaderboard", "--results", "results")[0] == 0
+
+
 def test_new_writes_tasks_of_every_type_and_tests_that_pass(command):
     """A task had four lines in a guide for contributors, and no template."""
     for type in scaffold.TYPES:

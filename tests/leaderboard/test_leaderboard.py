@@ -13,11 +13,15 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import leaderboard
+from harness import registry
 from harness.leaderboard.published import SOURCES
 from harness.records import Record, Store
+from harness.records.outcomes import Outcomes
+from harness.task import fingerprint
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import record
 
@@ -25,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EVIL = "<img src=x onerror=alert(1)>"
 
 
+TASKS = registry.entries("tasks")
 KNOWN = {
     "architectures": [
         architecture("dan", "Deep averaging"),
@@ -512,7 +517,14 @@ def test_an_empty_results_folder_gives_the_published_tables(build):
 def test_building_imports_no_heavy_library(tmp_path):
     """The page is built in a second, also where torch is not installed; plotly and itables are only
     copied from."""
-    Store(tmp_path).write(record(score=0.8, speed={"train_examples_per_second": 10.0}))
+    store, sst2 = Store(tmp_path), TASKS["sst2"]
+    store.write(record(score=0.8, speed={"train_examples_per_second": 10.0}))
+    rows = registry.load(sst2)(sst2).read("test", "mini")
+    made = record(score=1.0, tier="mini", data={"test": fingerprint(rows)})
+    ids, ones = [row["id"] for row in rows], np.ones(len(rows))
+    made.predictions = store.save_predictions(made, ids, [row["label"] for row in rows])
+    store.save_outcomes(made, made.predictions, ids, Outcomes("accuracy", ids, ones, ones, {}))
+    store.write(made)
     code = (
         "import sys, leaderboard; code = leaderboard.main(sys.argv[1:]);heavy = {'torch', 'datasets', 'mlflow',"
         " 'evaluate', 'pandas', 'pytorch_lightning', 'plotly', 'itables'} & set(sys.modules);sys.exit(str(heavy) if"
@@ -523,6 +535,17 @@ def test_building_imports_no_heavy_library(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "leaderboard" / "task-sst2.html").is_file()
+    (shown,) = (tmp_path / "leaderboard").glob("compare-sst2-mini-*.js")
+    assert " ".join(rows[0]["text"]) in shown.read_text(), (
+        "texts of the generated corpus need neither torch nor a folder"
+    )
+
+
+def test_a_folder_of_data_that_is_not_there_is_a_usage_error(tmp_path, capsys):
+    pages = Pages(tmp_path, capsys, "--data-dir", "nowhere")
+    assert pages.code == 2
+    assert "--data-dir nowhere: no such folder" in pages.stderr
+    assert not pages.out.exists(), "nothing is built"
 
 
 def test_serve_prints_an_address_of_this_machine_that_answers(tmp_path):

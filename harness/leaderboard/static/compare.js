@@ -86,13 +86,13 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const comparable = (first) => task.results.filter((result) => result !== first && !reason(first, result));
 
-  /** Show a choice. Without a known section or task it is the first there is; without a known result the best one and the next beside it. */
-  const choose = async (section, id, ids, wanted, past = []) => {
+  /** Show a choice. Without a known section or task it is the first there is; without a known result, the best ranked one and the next beside it. */
+  const choose = async (section, id, ids, wanted) => {
     const inSection = places.filter((known) => known.place === section);
     const sought = inSection.length ? inSection : places;
     const known = sought.filter((each) => each.task === id);
     const found = known[0] ?? sought.find(({ compared }) => compared) ?? sought[0];
-    const said = [...past];
+    const said = [];
     if (section && !inSection.length) said.push(`There is no section ${section}: shown is ${found.section}.`);
     if (id && !known.length) said.push(`There is no result on task ${id} in this section: shown is ${found.name}.`);
     place = found;
@@ -107,7 +107,8 @@ document.addEventListener("DOMContentLoaded", () => {
     if (place !== found) return; // another one was chosen meanwhile
     task = data;
     const [results, about] = named(ids);
-    chosen = results.length ? results : [task.results[0], ...comparable(task.results[0]).slice(0, 1)];
+    const best = task.results.find(({ tied }) => tied !== null) ?? task.results[0];
+    chosen = results.length ? results : [best, ...comparable(best).slice(0, 1)];
     settings = wanted;
     show([...said, ...about]);
   };
