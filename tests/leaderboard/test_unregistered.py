@@ -116,12 +116,13 @@ def test_mlflow_has_family_and_kind_of_a_plugin_that_is_not_here(tmp_path: Path)
 
 
 def test_predictions_of_a_plugins_task_can_be_compared(store: Store):
-    """The type that its records tell says that they are short."""
+    """Its records tell its type, and so how its answers read."""
     for name, right in (("mine", "1100"), ("dan", "1010")):
         judged(store, right, architecture=name, task="questions", registered=TOLD)
-    script = compare_page(read(store.folder)).beside["compare-data.js"]
-    content = json.loads(script.removeprefix("var compareData=").removesuffix(";\n"))
-    assert all("said" in result for result in content["tasks"][0]["results"])
+    script = compare_page(read(store.folder)).beside["compare-questions-local-equal-full.js"]
+    content = json.loads(script.removeprefix("var compareTask=").removesuffix(";\n"))
+    assert content["answered"] == [True, True]
+    assert "not installed here" in content["about"]
 
 
 # --- rows with another test set ---

@@ -38,8 +38,8 @@ from harness.records.outcomes import Outcomes
 from harness.registry import ProblemEntry
 from harness.task import Row
 
-MAX_ANSWERS = 1_000_000
-"""Largest number of answers that are read (about 2 microseconds each) and shown, over all tasks:
+MAX_ANSWERS = 2_000_000
+"""Largest number of answers that are read (2 to 5 microseconds each) and shown, over all tasks:
 each task gets the same number, and what it does not need is for the others. Within a task, the best
 results have theirs shown."""
 MAX_ANSWER_CHARS = 300
@@ -165,40 +165,48 @@ def _task(board: Board, choice: Choice, share: int, reader: ExampleReader) -> di
         "reasons": [[differences(group, first) for group in groups] for first in groups],
         "results": [_result(board, choice, groups, architecture, result) for architecture, result in results],
     }
-    if comparison is None:
-        return fields
-    fields["units"], fields["doubt"] = comparison.units, comparison.doubt
-    fields["p"] = [  # of a row with those above it
-        [float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(comparison.p)
-    ]
-    rates = [unit_rates(outcomes, info.lower_is_better).tolist() for outcomes in comparison.outcomes]
-    fields["outcomes"] = encode(rates)
-    examples = reader.test(board, section, task)
-    fields["about"] = examples.about
+    if comparison is not None:
+        fields |= _units(board, choice, comparison, share // max(1, len(comparison.units)), reader)
+    return fields
+
+
+def _units(
+    board: Board, choice: Choice, comparison: Comparison, answered: int, reader: ExampleReader
+) -> dict[str, Any]:
+    """All that is known of single test units. As many results as ``answered`` says have their
+    answers shown."""
+    section, task, units = choice.section, choice.task, comparison.units
+    lower = display_info(comparison.metric).lower_is_better
     problem = registry.entries("problems").get(board.tasks[task].type) if task in board.tasks else None
-    rows = by_unit(comparison.units, examples.rows, problem) if examples.rows and problem else None
-    most = share // max(1, len(comparison.units))
+    examples = reader.test(board, section, task)
+    rows = by_unit(units, examples.rows, problem) if examples.rows and problem else None
     said = [
-        _answers(board, result, comparison.units, rows, problem) if problem and place < most else None
+        _answers(board, result, units, rows, problem) if problem and place < answered else None
         for place, (_, result) in enumerate(comparison.results)
     ]
-    fields["answers"] = encode([texts or [None] * len(comparison.units) for texts in said])
-    for of_result, texts in zip(fields["results"], said, strict=False):
-        of_result["said"] = texts is not None
+    fields: dict[str, Any] = {}
+    known: dict[str, list[str]] = {}
     if rows is None or problem is None:
         gold = gold_by_answers(comparison, said)
-        known = {}
     else:
-        gold = [right_answer(unit, of_unit, problem) for unit, of_unit in zip(comparison.units, rows, strict=True)]
-        fields["texts"] = _texts(rows, problem)
+        gold = [right_answer(unit, of_unit, problem) for unit, of_unit in zip(units, rows, strict=True)]
         known = read_parts(board, section, task, [of_unit[0] for of_unit in rows], reader)
-    fields["tagged"] = problem is not None and "tags" in problem.forms.values()
-    fields["gold"] = encode([[text and shorten(text, MAX_ANSWER_CHARS) for text in gold]])
-    fields["parts"] = [
-        parts._asdict() | {"members": parts.members and encode([parts.members])}
-        for parts in parts_of(comparison, known, gold)
-    ]
-    return fields
+        fields["texts"] = _texts(rows, problem)
+    return fields | {
+        "units": units,
+        "doubt": comparison.doubt,
+        "p": [[float(f"{p:.3g}") for p in row[:i]] for i, row in enumerate(comparison.p)],  # with the rows above
+        "outcomes": encode([unit_rates(outcomes, lower).tolist() for outcomes in comparison.outcomes]),
+        "about": examples.about,
+        "answered": [texts is not None for texts in said],
+        "answers": encode([texts or [None] * len(units) for texts in said]),
+        "gold": encode([[text and shorten(text, MAX_ANSWER_CHARS) for text in gold]]),
+        "tagged": problem is not None and "tags" in problem.forms.values(),
+        "parts": [
+            parts._asdict() | {"members": parts.members and encode([parts.members])}
+            for parts in parts_of(comparison, known, gold)
+        ],
+    }
 
 
 def never_compared(section: Section) -> str:

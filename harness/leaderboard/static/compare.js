@@ -290,7 +290,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const share = (value) => (either ? (value ? "right" : "wrong") : task.unit ? `${(100 * value).toFixed(0)} %` : value.toFixed(2));
     const texts = (task.texts ?? []).map(({ name, values }) => [name, decode(values, 0)]);
     const gold = decode(task.gold, 0);
-    const columns = results.map((result) => [result, outcomes(result), result.said && decode(task.answers, rowOf(result))]);
+    const columns = results.map((result) => [result, outcomes(result), task.answered[rowOf(result)] && decode(task.answers, rowOf(result))]);
     const answered = columns.filter(([, , said]) => said);
     const head = [
       "test unit",
