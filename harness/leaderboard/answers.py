@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -74,24 +75,23 @@ def _candidate(row: Row, rows: Sequence[Row], problem: ProblemEntry) -> str:
 
 
 def gold_by_answers(comparison: Comparison, said: Sequence[Sequence[str | None] | None]) -> list[str | None]:
-    """The right answer of each unit, as far as the answers of the first seeds show it: one with the
-    best outcome there is, or, of two classes, the one that is not wrong.
+    """The right answer of each unit, as far as the answers of the first seeds show it: the
+    commonest of those with the best outcome, or, of two classes, the one that is not wrong.
 
-    ``said`` holds the answers of each result, None where they are not at hand.
+    The spans of such tags are right, their prefixes need not be. ``said`` holds the answers of each
+    result, None where they are not at hand.
     """
     info = display_info(comparison.metric)
-    gold: list[str | None] = [None] * len(comparison.units)
+    votes: list[Counter[str]] = [Counter() for _ in comparison.units]
     if info.unit != PERCENT:  # the best outcome of another metric is not known
-        return gold
+        return [None] * len(votes)
     for seeds, answers in zip(comparison.outcomes, said, strict=True):
-        if answers is None:
-            continue
         first = seeds[0]
         best = (first.numerators == (0 if info.lower_is_better else first.denominators)).tolist()
         classes = first.confusion[0] if first.confusion else []
-        for i, (answer, is_right) in enumerate(zip(answers, best, strict=True)):
-            if gold[i] is None and is_right:
-                gold[i] = answer
-            elif gold[i] is None and len(classes) == 2 and answer in classes:
-                gold[i] = classes[1 - classes.index(answer)]
-    return gold
+        for votes_of_unit, answer, is_right in zip(votes, answers or (), best, strict=False):
+            if answer is not None and is_right:
+                votes_of_unit[answer] += 1
+            elif len(classes) == 2 and answer in classes:
+                votes_of_unit[classes[1 - classes.index(answer)]] += 1
+    return [max(found, key=found.__getitem__) if found else None for found in votes]

@@ -76,6 +76,12 @@ def test_whoever_has_full_marks_says_what_is_right():
     assert gold_by_answers(three, [None, ["x", "b", "y"]]) == [None, "b", None]
 
 
+def test_the_commonest_of_the_right_answers_is_shown():
+    """A span is right for the metric even if its tags are not well formed, which few are."""
+    found = compared("span_f1", [[2.0]] * 3, [2.0])
+    assert gold_by_answers(found, [["1/B-PER"], ["1/S-PER"], ["1/S-PER"]]) == ["1/S-PER"]
+
+
 def test_of_two_classes_the_other_one_is_right():
     classes = (["bad", "good"], [[1, 1], [1, 1]])
     assert gold_by_answers(compared("accuracy", [[1.0, 0.0]], confusion=classes), [["bad", "bad"]]) == ["bad", "good"]

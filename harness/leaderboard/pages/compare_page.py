@@ -201,7 +201,7 @@ def _units(
         "answered": [texts is not None for texts in said],
         "answers": encode([texts or [None] * len(units) for texts in said]),
         "gold": encode([[text and shorten(text, MAX_ANSWER_CHARS) for text in gold]]),
-        "tagged": problem is not None and "tags" in problem.forms.values(),
+        "tagged": rows is not None and problem is not None and "tags" in problem.forms.values(),
         "parts": [
             parts._asdict() | {"members": parts.members and encode([parts.members])}
             for parts in parts_of(comparison, known, gold)

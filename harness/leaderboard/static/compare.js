@@ -274,7 +274,7 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   };
 
-  /** Words with tags of an answer; those that the right answer does not have are marked. */
+  /** Words with tags of an answer; those that the right answer does not have are marked, where the data say what is right. */
   const marked = (answer, right) => {
     if (!task.tagged || answer === null || right === null) return answer ?? "–";
     const known = new Set(right.split(" "));
@@ -294,7 +294,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const answered = columns.filter(([, , said]) => said);
     const head = [
       "test unit",
-      ...texts.map(([name]) => name),
+      ...texts.map(([name]) => (texts.length > 1 ? name : "text")),
       ...(gold.some((text) => text !== null) ? ["right answer"] : []),
       ...answered.map(([{ name, seed }]) => `answer of ${name} (seed ${seed})`),
       ...columns.map(([{ name }]) => `outcome of ${name}`),
