@@ -198,9 +198,9 @@ def test_data_of_a_task_are_loaded_when_it_is_chosen(compared: Callable):
 
 
 LINKS: Sequence[tuple[str, str]] = (
-    (f"compareLink('{PLACE}', 'sst2', ['dan', 'gru'])", "section=mini%2Fequal%2Ffull&task=sst2&a=dan&b=gru"),
-    ("compareLink('p', 't', ['dan~1', 'b'], {part: 'x: y'})", "section=p&task=t&a=dan%7E1&b=b&part=x%3A+y"),
-    ("compareLink('p', 't', [...'123456789'])", "section=p&task=t&a=1&b=2&c=3&d=4&e=5&f=6"),
+    (f"archbench.compareLink('{PLACE}', 'sst2', ['dan', 'gru'])", "section=mini%2Fequal%2Ffull&task=sst2&a=dan&b=gru"),
+    ("archbench.compareLink('p', 't', ['dan~1', 'b'], {part: 'x: y'})", "section=p&task=t&a=dan%7E1&b=b&part=x%3A+y"),
+    ("archbench.compareLink('p', 't', [...'123456789'])", "section=p&task=t&a=1&b=2&c=3&d=4&e=5&f=6"),
 )
 
 

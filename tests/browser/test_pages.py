@@ -504,6 +504,7 @@ def test_search_sort_and_columns_of_a_table_stand_in_the_address(opened: Callabl
     controls.get_by_label("Search").fill("")
     everything = methods(page)
     page.locator("table[data-sortable] >> nth=0 >> thead th").nth(column(page, "parameters")).click()
+    page.wait_for_selector("table[data-sortable] >> nth=0 >> thead th[aria-sort=ascending]")
     ascending = methods(page)
     controls.locator("summary").click()
     controls.get_by_label("kind", exact=True).and_(page.locator("input")).check()

@@ -234,7 +234,7 @@ def test_the_page_says_what_it_needs(store):
     text = html_of(compare_page(board_of(store, NAMES, TASKS)))
     assert re.search(r"<noscript>.*needs JavaScript", text, re.DOTALL)
     assert "not\ncorrected" in text or "not corrected" in text
-    for file in ("compare-data.js", "compare_link.js", "compare.js"):
+    for file in ("archbench.js", "compare-data.js", "compare.js"):
         assert f'<script src="{file}" defer></script>' in text
     assert data(store) == []
 

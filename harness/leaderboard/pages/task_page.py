@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.pages.compare_page import place_of, result_id
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import best_results, ranks, remarks
 from harness.leaderboard.speeds import Speed
@@ -83,10 +84,11 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         columns += [name for name in cells if name not in columns]
         row = our_row(board, architecture, [cells[name] for name in columns])
         id = row_id(section, architecture)
-        compared = architecture if comparison and comparison.row(result) is not None else ""
-        rows.setdefault(id, replace(row, id=id, compare=compared))
+        compared = comparison is not None and comparison.row(result) is not None
+        ticked = result_id(board, section, architecture, result) if compared else ""
+        rows.setdefault(id, replace(row, id=id, compare=ticked))
         if rows[id].cells is not row.cells:  # another configuration of the same architecture
-            rows[f"{id}-{len(rows)}"] = replace(row, id=f"{id}-{len(rows)}", compare=compared)
+            rows[f"{id}-{len(rows)}"] = replace(row, id=f"{id}-{len(rows)}", compare=ticked)
     names = ["Architecture", *columns]
     lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}
     lower |= {"rank", "latency, ms", *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
@@ -105,7 +107,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         filters=tuple(map(names.index, FILTERS)),
         lower=tuple(i for i, name in enumerate(names) if name in lower),
         more=tuple(range(2 + len(SHOWN), len(names))),
-        comparable=("/".join(section.words), task),
+        comparable=(place_of(section), task),
     )
 
 

@@ -125,16 +125,24 @@ window.archbench = (() => {
     return element("details", { class: "columns" }, element("summary", {}, "Columns"), ...boxes.slice(1).map((box, i) => element("label", {}, box, names[i + 1])));
   };
 
-  /** A check box in each row that has an outcome; two of them lead to the page that compares. */
+  /**
+   * The address of a comparison, such as "compare.html#section=local%2Fequal&task=sst2&a=dan&b=lstm". `section` and `task` are "place" and
+   * "task" of an entry of compare-data.js. `ids` are architectures, or "architecture~key" for one of several settings; more than six are
+   * left out. `settings` are those of the page: "part" of the test units, "show".
+   */
+  const compareLink = (section, task, ids, settings = {}) => {
+    const shown = ids.slice(0, 6).map((id, i) => ["abcdef"[i], id]);
+    return `compare.html#${new URLSearchParams([["section", section], ["task", task], ...shown, ...Object.entries(settings)])}`;
+  };
+
+  /** A check box in each row with outcomes; two of them lead to the page that compares. */
   const tickable = (table, controls) => {
     const link = element("a", { class: "ticked", hidden: "" }, "");
     const ticked = [];
     const tell = () => {
       link.hidden = ticked.length < 2;
       link.textContent = `Compare the ${ticked.length} ticked`;
-      const address = new URLSearchParams({ section: table.dataset.section, task: table.dataset.task });
-      for (const id of ticked) address.append("a", id);
-      link.setAttribute("href", `compare.html#${address}`);
+      link.setAttribute("href", compareLink(table.dataset.section, table.dataset.task, ticked));
     };
     for (const row of table.querySelectorAll("tr[data-compare]")) {
       const name = row.cells[0].textContent.trim();
@@ -223,5 +231,5 @@ window.archbench = (() => {
   };
 
   document.addEventListener("DOMContentLoaded", start);
-  return { chosen, element, load, remember };
+  return { chosen, compareLink, element, load, remember };
 })();

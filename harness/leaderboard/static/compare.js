@@ -1,6 +1,7 @@
 // The compare page: the choice is in the address after "#", the data of a task in a file of its own. Works from file://.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
+  const { compareLink, element, load } = window.archbench;
   const SHOWN = 50; // rows of a list before "Show all"
   const MOST = 6; // results side by side, as many as an address names
   const form = document.getElementById("choice");
@@ -15,14 +16,6 @@ document.addEventListener("DOMContentLoaded", () => {
   let chosen = []; // the results that are shown, of task.results
   let settings = {}; // part and show, as in the address
 
-  /** An element with its attributes and children; texts are never read as markup. */
-  const element = (name, attributes, ...children) => {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
-  };
-
   const fill = (select, options, value) => {
     select.replaceChildren(...options.map(([known, text]) => element("option", { value: known }, text)));
     if (options.some(([known]) => known === value)) select.value = value;
@@ -36,14 +29,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const loading = new Map();
 
   /** The data of a file: a script, since a page on disk cannot fetch. */
-  const load = (file) => {
-    if (!loading.has(file))
-      loading.set(file, new Promise((resolve, reject) => {
-        const script = element("script", { src: encodeURIComponent(file) });
-        script.onload = () => resolve(window.compareTask);
-        script.onerror = () => reject(new Error(`${file} is missing beside this page: build the leaderboard again`));
-        document.head.append(script);
-      }));
+  const dataOf = (file) => {
+    if (!loading.has(file)) loading.set(file, load(encodeURIComponent(file)).then(() => window.compareTask));
     return loading.get(file);
   };
 
@@ -99,7 +86,7 @@ document.addEventListener("DOMContentLoaded", () => {
     output.setAttribute("aria-busy", "true");
     let data;
     try {
-      data = await load(found.file);
+      data = await dataOf(found.file);
     } catch (error) {
       output.replaceChildren(element("p", { class: "notice" }, error.message));
       return;

@@ -34,7 +34,7 @@ class TableRow:
     """One method: its name and a list of lines for every further column.
 
     ``id`` is an HTML id that links lead to. A search finds the row by its ``words`` too, such as a
-    paper. ``compare`` is the id of its architecture where the row can be compared with others.
+    paper. ``compare`` is what the page that compares calls it, where it can be compared.
     """
 
     name: str
