@@ -1,9 +1,9 @@
 """Builds the leaderboard from the record files: HTML pages, Markdown, CSV, LaTeX and JSON.
 
 ``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network;
-with ``--data-dir DIR`` the compare page shows the texts of the test data, too. The first five
-tables have the shape of those in Minaee et al. (2020), "Deep Learning Based Text Classification",
-with the values printed there next to ours. Rows are compared only within one group: the same data,
+with ``--data-dir DIR`` the compare page shows the texts of the test data, too. The survey's tables
+are those of Minaee et al. (2020), "Deep Learning Based Text Classification", with ours beside the
+values printed there. Rows are compared only within one group: the same data,
 protocol, budget and sight of other data (:mod:`harness.records.groups`).
 """
 
@@ -24,17 +24,20 @@ from harness.leaderboard.pages.advisor_page import advisor_page
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
+from harness.leaderboard.pages.gaps_page import gaps_document, gaps_page
 from harness.leaderboard.pages.index_page import index_page
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.runs_page import agreement_table, facts, missing_table, run_table
+from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.budgets import budget_tables
-from harness.leaderboard.tables.export import results, to_csv, to_json
-from harness.leaderboard.tables.latex import latex
-from harness.leaderboard.tables.reported import reported_table
-from harness.leaderboard.tables.survey import survey_tables
+from harness.leaderboard.tables.export import costs_csv, results, scores_csv, to_json
+from harness.leaderboard.tables.gaps import gaps
+from harness.leaderboard.tables.latex import document, survey_latex, task_latex
+from harness.leaderboard.tables.methods import to_table
+from harness.leaderboard.tables.survey import Survey, surveys
 from harness.leaderboard.tables.table import Table, markdown
 from harness.records import UNSTABLE_ABOVE, Record, portable_text
 
@@ -69,8 +72,8 @@ LEGEND = (
         " compared with published values."
     ),
     (
-        "Italics are classical methods. A dash means that the survey prints no value, that nothing was measured, or"
-        " that there is no such task here. Other cells name the status: not run, skipped, failed, oom, timeout,"
+        "Italics are classical methods. In the survey's tables a dash means that the survey prints no value, in those"
+        " of tasks that nothing was measured. Other cells name the status: not run, skipped, failed, oom, timeout,"
         " diverged or interrupted, with the reason as a note. Partial: trained on a part of the training data or in"
         " fewer passes. ‡: not scored on the official test that the task declares. Numbers in superscript are notes"
         " below the table."
@@ -83,20 +86,26 @@ LEGEND = (
         f" training; unstable: it is above {UNSTABLE_ABOVE}, or there were too few steps to tell."
     ),
 )
-EXPORTS = (("Markdown", "tables.md"), ("CSV", "tables.csv"), ("LaTeX", "tables.tex"), ("JSON", "leaderboard.json"))
+EXPORTS = (
+    ("Markdown", "tables.md"),
+    ("scores as CSV", "tables.csv"),
+    ("costs as CSV", "costs.csv"),
+    ("LaTeX", "latex/all.tex"),
+    ("JSON", "leaderboard.json"),
+)
 
 
 def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     """Write all pages below ``out`` and return the front page. The same records give the same
     bytes. ``data_dir`` holds the official data, whose test examples the compare page then shows."""
-    out.mkdir(parents=True, exist_ok=True)
-    reported = [table for table in [reported_table(board)] if table]
-    survey = [*survey_tables(board), *reported]
+    (out / "latex").mkdir(parents=True, exist_ok=True)
+    methods, (found_gaps, missing) = surveys(board), gaps(board)
     with rank_in_background(board) as section_ranks:
         tasks = {task: task_tables(board, task) + budget_tables(board, task) for task in board.recorded_tasks}
         pages = [
             *task_pages(board, tasks),
-            tables_page(survey),
+            *survey_pages(board, methods),
+            gaps_page(board, found_gaps, missing),
             *architecture_pages(board),
             compare_page(board, data_dir),
             story_page(board, section_ranks),
@@ -110,6 +119,7 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
         ("Advisor", "advisor.html"),
         ("Architectures", "architectures.html"),
         ("Tables", "tables.html"),
+        ("Gaps", "gaps.html"),
         ("Compare", "compare.html"),
         ("Story", "story.html"),
         ("What was run", "runs.html"),
@@ -125,13 +135,15 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
         )
         for name, content in {page.file: text, **page.beside}.items():
             (out / name).write_text(content, encoding="utf-8")
-    tables = [*survey, *(table for of_task in tasks.values() for table in of_task)]
-    rows = list(results(board))
+    tables = [to_table(board, table, survey.lead) for survey in methods for table in survey.tables]
+    tables += [table for of_task in tasks.values() for table in of_task]
+    rows = list(results(board, methods))
     files = {
         "tables.md": markdown("Leaderboard", LEGEND, tables),
-        "gaps.md": reported_document(reported),
-        "tables.tex": latex("Leaderboard", LEGEND, tables),
-        "tables.csv": to_csv(rows),
+        "gaps.md": gaps_document(board, found_gaps, missing),
+        **latex_files(board, methods),
+        "tables.csv": scores_csv(rows, board.published),
+        "costs.csv": costs_csv(rows),
         "leaderboard.json": to_json(board, LEGEND, rows),
         "plotly.min.js": javascript.plotly(),
         "datatables.js": javascript.datatables(),
@@ -142,10 +154,13 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     return out / "index.html"
 
 
-def reported_document(tables: Sequence[Table]) -> str:
-    """Markdown text that is committed as ``results/gaps.md``."""
-    lead = ["Made by `python leaderboard.py` from gaps.csv and the records."]
-    return markdown("Ours and theirs", lead, tables)
+def latex_files(board: Board, methods: Sequence[Survey]) -> dict[str, str]:
+    """The tables of the survey and of the tasks as LaTeX, with the file that inputs them, by
+    name."""
+    fragments = {survey.name: survey_latex(board, survey) for survey in methods}
+    fragments |= {f"task-{task}": task_latex(board, task) for task in board.recorded_tasks}
+    texts = fragments | {"all": document(fragments)}
+    return {f"latex/{name}.tex": text for name, text in texts.items()}
 
 
 def front_page(board: Board) -> Page:
@@ -165,12 +180,6 @@ def runs_page(board: Board) -> Page:
     tables = [run_table(board), missing_table(board), agreement_table(board)]
     parts = {"facts": facts(board), "legend": LEGEND, "tables": tables}
     return Page("runs.html", "What was run", "content.html", parts)
-
-
-def tables_page(tables: Sequence[Table]) -> Page:
-    """The survey's tables with our rows, tables of our other tasks, and the results that others
-    report."""
-    return Page("tables.html", "Methods and data sets", "content.html", {"lead": LEGEND, "tables": tables})
 
 
 def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:

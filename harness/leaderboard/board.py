@@ -16,6 +16,7 @@ from harness import registry
 from harness.errors import LeaderboardError
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.published import DATASET_NAMES, Published, read_published, source_file, with_notes
+from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.significance import Summary, summarise
 from harness.leaderboard.speeds import Speed, read_speeds
 from harness.leaderboard.unregistered import recorded_architectures, recorded_tasks
@@ -490,11 +491,11 @@ def _by_group(seeds: list[_Grouped]) -> Iterable[Result]:
 
 
 def _labels(flat: Sequence[dict[str, object]]) -> list[str]:
-    """The entries in which each differs from the others."""
+    """The entries in which each differs from the others, in words."""
     differing = [
         name for name in sorted(set().union(*flat)) if name != "seed" and len({str(f.get(name)) for f in flat}) > 1
     ]
-    return [", ".join(f"{name.removeprefix('hyperparameters.')}={f.get(name)}" for name in differing) for f in flat]
+    return [", ".join(in_words(name.removeprefix("hyperparameters."), f.get(name)) for name in differing) for f in flat]
 
 
 def _data_of(result: Result) -> dict[str, object]:

@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from pathlib import Path
 
 from harness.errors import LeaderboardError
@@ -42,7 +42,7 @@ class Published:
     """One value as a table of the survey prints it.
 
     ``counterpart`` is the architecture of ours to compare it with, empty if there is none.
-    ``notes`` are caveats for readers of the value.
+    ``notes`` are caveats for readers of the value; ``misprint`` is true if it is likely to be one.
     """
 
     table: str
@@ -54,12 +54,12 @@ class Published:
     classical: bool
     notes: tuple[str, ...] = ()
     counterpart: str = ""
+    misprint: bool = False
 
     @property
     def percent(self) -> str:
-        """The value in percent with one decimal, halves rounded up; table 4 prints fractions."""
-        value = Decimal(self.printed) * (100 if self.metric in ("map", "mrr") else 1)
-        return str(value.quantize(Decimal("0.1"), ROUND_HALF_UP))
+        """The value in percent with all digits that are printed; table 4 prints fractions."""
+        return f"{Decimal(self.printed).scaleb(2 if self.metric in ('map', 'mrr') else 0):f}"
 
 
 def source_file(results: Path, name: str) -> Path:
@@ -110,17 +110,20 @@ def read_published(path: Path) -> list[Published]:
 
 def with_notes(published: Sequence[Published], path: Path) -> list[Published]:
     """The values with the notes of a CSV file (survey_table, architecture, dataset, metric, note,
-    counterpart).
+    counterpart, misprint).
 
     An empty dataset or metric means all of that method's values in the table. The counterpart is
     the architecture of ours to compare with: ``none`` for no comparison, empty for the architecture
-    that the value is printed for. :class:`LeaderboardError` names a line without any such value.
+    that the value is printed for. Misprint is ``likely`` or empty. :class:`LeaderboardError` names
+    a line without any such value.
     """
-    columns = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart"]
+    columns = ["survey_table", "architecture", "dataset", "metric", "note", "counterpart", "misprint"]
     values = list(published)
     for place, row in read_rows(path, columns):
         if not row["note"].strip():
             raise LeaderboardError(f"{place}: the note is empty")
+        if row["misprint"] not in ("", "likely"):
+            raise LeaderboardError(f"{place}: misprint {row['misprint'][:40]!r} is neither likely nor empty")
         fits = [i for i, value in enumerate(values) if _fits(value, row)]
         if not fits:
             raise LeaderboardError(
@@ -128,7 +131,12 @@ def with_notes(published: Sequence[Published], path: Path) -> list[Published]:
             )
         for i in fits:
             counterpart = {"": values[i].counterpart, "none": ""}.get(row["counterpart"], row["counterpart"])
-            values[i] = dataclasses.replace(values[i], notes=(*values[i].notes, row["note"]), counterpart=counterpart)
+            values[i] = dataclasses.replace(
+                values[i],
+                notes=(*values[i].notes, row["note"]),
+                counterpart=counterpart,
+                misprint=values[i].misprint or bool(row["misprint"]),
+            )
     return values
 
 

@@ -32,7 +32,8 @@ TASKS = {
     "wikiqa": ("rank", ("map", "mrr")),
     "fsdd": ("transcribe", ("wer", "cer")),
 }
-PAGES = ["index.html", "advisor.html", "architectures.html", "tables.html", "compare.html", "story.html", "runs.html"]
+PAGES = ["index.html", "advisor.html", "architectures.html", "tables.html", "gaps.html", "compare.html", "story.html"]
+PAGES += ["runs.html", *(f"survey-{id}.html" for id in (1, 2, 3, 4, 5, "tagging", "speech"))]
 PAGES += [f"task-{task}.html" for task in TASKS] + [
     f"architecture-{architecture}.html" for architecture in ARCHITECTURES
 ]

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from harness.errors import RecordError
 from harness.leaderboard.board import LeaderboardError, read_published
-from harness.leaderboard.tables.reported import read_reported
+from harness.leaderboard.tables.gaps import read_reported
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
 from harness.running.leases import Leases
@@ -209,9 +209,9 @@ PUBLISHED = rows(
     ["4", "", 'Say "x", y', "wikiqa", "map", "0.652", "classical"],
 )
 GAPS = rows(
-    ["task", "architectures", "theirs", "why"],
-    ["sst2", "dan nbsvm", "81.8 P", "phrases, not sentences"],
-    ["snli", "esim", "", ""],
+    ["task", "architecture", "reported", "by", "with", "why"],
+    ["sst2", "nbsvm", "81.8-82", "paper", "GloVe", "phrases, not sentences"],
+    ["snli", "esim", "", "", "", "shallow"],
 )
 
 
@@ -236,7 +236,7 @@ def test_gaps(attempt, tmp_path, content):
     path = tmp_path / "gaps.csv"
     path.write_bytes(content)
     for gap in attempt("gaps.csv", lambda: list(read_reported(path)), LeaderboardError, str(path)) or ():
-        assert gap.task and gap.architectures
+        assert gap.task and gap.architecture
 
 
 LEASE = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import leaderboard
 from harness.leaderboard.board import Board, read
-from harness.leaderboard.tables.reported import reported_table
+from harness.leaderboard.comparison import compare
+from harness.leaderboard.pages.gaps_page import gaps_document
+from harness.leaderboard.tables.export import results
+from harness.leaderboard.tables.gaps import gaps
 from harness.records import Record
 from tools.speed import report
 
@@ -49,7 +51,21 @@ def test_every_score_has_its_predictions_and_outcomes(board):
 
 def test_the_table_of_gaps_is_the_one_that_the_records_make(board):
     """`python leaderboard.py && cp results/leaderboard/gaps.md results/` brings it up to date."""
-    assert (RESULTS / "gaps.md").read_text(encoding="utf-8") == leaderboard.reported_document([reported_table(board)])
+    assert (RESULTS / "gaps.md").read_text(encoding="utf-8") == gaps_document(board, *gaps(board))
+
+
+def test_the_exports_call_no_result_beaten_that_was_not_tested(board):
+    """182 of 345 were exported as not sharing a first place that they were never tested for."""
+    tested = {
+        result.first.key
+        for section, of_section in board.sections.items()
+        for (_, task), configurations in of_section.items()
+        for result in configurations
+        if (found := compare(board, section, task)) and len(found.rivals) > 1 and found.row(result) in found.rivals
+    }
+    exported = list(results(board))
+    assert tested == {e["records"][0]["key"] for e in exported if e["shares_first_place"] is not None} != set()
+    assert all(each["rank"] is not None for each in exported if each["shares_first_place"] is not None)
 
 
 def test_the_report_of_speed_is_the_one_that_its_figures_make():

@@ -126,8 +126,8 @@ def test_two_settings_have_ids_that_a_link_can_hold(store):
     (fields,) = data(store)
     assert f"dan~{made.key}" in [each["id"] for each in fields["results"]]
     assert sorted(each["name"] for each in fields["results"]) == [
-        "Deep averaging (hidden=100)",
-        "Deep averaging (hidden=50)",
+        "Deep averaging (100 hidden units)",
+        "Deep averaging (50 hidden units)",
     ]
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.errors import LeaderboardError
 from harness.leaderboard.board import Section, read
 from harness.leaderboard.comparison import compare
 from harness.leaderboard.pages.task_page import section_table
 from harness.leaderboard.pages.timeline import ranked_scores
 from harness.leaderboard.ranking import best_results, ranks
 from harness.leaderboard.tables.formatting import section_title
-from harness.leaderboard.tables.reported import reported_table
 from harness.records import Store
 from harness.records.outcomes import Outcomes
 from tests.support.made_records import judged, record
@@ -214,30 +212,3 @@ def test_a_damaged_file_of_outcomes_is_a_notice(store):
     board = read(store.folder)
     assert names(compare(board, SECTION, "sst2"), [0]) == ["cnn"]
     assert any(str(path) in notice for notice in board.notices)
-
-
-def gaps(store: Store, text: str):
-    (store.folder / "gaps.csv").write_text("task,architectures,theirs,why\n" + text)
-    return reported_table(read(store.folder))
-
-
-def test_gaps_show_every_configuration_with_its_caps(store):
-    """A score of 2,500 sentences beside a paper's, with no word about it, would be a lie by
-    omission."""
-    limits = {"max_train": 2500, "max_epochs": 5}
-    store.write(record("dan", score=0.80, hyperparameters={"limits": limits}))
-    store.write(record("dan", score=0.82, hyperparameters={"limits": {"max_train": None, "max_epochs": None}}))
-    store.write(record("dan", score=0.99, tier="mini"))
-    (row,) = gaps(store, "sst2,dan cnn,88.0 P,no vectors\n").blocks[0].rows
-    theirs, ours, why = ([part.text for part in cell] for cell in row.cells)
-    assert (theirs, why) == (["88.0 P"], ["no vectors"])
-    assert ours == ["dan 82.0 (1)", "dan 80.0 (1) [2,500 examples, 5 passes]", "cnn not yet"]
-
-
-def test_a_line_of_gaps_that_is_not_as_it_should_be_is_named(store):
-    with pytest.raises(LeaderboardError, match=r"gaps\.csv:3: expected a task"):
-        gaps(store, "sst2,dan,,\nsst2,,,\n")
-
-
-def test_no_file_of_gaps_is_no_table(store):
-    assert reported_table(read(store.folder)) is None

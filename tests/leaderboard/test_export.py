@@ -6,9 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,6 @@ import pytest
 import leaderboard
 from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
-from harness.leaderboard.tables.latex import escape, latex
-from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import judged, record
@@ -33,7 +28,9 @@ def known(monkeypatch):
         architecture("nse", "NSE", family="memory"),
         architecture("evil", EVIL, family="memory", deviations=(EVIL,)),
     ]
-    register_alone(monkeypatch, architectures, [task("sst2", "classify", "accuracy")])
+    register_alone(
+        monkeypatch, architectures, [task("sst2", "classify", "accuracy"), task("wikiqa", "rank", "map", "mrr")]
+    )
 
 
 @pytest.fixture
@@ -50,14 +47,15 @@ def build(tmp_path):
     return of
 
 
-def lines(out: Path) -> list[dict[str, str]]:
-    with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def lines(out: Path, name: str = "tables.csv") -> list[dict[str, str]]:
+    """The rows of ours in a CSV file."""
+    with (out / name).open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row.get("source") != "survey"]
 
 
 def results(out: Path) -> dict[str, dict[str, Any]]:
     content = json.loads((out / "leaderboard.json").read_text(encoding="utf-8"))
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     return {result["architecture"]: result for result in content["results"]}
 
 
@@ -67,10 +65,13 @@ def test_csv_and_json_hold_the_same_facts(build):
         "environment": {"device": "box"},
         "speed": {"train_examples_per_second": 100.0},
         "parameters": {"total": 7},
+        "commit": "c" * 40,
+        "counts": {"train": 1000, "test": 100},
+        "training": {"epochs": 3, "passes_per_epoch": 2},
     }
     out = build(
         record("nse", score=0.80, **costs),
-        record("nse", score=0.82, seed=1, **costs),
+        made := record("nse", score=0.82, seed=1, **costs),
         record("nse", seed=2, status="oom", error={"type": "E", "message": "full"}),
         record("dan", status="failed", error={"type": "E", "message": "broken, truly"}),
     )
@@ -83,19 +84,30 @@ def test_csv_and_json_hold_the_same_facts(build):
         "high": None,
         "published": 89.7,
         "difference": -8.7,
+        "survey_table": "1",
     }
     assert (nse["seeds"], nse["rank"], nse["shares_first_place"], nse["partial"]) == ([0, 1], 1, None, False)
-    assert nse["not_ok"] == [{"seed": 2, "status": "oom", "reason": "E: full"}]
-    assert (
-        nse["costs"][0] | {"device": "box", "records": 2, "training examples/s": 100.0, "parameters": 7.0}
-        == nse["costs"][0]
-    )
-    score, speed, size = [line for line in lines(out) if line["architecture"] == "nse"]
-    assert {
-        name: score[name]
-        for name in ("metric", "mean", "n", "low", "rank", "published", "difference", "status", "reason")
-    } == {
+    assert nse["records"][1] == {
+        "key": made.key,
+        "seed": 1,
+        "status": "ok",
+        "reason": None,
+        "commit": "c" * 40,
+        "dirty": False,
+        "started": "",
+        "passes": 6,
+        "examples": {"train": 1000, "test": 100},
+        "scores": {"test": {"accuracy": 0.82}},
+    }
+    assert [(r["seed"], r["status"], r["reason"]) for r in nse["records"]][2] == (2, "oom", "E: full")
+    [cost] = nse["costs"]
+    assert cost | {"device": "box", "training examples/s": 100.0, "parameters": 7.0} == cost
+    keys = [each["key"] for each in nse["records"][:2]]
+    assert cost["keys"] == keys
+    [score] = [line for line in lines(out) if line["architecture"] == "nse"]
+    expected = {
         "metric": "accuracy",
+        "main": "True",
         "mean": "81.0",
         "n": "2",
         "low": "",
@@ -104,15 +116,19 @@ def test_csv_and_json_hold_the_same_facts(build):
         "difference": "-8.7",
         "status": "ok oom",
         "reason": "E: full",
+        "survey_table": "1",
+        "test_examples": "100",
+        "passes": "6 6",
+        "seeds": "0 1",
+        "keys": " ".join(keys),
+        "commits": " ".join(["c" * 40] * 2),
     }
+    assert score | expected == score
     assert float(score["sd"]) == pytest.approx(1.41421356)
-    assert (speed["metric"], speed["mean"], speed["device"], speed["rank"]) == (
-        "training examples/s",
-        "100.0",
-        "box",
-        "",
+    [spent] = lines(out, "costs.csv")
+    assert (
+        spent | {"device": "box", "keys": " ".join(keys), "training examples/s": "100.0", "parameters": "7.0"} == spent
     )
-    assert (size["metric"], size["mean"]) == ("parameters", "7.0")
     [failed] = [line for line in lines(out) if line["architecture"] == "dan"]
     assert (failed["metric"], failed["mean"], failed["status"], failed["reason"]) == (
         "",
@@ -123,7 +139,7 @@ def test_csv_and_json_hold_the_same_facts(build):
 
 
 def test_speeds_say_what_ran_beside_them(build):
-    """Null and "not recorded" are not 0: of an older record nobody knows."""
+    """Null and empty are not 0: of an older record nobody knows."""
 
     def fast(architecture: str, seed: int = 0, **speed: object) -> Record:
         return record(
@@ -143,9 +159,17 @@ def test_speeds_say_what_ran_beside_them(build):
         "nse": (2, True),
         "evil": (None, False),
     }
-    found = {(line["architecture"], line["metric"]): line["beside"] for line in lines(out)}
-    assert [found[name, "training examples/s"] for name in ("dan", "nse", "evil")] == ["0", "2", "not recorded"]
-    assert (found["nse", "parameters"], found["nse", "accuracy"]) == ("", "")
+    found = {line["architecture"]: (line["beside"], line["unstable"]) for line in lines(out, "costs.csv")}
+    assert found == {"dan": ("0", "False"), "nse": ("2", "True"), "evil": ("", "False")}
+
+
+def test_a_file_has_one_sort_of_rows(build):
+    """Scores and costs stood in one long file, with a speed in a column called mean."""
+    out = build(record("nse", score=0.8, speed={"train_examples_per_second": 100.0}), record("nse", score=0.7, seed=1))
+    assert {line["metric"] for line in lines(out)} == {"accuracy"}
+    places = [(line["group"], line["architecture"], line["settings"], line["metric"]) for line in lines(out)]
+    assert len(set(places)) == len(places) == 1
+    assert not {"mean", "rank"} & lines(out, "costs.csv")[0].keys()
 
 
 def test_intervals_and_ties_are_exported(build, tmp_path):
@@ -185,7 +209,7 @@ def test_a_result_that_was_not_tested_neither_shares_the_first_place_nor_misses_
 
 def test_published_values_are_exported_with_their_notes(build):
     published = json.loads((build() / "leaderboard.json").read_text(encoding="utf-8"))["published"]
-    assert len(published) == 192
+    assert len(published) == 192 and sum(value["misprint"] for value in published) == 6
     [base] = [
         value
         for value in published
@@ -209,94 +233,10 @@ def test_text_from_records_stays_text_in_every_export(build):
     assert [line["reason"] for line in lines(out) if line["architecture"] == "dan"] == [
         f'E: "quoted", {EVIL} second line'
     ]
-    text = (out / "tables.tex").read_text(encoding="utf-8")
+    text = (out / "latex" / "survey-1.tex").read_text(encoding="utf-8")
     assert r"\input{" not in text
     assert r"\textless{}img src=x onerror=alert(1)\textgreater{}" in text
     assert "<img" not in (out / "tables.md").read_text(encoding="utf-8")
-
-
-def balanced(text: str) -> bool:
-    """Whether braces and environments of a LaTeX text close in order; escaped braces do not
-    count."""
-    plain = re.sub(r"\\[{}\\]|^%.*$", "", text, flags=re.MULTILINE)
-    depth = 0
-    for character in plain:
-        depth += {"{": 1, "}": -1}.get(character, 0)
-        if depth < 0:
-            return False
-    open_environments = []
-    for begin, name in re.findall(r"\\(begin|end)\{(\w+)\}", plain):
-        if begin == "begin":
-            open_environments.append(name)
-        elif not open_environments or open_environments.pop() != name:
-            return False
-    return depth == 0 and not open_environments
-
-
-def test_latex_is_balanced_and_has_a_cell_for_every_column(build):
-    out = build(
-        record("evil", score=0.5),
-        record("nse", score=0.8),
-        record("dan", status="oom", error={"type": EVIL, "message": "["}),
-    )
-    text = (out / "tables.tex").read_text(encoding="utf-8")
-    assert balanced(text)
-    for columns, table in re.findall(r"\\begin\{longtable\}\{([lr]+)\}(.*?)\\end\{longtable\}", text, re.DOTALL):
-        for line in (line for line in table.splitlines() if line.endswith(r"\\") and "multicolumn" not in line):
-            assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1, line
-    assert r"80.0 (1)" in text
-
-
-def test_latex_of_a_table_is_as_written_by_hand():
-    rows = [
-        TableRow(
-            "One & two",
-            [[Part("1.0", "best", ("why",)), Part("published 2.0")], [Part("–")]],
-            classical=True,
-            notes=("why",),
-        )
-    ]
-    table = Table("t", "50 %", ["Method", "a_b ↓", "text"], [Block("", rows)], ["Lead."], text_columns=(2,))
-    assert latex("T", [], [table]).splitlines()[2:] == [
-        r"\subsection*{50 \%}",
-        "Lead.",
-        "",
-        r"\begin{longtable}{lrl}",
-        r"\toprule",
-        r"Method & a\_b $\downarrow$ & text \\",
-        r"\midrule",
-        r"\endhead",
-        r"\bottomrule",
-        r"\endfoot",
-        r"\emph{One \& two}\textsuperscript{1} & \textbf{1.0}\textsuperscript{1} & -- \\",
-        r" & published 2.0 &  \\",
-        r"\end{longtable}",
-        r"\begin{enumerate}",
-        r"\item why",
-        r"\end{enumerate}",
-    ]
-
-
-def test_latex_specials_are_replaced_once():
-    """Replacing one after the other would escape what the first replacement wrote."""
-    assert escape("\\{}") == r"\textbackslash{}\{\}"
-    assert escape("a\n\n b") == "a b"
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
-def test_pdflatex_accepts_the_tables(build, tmp_path):
-    out = build(record("evil", score=0.5), record("nse", score=0.8))
-    head = r"\documentclass[landscape]{article}\usepackage[T1]{fontenc}\usepackage{booktabs,longtable}\begin{document}"
-    (tmp_path / "all.tex").write_text(
-        head + r"\input{" + str(out / "tables.tex") + r"}\end{document}", encoding="utf-8"
-    )
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
 
 
 # --- libraries beside the pages ---

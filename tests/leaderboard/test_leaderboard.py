@@ -3,7 +3,6 @@ results."""
 
 from __future__ import annotations
 
-import csv
 import html
 import json
 import re
@@ -81,17 +80,17 @@ class Pages:
         lines = [line for line in section[0].splitlines() if line.startswith("| ") and not line.startswith("| ---")]
         return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
-    def cell(self, table: str, method: str, column: str, section: str = "Ours") -> str:
-        """One cell of a Markdown table, in the block whose title starts with ``section``; marks of
-        notes are left out."""
+    def cell(self, table: str, method: str, column: str) -> str:
+        """One cell of a Markdown table; marks of notes are left out."""
         columns, *rows = self.rows(table)
-        inside = False
         for row in rows:
-            if row[0].startswith("**"):
-                inside = row[0].startswith(f"**{section}")
-            elif inside and re.sub(r"<sup>.*?</sup>|\*", "", row[0]) == method:
+            if re.sub(r"<sup>.*?</sup>|\*", "", row[0]) == method:
                 return re.sub(r"<sup>.*?</sup>", "", row[columns.index(column)])
-        raise AssertionError(f"{table} has no row {method} in {section}: {rows}")
+        raise AssertionError(f"{table} has no row {method}: {rows}")
+
+
+OURS = "Table 1: sentiment, ours alone"
+TASK = "SST-2: quality and cost"
 
 
 @pytest.fixture
@@ -113,22 +112,23 @@ def test_seeds_become_a_mean_with_deviation_and_count(build):
     pages = build(
         *(record(score=score, seed=seed) for seed, score in enumerate((0.80, 0.81, 0.82))), record("bilstm", score=0.7)
     )
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "**81.0 ± 1.0 (3)**"
-    assert pages.cell("Table 1", "biLSTM", "SST-2 accuracy") == "70.0 (1)"
-    assert "81.0 ± 1.0 (3)" in pages.text("tables.html")
+    assert pages.cell(OURS, "Deep averaging", "SST-2 accuracy: ours") == "81.0 ± 1.0 (3)"
+    assert pages.cell(OURS, "biLSTM", "SST-2 accuracy: ours") == "70.0 (1)"
+    assert "81.0 ± 1.0 (3)" in pages.text("survey-1.html")
     assert "81.0 ± 1.0 (3)" in pages.text("task-sst2.html")
 
 
 def test_equal_scores_are_all_bold(build):
     pages = build(record(score=0.8101), record("bilstm", score=0.8104), record("count", score=0.80))
-    cells = [pages.cell("Table 1", name, "SST-2 accuracy") for name in ("Deep averaging", "biLSTM", "Counting")]
+    cells = [pages.cell(TASK, name, "accuracy") for name in ("Deep averaging", "biLSTM", "Counting")]
     assert cells == ["**81.0 (1)**", "**81.0 (1)**", "80.0 (1)"]
 
 
 def test_the_lowest_error_rate_is_bold_and_comes_first(build):
     pages = build(record("dan", "fsdd", {"wer": 0.3, "cer": 0.1}), record("bilstm", "fsdd", {"wer": 0.2, "cer": 0.2}))
-    assert pages.cell("Speech", "biLSTM", "FSDD WER ↓") == "**20.0 (1)**"
-    assert pages.cell("Speech", "Deep averaging", "FSDD WER ↓") == "30.0 (1)"
+    assert pages.cell("Speech", "biLSTM", "FSDD WER ↓: ours") == "20.0 (1)"
+    assert pages.cell("FSDD: quality and cost", "biLSTM", "WER ↓") == "**20.0 (1)**"
+    assert pages.cell("FSDD: quality and cost", "Deep averaging", "WER ↓") == "30.0 (1)"
     columns, first, second = pages.rows("FSDD: quality and cost")
     assert [first[0], second[0]] == ["biLSTM", "Deep averaging"]
     assert second[columns.index("CER ↓")] == "**10.0 (1)**"
@@ -137,17 +137,19 @@ def test_the_lowest_error_rate_is_bold_and_comes_first(build):
 def test_a_partial_row_is_marked_and_does_not_lead_over_full_rows(build):
     """A model trained on another amount of data in bold would be read as the better model."""
     pages = build(record(score=0.8), record("bilstm", score=0.9, partial=True, counts={"train": 50}))
-    assert pages.cell("Table 1", "biLSTM", "SST-2 accuracy") == "90.0 (1) partial"
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "**80.0 (1)**"
-    assert "partial: trained on 50 examples; the official training set has 1,000" in pages.text("tables.html")
+    assert pages.cell(TASK, "biLSTM", "accuracy") == "90.0 (1) partial"
+    assert pages.cell(TASK, "Deep averaging", "accuracy") == "**80.0 (1)**"
+    assert pages.cell(OURS, "biLSTM", "SST-2 accuracy: training examples") == "50"
+    for page in ("survey-1.html", "task-sst2.html"):
+        assert "partial: trained on 50 examples; the official training set has 1,000" in pages.text(page)
 
 
 def test_partial_by_passes_alone_does_not_speak_of_missing_examples(build):
     """The whole training set in fewer passes: "trained on 1,000 of 1,000 examples" would read as a
     mistake."""
     pages = build(record(score=0.8, partial=True, hyperparameters={"limits": {"max_epochs": 3, "max_train": None}}))
-    assert "partial: at most 3 passes over the training set" in pages.text("tables.html")
-    assert "the official training set has" not in pages.text("tables.html")
+    assert "partial: at most 3 passes over the training set" in pages.text("survey-1.html")
+    assert "the official training set has" not in pages.text("survey-1.html")
 
 
 @pytest.mark.parametrize("status", ["failed", "oom", "timeout", "diverged", "interrupted", "skipped"])
@@ -156,82 +158,52 @@ def test_what_did_not_end_ok_is_shown_with_its_word_and_reason(build, status):
     pages = build(
         record(status=status, error={"type": "Cause", "message": "the very reason"}), record("bilstm", score=0.5)
     )
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == status
-    for name in ("tables.html", "task-sst2.html", "runs.html", "index.html", "tables.md"):
+    assert pages.cell(TASK, "Deep averaging", "accuracy") == status
+    named = f"Ended without a score: Deep averaging on SST-2 ({status})." in pages.text("survey-1.html")
+    assert named == (status != "skipped"), "what does not fit a task is no news"
+    for name in ("task-sst2.html", "runs.html", "index.html", "tables.md"):
         assert f"{status}: Cause: the very reason" in pages.text(name), name
 
 
 def test_seeds_that_failed_stand_beside_those_that_did_not(build):
     """A mean over the lucky seeds alone, without a word, is the best case sold as the result."""
     pages = build(record(score=0.8), record(seed=1, status="oom"), record(seed=2, status="oom"))
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "**80.0 (1)**<br>oom (2)"
-    assert "oom, seed 1, 2: the record gives no reason" in pages.text("tables.html")
+    assert pages.cell(TASK, "Deep averaging", "accuracy") == "**80.0 (1)**<br>oom (2)"
+    assert pages.cell(OURS, "Deep averaging", "SST-2 accuracy: ours") == "80.0 (1)<br>oom (2)"
+    assert pages.cell(OURS, "Deep averaging", "SST-2 accuracy: training examples") == "1,000<br>"
+    assert "oom, seed 1, 2: the record gives no reason" in pages.text("survey-1.html")
 
 
 def test_cells_without_a_record_say_so(build):
-    pages = build(record(score=0.8))
-    assert pages.cell("Table 1", "Deep averaging", "SST-5 accuracy") == "not run"
-    assert pages.cell("Table 1", "Deep averaging", "IMDB accuracy") == "–", "there is no such task here"
+    pages = build(record(score=0.8), record("bilstm", "sst5", score=0.4))
+    assert pages.cell(OURS, "Deep averaging", "SST-5 accuracy: ours") == "not run"
 
 
 def test_an_ok_record_without_the_score_of_a_column_says_so(build):
-    pages = build(record("dan", "squad1", {"f1": 0.5}))
-    assert pages.cell("Table 3", "Deep averaging", "SQuAD 1.1 F1") == "**50.0 (1)**"
-    assert pages.cell("Table 3", "Deep averaging", "SQuAD 1.1 EM") == "not scored"
+    pages = build(record("dan", "squad1", {"f1": 0.5}), record("bilstm", "squad1", {"f1": 0.5, "exact_match": 0.4}))
+    table = "Table 3: question answering, SQuAD, ours alone"
+    assert pages.cell(table, "Deep averaging", "SQuAD 1.1 F1: ours") == "50.0 (1)"
+    assert pages.cell(table, "Deep averaging", "SQuAD 1.1 EM: ours") == "not scored"
 
 
-def test_tiers_and_protocols_are_never_in_one_section(build):
+def test_tiers_and_protocols_are_never_in_one_table_of_a_task(build):
     """The generated mini corpus or a smoke run beside the real corpus would be compared with it."""
     pages = build(record(score=0.8), record(score=0.9, protocol="paper"), record(score=0.99, tier="mini"))
-    sections = [row[0] for row in pages.rows("Table 1") if row[0].startswith("**Ours")]
-    assert [re.sub(r"\W*\(.*?\)", "", s).strip("*") for s in sections] == [
-        "Ours: tier local, protocol paper, budget full",
-        "Ours: tier local, protocol equal, budget full",
-        "Ours: tier mini, protocol equal, budget full",
-    ]
-    for section, cell in (
+    for section, shown in (
         ("tier local, protocol paper, budget full", "**90.0 (1)**"),
         ("tier local, protocol equal, budget full", "**80.0 (1)**"),
+        ("tier mini (generated corpus, not the published data), protocol equal, budget full", "**99.0 (1)**"),
     ):
-        assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy", f"Ours: {section}") == cell
-
-
-def test_the_published_value_stands_beside_ours_on_the_real_corpus_only(build):
-    pages = build(record("nse", score=0.79954), record("nse", score=0.9, tier="mini"), record("dan", score=0.7))
-    ours = pages.cell("Table 1", "Neural semantic encoder", "SST-2 accuracy", "Ours: tier local")
-    assert ours == "**80.0 (1)**<br>published 89.7, difference −9.7", (
-        "the difference of what is shown, as a reader subtracts"
-    )
-    assert pages.cell("Table 1", "Neural semantic encoder", "SST-2 accuracy", "Ours: tier mini") == "**90.0 (1)**"
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "70.0 (1)", "the survey prints no value for it"
-
-
-def test_every_published_value_is_in_its_table(build):
-    """The survey's rows are what ours are read against: 192 values, those of data sets that are not
-    run here too."""
-    pages = build()
-    with (SOURCES / "published.csv").open(encoding="utf-8", newline="") as file:
-        values = list(csv.DictReader(file))
-    assert len(values) == 192
-    names = leaderboard.read(pages.out.parent).task_name
-    metrics = {"accuracy": "accuracy", "exact_match": "EM", "f1": "F1", "map": "MAP", "mrr": "MRR"}
-    for value in values:
-        method = re.sub(r"([\[\]_*|])", r"\\\1", value["method_as_printed"])
-        column = f"{names(value['dataset'])} {metrics[value['metric']]}"
-        cell = pages.cell(f"Table {value['survey_table']}", method, column, "Published")
-        scale = 100 if value["metric"] in ("map", "mrr") else 1
-        assert re.fullmatch(r"\d+\.\d", cell)
-        assert float(cell) == pytest.approx(float(value["value"]) * scale, abs=0.0501), value
-        assert f'title="printed as {value["value"]}"' in pages.text("tables.html")
+        assert pages.cell(f"{TASK}, {section}", "Deep averaging", "accuracy") == shown
 
 
 def test_classical_methods_are_in_italics_in_published_rows_and_ours(build):
     pages = build(record("count", score=0.5), record("dan", score=0.5))
-    names = [row[0] for row in pages.rows("Table 1")]
+    names = [row[0] for table in ("Table 1: sentiment", OURS) for row in pages.rows(f"{table}\n")]
     assert r"*Naive Bayes \[43\]*" in names
     assert "*Counting*" in names
     assert "Deep averaging" in names
-    assert re.search(r"<em>(<a [^>]*>)?Counting(</a>)?</em>", pages.text("tables.html"))
+    assert re.search(r"<em>(<a [^>]*>)?Counting(</a>)?</em>", pages.text("survey-1.html"))
 
 
 def test_text_from_records_cannot_become_markup(build):
@@ -250,12 +222,12 @@ def test_text_from_records_cannot_become_markup(build):
     written = {
         path.name: path.read_text(encoding="utf-8") for path in pages.out.iterdir() if path.suffix in (".html", ".md")
     }
-    assert {"index.html", "tables.html", "tables.md", "task-sst2.html", "task-fsdd.html"} <= set(written)
+    assert {"index.html", "survey-1.html", "tables.md", "task-sst2.html", "task-fsdd.html"} <= set(written)
     for name, text in written.items():
         assert "<img" not in text, name
         if name != "advisor.html":  # whose script makes texts of them
             assert r"\u003cimg" not in text, "plotly reads markup in the texts of a plot"
-    for name in ("index.html", "tables.html", "tables.md", "task-sst2.html", "task-fsdd.html"):
+    for name in ("index.html", "survey-1.html", "tables.md", "task-sst2.html", "task-fsdd.html"):
         assert html.escape("<img src=x") in written[name], name
     assert r"\| \`a\` \[b\](javascript:c) &lt;/script&gt;" in pages.text("tables.md")
 
@@ -265,8 +237,8 @@ def test_the_second_build_writes_the_same_bytes(build):
     made = [record(score=0.8, seed=s, speed={"train_examples_per_second": 5.0}) for s in range(2)] + [
         record("bilstm", status="oom")
     ]
-    first = {path.name: path.read_bytes() for path in build(*made).out.iterdir()}
-    again = {path.name: path.read_bytes() for path in build().out.iterdir()}
+    first = {path: path.read_bytes() for path in build(*made).out.rglob("*.*")}
+    again = {path: path.read_bytes() for path in build().out.rglob("*.*")}
     assert first == again
 
 
@@ -280,7 +252,7 @@ def test_a_damaged_record_is_named_and_the_rest_is_shown(build, tmp_path):
     assert str(bad) in pages.stderr
     assert "$RESULTS/records/sst2/bert/0123456789abcdef.json" in pages.text("index.html")
     assert str(tmp_path) not in pages.text("index.html"), "pages are published"
-    assert pages.cell("Table 1", "Deep averaging", "SST-2 accuracy") == "**80.0 (1)**"
+    assert pages.cell(TASK, "Deep averaging", "accuracy") == "**80.0 (1)**"
     assert bad.read_text(encoding="utf-8") == '{"schema": 1, "status": '
 
 
@@ -312,14 +284,11 @@ def test_two_settings_of_one_model_are_two_results_that_say_how_they_differ(buil
     pages = build(
         *(record(score=s, hyperparameters={"hidden": h, "training": training}) for s, h in ((0.8, 50), (0.7, 100)))
     )
-    assert sorted(pages.cell("Table 1", "Deep averaging", "SST-2 accuracy").split("<br>")) == [
-        "**80.0 (1)**",
-        "70.0 (1)",
-    ]
-    page = pages.text("tables.html")
-    assert "hidden=50" in page
-    assert "hidden=100" in page
-    assert "lr" not in re.findall(r"<li>(.*)</li>", page)[0]
+    assert pages.cell(OURS, "Deep averaging", "SST-2 accuracy: ours") == "70.0 (1)<br>80.0 (1)"
+    page = pages.text("survey-1.html")
+    assert "50 hidden units" in page
+    assert "100 hidden units" in page
+    assert not any("learning rate" in note for note in re.findall(r"<li id=[^>]*>(.*)</li>", page))
 
 
 def test_scores_of_older_code_and_of_other_test_data_are_marked(build):
@@ -329,10 +298,10 @@ def test_scores_of_older_code_and_of_other_test_data_are_marked(build):
         record("bilstm", score=0.7, data={"test": "b" * 64}),
         record("bert", score=0.75, data={"test": "b" * 64}),
     )
-    notes = re.findall(r"<li id=.*>(.*)</li>", pages.text("tables.html"))
+    notes = re.findall(r"<li id=.*>(.*)</li>", pages.text("task-sst2.html"))
     assert "dan version 3, which is now 1" in notes
     assert "not ranked: test data (aaaaaaaaaaaa), other than the ranked rows" in notes
-    assert pages.cell("Table 1", "BERT", "SST-2 accuracy") == "**75.0 (1)**", "the best of those on one test"
+    assert pages.cell(TASK, "BERT", "accuracy") == "**75.0 (1)**", "the best of those on one test"
 
 
 def test_deviations_from_the_paper_stand_on_the_page_of_the_architecture_alone(build):
@@ -454,7 +423,7 @@ def test_speeds_taken_beside_other_cells_are_marked_and_old_ones_say_so(build):
 def test_architectures_and_tasks_that_are_not_registered_here_are_shown(build):
     """Results of a plugin must not vanish on a machine without it."""
     pages = build(record("theirs", "new_task", {"accuracy": 0.5}, main_metric="accuracy"))
-    assert pages.cell("Other tasks", "theirs", r"new\_task accuracy") == "**50.0 (1)**"
+    assert pages.cell("Other tasks", "theirs", r"new\_task accuracy: ours") == "50.0 (1)"
     assert (pages.out / "task-new_task.html").is_file()
 
 

@@ -25,7 +25,9 @@ def test_a_new_results_folder_has_published_values_beside_its_own(tmp_path, monk
 def test_files_beside_the_records_take_the_place_of_the_package_s(tmp_path):
     header = "survey_table,architecture,method_as_printed,dataset,metric,value,kind"
     (tmp_path / "published.csv").write_text(f"{header}\n1,dan,Deep Averaging,sst2,accuracy,12.5,neural\n")
-    (tmp_path / "published_notes.csv").write_text("survey_table,architecture,dataset,metric,note,counterpart\n")
+    (tmp_path / "published_notes.csv").write_text(
+        "survey_table,architecture,dataset,metric,note,counterpart,misprint\n"
+    )
     assert [value.printed for value in read(tmp_path).published] == ["12.5"]
 
 

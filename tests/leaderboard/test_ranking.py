@@ -20,9 +20,8 @@ from harness.leaderboard.pages.runs_page import agreement_table, missing_table
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import ranked_scores, story_page
 from harness.leaderboard.ranking import CUSTOM_REMARK, SMOKE_REMARK, at_floor, best_results, ranked, ranks
-from harness.leaderboard.tables.export import results, to_csv
+from harness.leaderboard.tables.export import results, scores_csv
 from harness.leaderboard.tables.formatting import section_title
-from harness.leaderboard.tables.survey import survey_tables
 from harness.leaderboard.tables.table import Table
 from harness.records import Store
 from tests.support.made_pages import architecture, register_alone, task
@@ -215,7 +214,7 @@ def test_seeds_on_two_states_of_the_data_are_two_results(store):
     store.write(record(seed=3, status="oom"))
     board = read(store.folder)
     found = [(result.settings, [r.seed for r in result.records]) for _, result in board.results(SECTION, "sst2")]
-    assert found == [("test data=aaaaaaaaaaaa", [0, 1, 3]), ("test data=bbbbbbbbbbbb", [2])]
+    assert found == [("test data aaaaaaaaaaaa", [0, 1, 3]), ("test data bbbbbbbbbbbb", [2])]
 
 
 def test_sections_are_in_order_and_say_what_their_rows_share(store):
@@ -290,7 +289,6 @@ def test_rows_of_ones_own_budget_and_of_smoke_have_no_rank_and_no_verdict(store,
     assert {(each["rank"], each["shares_first_place"]) for each in results(board)} == {(None, None)}
     side_by_side = {frozenset({"dan", "bilstm", "nse"})} if remark is CUSTOM_REMARK else set()
     assert together(board) == side_by_side, "own rows on one budget may stand side by side"
-    assert all(part.style != "best" for table in survey_tables(board) for part in parts(table))
 
 
 def test_scores_of_smoke_stand_beside_no_published_ones(store):
@@ -332,10 +330,6 @@ def test_floors_are_shown_and_take_no_part(store):
     assert together(board) <= {frozenset({"majority", "random", "dan", "bilstm", "cnn"})}, "one group, side by side"
     assert place(board, "majority") == "–"
     assert cell(best_table(board), "SST-2", "compared") == ["1 of 3"], "a floor is no result"
-    assert [row.name for row in survey_tables(board)[0].blocks[-1].rows][:2] == [
-        "floor: most frequent class",
-        "floor: random class",
-    ]
     floor = next(each for each in results(board) if each["architecture"] == "majority")
     assert (floor["rank"], floor["shares_first_place"], floor["at_floor"]) == (None, None, False)
 
@@ -357,7 +351,7 @@ def test_a_row_whose_interval_reaches_the_floor_is_marked_and_has_no_rank(store)
     assert "at the floor: most frequent class, without any training, scores 50.0" in table.notes
     assert "1 of 4 results are ranked; the notes of the others say why not." in table.lead
     assert {each["architecture"] for each in results(board) if each["at_floor"]} == {"dan", "cnn", "nse"}
-    lines = [line for line in to_csv(list(results(board))).splitlines() if ",dan," in line]
+    lines = [line for line in scores_csv(results(board), ()).splitlines() if ",dan," in line]
     assert ",True," in lines[0]
     assert ranked_scores(board, SECTION)[0] == {"bilstm": {"sst2": 0.9}}
 
@@ -427,21 +421,10 @@ def test_floors_hold_for_all_rows_on_their_test_data(store):
         ({"counts": {"train": 1000, "test": 30}, "official_test_examples": 0, "tier": "mini"}, True),
     ],
 )
-def test_only_scores_on_the_official_test_stand_in_the_surveys_columns(store, fields, official):
+def test_only_scores_on_the_official_test_stand_beside_published_ones(store, fields, official):
     """58.8 on a test of one's own stood in one column under BERT's 83.1."""
     store.write(record("nse", score=0.8, **fields))
     board = read(store.folder)
-    sentiment = survey_tables(board)[0]
-    ours = [row.name for block in sentiment.blocks if block.title.startswith("Ours") for row in block.rows]
-    assert ours == (["NSE"] if official else [])
-    assert sentiment.lead == (
-        []
-        if official
-        else [
-            "1 of our results are left out, because they were not scored on the official test of their task: the pages"
-            " of the tasks have them."
-        ]
-    )
     compared = official and "tier" not in fields
     assert bool(agreement_table(board).blocks[0].rows) == compared
     (page,) = architecture_pages(board)
@@ -453,13 +436,6 @@ def test_only_scores_on_the_official_test_stand_in_the_surveys_columns(store, fi
     assert titles == [
         f"SST-2: {section_title(next(iter(board.sections)))}" if compared else "SST-2: published values alone"
     ]
-
-
-def test_tables_of_other_tasks_have_other_tests_too(store):
-    """They stand under no published values."""
-    store.write(record("nse", "chunk", score=0.8, counts={"train": 1000, "test": 30}))
-    shown = [row.name for table in survey_tables(read(store.folder)) for b in table.blocks for row in b.rows]
-    assert shown[-1] == "NSE"
 
 
 # --- exports ---
@@ -478,7 +454,7 @@ def test_the_exports_say_what_may_be_compared(store):
     assert found["dan"]["group"] == found["bilstm"]["group"] != found["cnn"]["group"]
     assert found["nse"]["group"] is None
     assert [found[name]["shares_first_place"] for name in ("dan", "bilstm", "cnn")] == [True, True, None]
-    rows = {row["architecture"]: row for row in csv.DictReader(to_csv(list(results(board))).splitlines())}
+    rows = {row["architecture"]: row for row in csv.DictReader(scores_csv(results(board), ()).splitlines())}
     assert [rows[name]["sees"] for name in ("dan", "cnn", "nse")] == ["texts of test", "not recorded", "nothing else"]
     assert rows["dan"]["group"] == found["dan"]["group"]
 

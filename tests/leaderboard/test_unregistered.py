@@ -15,7 +15,7 @@ from harness.leaderboard.board import Section, read
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.task_page import task_tables
-from harness.leaderboard.tables.export import to_csv
+from harness.leaderboard.tables.export import scores_csv
 from harness.records import Cell, Record, Store
 from harness.running import progress
 from harness.tracking import Tracker, default_uri
@@ -175,7 +175,7 @@ def test_a_text_is_no_formula_in_a_spreadsheet(store: Store, text: str):
     board = read(store.folder)
     from harness.leaderboard.tables.export import results
 
-    (row,) = list(csv.DictReader(to_csv(list(results(board))).splitlines()))
+    (row,) = list(csv.DictReader(scores_csv(results(board), ()).splitlines()))
     assert row["name"] == f"'{text}" and row["protocol"] == f"'{text}"
     assert row["mean"] == "-50.0", "a number stays a number"
     assert Section("local", text) in board.sections

@@ -1,6 +1,7 @@
-"""The facts behind the tables for other programs: ``tables.csv`` and ``leaderboard.json``.
+"""The facts behind the tables for other programs: ``tables.csv``, ``costs.csv`` and
+``leaderboard.json``.
 
-``leaderboard.json`` holds ``schema`` (1), ``legend`` (how to read the scores, as on the pages),
+``leaderboard.json`` holds ``schema`` (2), ``legend`` (how to read the scores, as on the pages),
 ``results`` and ``published``.
 
 A result is one configuration of an architecture on a task in one section, all seeds together. Its
@@ -13,26 +14,34 @@ fields:
   ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if neither the
   registry nor the records tell of them), ``settings`` (differences to the other configurations),
   ``main_metric``;
-- ``seeds`` (those that ended ok), ``not_ok`` (seed, status and reason of the others), ``partial``,
-  ``training_examples``, ``at_floor`` (no better than an answer without training), ``rank`` (null if
-  it is not ranked), ``shares_first_place`` (null where nothing was tested), ``corrected_p`` (of the
-  distance to the best; null for the best and where nothing was tested), ``notes``;
-- ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval over test
-  units, of the main metric alone), ``published`` and ``difference``. Means, deviations and ends are
-  those of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
+- ``seeds`` (those that ended ok), ``partial``, ``training_examples``, ``at_floor`` (no better than
+  an answer without training), ``rank`` (null if it is not ranked), ``shares_first_place`` (null
+  where nothing was tested), ``corrected_p`` (of the distance to the best; null for the best and
+  where nothing was tested), ``notes``;
+- ``records``: every seed, with ``key``, ``seed``, ``status``, ``reason`` (null if it is ok),
+  ``commit``, ``dirty``, ``started``, ``passes`` over the training examples (null for what is not
+  trained in passes), ``examples`` (by split) and ``scores`` (by split and metric). The outcome of
+  each test unit is in ``records/TASK/ARCHITECTURE/KEY.outcomes.json.gz`` of the results folder;
+- ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval, of the main
+  metric alone), ``published``, ``difference`` and ``survey_table`` (id of the table in which it
+  stands, beside published values or alone, null for others). Means, deviations and ends are those
+  of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
   ``difference`` are percent and points;
-- ``costs``: one object per machine with ``device``, ``records``, ``beside`` (the largest number of
-  other cells at a time, null if not recorded), ``unstable`` (of a training speed) and the mean of
-  each measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of them.
+- ``costs``: one object per machine with ``device``, ``keys`` of its records, ``beside`` (the
+  largest number of other cells at a time, null if not recorded), ``unstable`` (of a training speed)
+  and the mean of each measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of
+  them.
 
 ``published`` lists the survey's values: ``survey_table``, ``architecture``, ``method``,
 ``dataset``, ``metric``, ``printed``, ``percent``, ``classical``, ``counterpart`` (our architecture
-to compare with, or null) and ``notes``.
+to compare with, or null), ``misprint`` (likely to be one) and ``notes``.
 
-``tables.csv`` has a line for each score and each cost of a result, in the columns of
-:data:`COLUMNS`. Fractions are in percent and differences in points, both unrounded. ``beside`` is
-filled for speeds; ``sees`` is in words. A result without any score has one line with an empty
-metric and its status. A text that a spreadsheet would take for a formula has an apostrophe in
+``tables.csv`` has a row for each result and metric in the columns of :data:`SCORES`, and one for
+each value of the survey. ``source`` is ``ours`` or ``survey``. Fractions are in percent and
+differences in points, both unrounded; ``sees`` is in words; ``keys``, ``commits``, ``seeds`` and
+``passes`` have a space between records, in one order. A result without any score has one row with
+an empty metric and its status. ``costs.csv`` has a row for each result and machine in the columns
+of :data:`COSTS`. In both, a text that a spreadsheet would take for a formula has an apostrophe in
 front.
 """
 
@@ -41,20 +50,27 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.task_page import metrics_of
+from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, ranks
-from harness.leaderboard.tables.cost import COUNTS, MEASURES, SPEEDS, by_device, max_other_cells, mean_of
+from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, max_other_cells, mean_of
 from harness.leaderboard.tables.formatting import caveats, counterpart, difference, failure_reason
+from harness.leaderboard.tables.survey import Survey
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.records import Record
 from harness.records.groups import seen
 
-COLUMNS = (
+RESULT = (
+    "task",
+    "architecture",
+    "name",
+    "settings",
     "tier",
     "protocol",
     "protocol_version",
@@ -63,53 +79,56 @@ COLUMNS = (
     "vectors",
     "tokens",
     "group",
-    "task",
-    "architecture",
-    "name",
-    "settings",
-    "metric",
-    "mean",
-    "sd",
-    "n",
-    "low",
-    "high",
-    "rank",
-    "shares_first_place",
-    "corrected_p",
-    "at_floor",
-    "partial",
-    "training_examples",
-    "published",
-    "difference",
-    "device",
-    "status",
-    "reason",
-    "beside",
 )
+"""Columns that say which result a row is of."""
+SCORES = (
+    "source",
+    "survey_table",
+    *RESULT,
+    *("metric", "main", "mean", "sd", "n", "low", "high"),
+    *("rank", "shares_first_place", "corrected_p", "at_floor"),
+    *("published", "difference", "counterpart", "misprint"),
+    *("partial", "training_examples", "test_examples", "passes", "seeds", "keys", "commits", "status", "reason"),
+)
+COSTS = (*RESULT, "device", "keys", "beside", "unstable", *MEASURES, *COUNTS)
 
 
-def results(board: Board) -> Iterator[dict[str, Any]]:
-    """All results of the board, by task and section."""
+def results(board: Board, surveys: Iterable[Survey] = ()) -> Iterator[dict[str, Any]]:
+    """All results of the board, by task and section; those of ``surveys`` say in which of these
+    tables they are."""
+    tables = {
+        (result, metric): survey.id
+        for survey in surveys
+        for table in survey.tables
+        for method in table.rows
+        for (_, metric), pair in method.pairs.items()
+        for result in pair.ours
+    }
     for task in board.recorded_tasks:
         metrics = metrics_of(board, task)
         for section in board.sections:
-            yield from _section_results(board, section, task, metrics)
+            yield from _section_results(board, section, task, metrics, tables)
 
 
-def _section_results(board: Board, section: Section, task: str, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _section_results(
+    board: Board, section: Section, task: str, metrics: Sequence[str], tables: Mapping[tuple[Result, str], str]
+) -> Iterator[dict[str, Any]]:
     comparison = compare(board, section, task)
     places = ranks(board, section, task, metrics[0])
     for architecture, result in board.results(section, task):
         yield {
             **_identity(board, section, task, architecture, result),
             "main_metric": metrics[0],
-            **_seeds(result),
+            "seeds": [record.seed for record in result.ok],
+            "partial": result.partial,
+            "training_examples": result.trained_on or None,
             "rank": places.get(result),
             "shares_first_place": _shares_first_place(comparison, result),
             "corrected_p": comparison.corrected_p(result) if comparison else None,
             "at_floor": bool(at_floor(board, result)),
             "notes": list(caveats(board, result)) if result.ok else [],
-            "scores": _scores(board, result, metrics, comparison),
+            "records": [_record(record) for record in result.records],
+            "scores": _scores(board, result, metrics, comparison, tables),
             "costs": _costs(result),
         }
 
@@ -135,16 +154,19 @@ def _identity(board: Board, section: Section, task: str, architecture: str, resu
     }
 
 
-def _seeds(result: Result) -> dict[str, Any]:
+def _record(record: Record) -> dict[str, Any]:
+    epochs = record.training.get("epochs")
     return {
-        "seeds": [record.seed for record in result.ok],
-        "not_ok": [
-            {"seed": record.seed, "status": record.status, "reason": failure_reason(record)}
-            for record in result.records
-            if record.status != "ok"
-        ],
-        "partial": result.partial,
-        "training_examples": result.trained_on or None,
+        "key": record.key,
+        "seed": record.seed,
+        "status": record.status,
+        "reason": None if record.status == "ok" else failure_reason(record),
+        "commit": record.commit,
+        "dirty": record.dirty,
+        "started": record.started,
+        "passes": None if epochs is None else epochs * record.training.get("passes_per_epoch", 1),
+        "examples": dict(record.counts),
+        "scores": record.scores,
     }
 
 
@@ -156,9 +178,17 @@ def _shares_first_place(comparison: Comparison | None, result: Result) -> bool |
 
 
 def _scores(
-    board: Board, result: Result, metrics: Sequence[str], comparison: Comparison | None
+    board: Board,
+    result: Result,
+    metrics: Sequence[str],
+    comparison: Comparison | None,
+    tables: Mapping[tuple[Result, str], str],
 ) -> dict[str, dict[str, Any]]:
-    scores = {metric: _score(board, result, metric) for metric in metrics if result.summary(metric)}
+    scores = {
+        metric: _score(board, result, metric) | {"survey_table": tables.get((result, metric))}
+        for metric in metrics
+        if result.summary(metric)
+    }
     bounds = comparison.interval(result) if comparison else None
     if bounds and metrics[0] in scores:
         scores[metrics[0]] |= {"low": bounds[0], "high": bounds[1]}
@@ -184,7 +214,7 @@ def _costs(result: Result) -> list[dict[str, Any]]:
     return [
         {
             "device": machine,
-            "records": len(records),
+            "keys": [record.key for record in records],
             "beside": max_other_cells(records),
             "unstable": any(record.speed.get("unstable") for record in records),
             **{name: mean_of(records, measure) for name, measure in MEASURES.items()},
@@ -207,6 +237,7 @@ def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any
             "percent": float(value.percent),
             "classical": value.classical,
             "counterpart": value.counterpart or None,
+            "misprint": value.misprint,
             "notes": list(value.notes),
         }
         for value in board.published
@@ -215,22 +246,30 @@ def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any
     # One line for each object, because a diff of two builds is then readable, and json is many
     # times slower with indentation.
     lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
-    return ('{"schema": 1,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
+    return ('{"schema": 2,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
 
 
 def _object(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def to_csv(results: Sequence[dict[str, Any]]) -> str:
+def scores_csv(results: Iterable[dict[str, Any]], published: Iterable[Published]) -> str:
     """Text of ``tables.csv``, with the line ends of RFC 4180."""
+    ours = (row for result in results for row in _score_rows(result))
+    return _csv(SCORES, [*ours, *map(_published_row, published)])
+
+
+def costs_csv(results: Iterable[dict[str, Any]]) -> str:
+    """Text of ``costs.csv``, with the line ends of RFC 4180."""
+    return _csv(COSTS, (_words(result) | _spaced(cost, "keys") for result in results for cost in result["costs"]))
+
+
+def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
+    writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore")
     writer.writeheader()
-    for result in results:
-        words = {"sees": seen(result["sees"])}
-        for line in _lines(result):
-            writer.writerow({name: _csv_field(value) for name, value in (result | words | line).items()})
+    for row in rows:
+        writer.writerow({name: _csv_field(value) for name, value in row.items()})
     return text.getvalue()
 
 
@@ -242,22 +281,52 @@ def _csv_field(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
-def _lines(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Columns that differ between the lines of one result."""
-    statuses = (["ok"] if result["seeds"] else []) + [cell["status"] for cell in result["not_ok"]]
-    status = {
-        "status": " ".join(dict.fromkeys(statuses)),
-        "reason": "; ".join(dict.fromkeys(cell["reason"] for cell in result["not_ok"])),
+def _words(result: dict[str, Any]) -> dict[str, Any]:
+    return result | {"sees": seen(result["sees"])}
+
+
+def _spaced(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A row in which some lists are words with spaces between; a dash for what is not known."""
+    return row | {name: " ".join("-" if each is None else str(each) for each in row[name]) for name in names}
+
+
+def _score_rows(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each metric of a result, or the one of a result without a score. Seeds, keys,
+    commits and passes are of the records that ended ok."""
+    scored = [record for record in result["records"] if record["status"] == "ok"]
+    others = [record for record in result["records"] if record["status"] != "ok"]
+    tests = [record["examples"].get("test") for record in scored]
+    lists = {"seeds": "seed", "keys": "key", "commits": "commit", "passes": "passes"}
+    shared = _words(result) | {
+        "source": "ours",
+        "test_examples": max((n for n in tests if n is not None), default=None),
+        **{name: [record[field] for record in scored] for name, field in lists.items()},
+        "status": " ".join(dict.fromkeys(record["status"] for record in [*scored, *others])),
+        "reason": "; ".join(dict.fromkeys(record["reason"] for record in others)),
     }
+    shared = _spaced(shared, *lists)
     no_place = {"rank": None, "shares_first_place": None, "corrected_p": None}
     for metric, score in result["scores"].items():
-        place = {} if metric == result["main_metric"] else no_place
-        yield score | _in_percent(metric, score) | status | place | {"metric": metric}
+        main = metric == result["main_metric"]
+        yield (
+            shared | score | _in_percent(metric, score) | ({} if main else no_place) | {"metric": metric, "main": main}
+        )
     if not result["scores"]:
-        yield no_place | status | {"metric": ""}
-    for cost in result["costs"]:
-        for line in _cost_lines(cost):
-            yield no_place | status | line
+        yield shared | no_place | {"metric": ""}
+
+
+def _published_row(value: Published) -> dict[str, Any]:
+    return {
+        "source": "survey",
+        "survey_table": value.table,
+        "task": value.dataset,
+        "architecture": value.architecture,
+        "name": value.method,
+        "metric": value.metric,
+        "published": value.percent,
+        "counterpart": value.counterpart,
+        "misprint": value.misprint,
+    }
 
 
 def _in_percent(metric: str, score: dict[str, Any]) -> dict[str, float | None]:
@@ -265,11 +334,3 @@ def _in_percent(metric: str, score: dict[str, Any]) -> dict[str, float | None]:
     info = display_info(metric)
     scale = info.scale if info.unit == PERCENT else float
     return {name: None if score[name] is None else scale(score[name]) for name in ("mean", "sd", "low", "high")}
-
-
-def _cost_lines(cost: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    other_cells = {"beside": "not recorded" if cost["beside"] is None else cost["beside"]}
-    for name in (*MEASURES, *COUNTS):
-        if cost[name] is not None:
-            line = {"metric": name, "mean": cost[name], "n": cost["records"], "device": cost["device"]}
-            yield line | other_cells if name in SPEEDS else line

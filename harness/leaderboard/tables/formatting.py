@@ -129,14 +129,17 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     if _partial(result):
         notes += _partial_notes(board, result)
     notes += board.test_notes(result)
-    if any(record.key in board.made_by_other_code for record in result.ok):
-        notes.append(OTHER_CODE)
+    return (*notes, *causes(board, result))
+
+
+def causes(board: Board, result: Result) -> list[str]:
+    """Reasons for a score that lie neither in its data nor in its settings: other code, word
+    vectors that start at random, an older version."""
+    notes = [OTHER_CODE] if any(record.key in board.made_by_other_code for record in result.ok) else []
     first = result.first
     architecture = board.architectures.get(first.architecture)
-    named = architecture.vectors_of_paper if architecture else None
-    random = (r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
-    if named and any(random):
-        notes.append(f"Word vectors start at random; the paper starts from {named}.")
+    if architecture and architecture.vectors_of_paper and starts_at_random(result):
+        notes.append(f"Word vectors start at random; the paper starts from {architecture.vectors_of_paper}.")
     versions: tuple[tuple[ArchitectureEntry | TaskEntry | None, int], ...] = (
         (architecture, first.architecture_version),
         (board.tasks.get(first.task), first.task_version),
@@ -144,7 +147,12 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     for entry, version in versions:
         if entry and is_installed(entry) and entry.version != version:
             notes.append(f"{entry.id} version {version}, which is now {entry.version}")
-    return tuple(notes)
+    return notes
+
+
+def starts_at_random(result: Result) -> bool:
+    """True if word vectors were trained without any given ones."""
+    return any(r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
 
 
 def _partial(result: Result) -> bool:
@@ -173,10 +181,7 @@ def score_parts(
     lines = []
     summary = result.summary(metric)
     if summary:
-        marks = (" partial" if _partial(result) else "") + (f" {OTHER_TEST_SIZE}" if board.test_notes(result) else "")
-        if metric == board.main_metric(result.first.task) and at_floor(board, result):
-            marks += " at the floor"
-        text = format_score(metric, summary) + marks
+        text = format_score(metric, summary) + (" partial" if _partial(result) else "") + marks(board, result, metric)
         order = display_info(metric).scale(summary.mean)
         lines.append(Part(text, "best" if best else "", caveats(board, result), order=order))
         if published:
@@ -185,6 +190,13 @@ def score_parts(
     elif result.ok:
         lines.append(Part("not scored", "failed", (f"the record is ok and has no test score called {metric}",)))
     return lines + failures(result)
+
+
+def marks(board: Board, result: Result, metric: str) -> str:
+    """Marks behind a score: another test than the official one, at the floor."""
+    other = f" {OTHER_TEST_SIZE}" if board.test_notes(result) else ""
+    main = metric == board.main_metric(result.first.task)
+    return other + (" at the floor" if main and at_floor(board, result) else "")
 
 
 def interval_part(comparison: Comparison | None, result: Result) -> Part:

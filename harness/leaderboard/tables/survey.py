@@ -1,28 +1,16 @@
-"""Methods x data sets: the survey's five tables with our rows below the published ones, then our
-other tasks."""
+"""The survey's tables with ours beside: their data sets and metrics, and where our other tasks
+stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from harness import registry
-from harness.leaderboard.board import Board, Result, Section, SectionResults
-from harness.leaderboard.published import SURVEY_TABLES, Published
-from harness.leaderboard.ranking import best_results
-from harness.leaderboard.tables.formatting import (
-    counterpart,
-    metric_label,
-    our_row,
-    score_parts,
-    section_title,
-)
-from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
-
-Column = tuple[str, str]
-"""Data set and metric."""
+from harness.leaderboard.board import Board
+from harness.leaderboard.published import SURVEY_TABLES
+from harness.leaderboard.tables.methods import Methods, ours_alone, printed
 
 
 @dataclass(frozen=True)
@@ -51,12 +39,38 @@ SHAPES = (
 )
 
 
-def survey_tables(board: Board) -> list[Table]:
-    """The survey's five tables with our rows, then tagging, speech, translation, stories and the
-    rest; every task is in exactly one."""
+@dataclass(frozen=True)
+class Survey:
+    """One page of tables: the methods that the survey prints, with ours beside, and then ours
+    alone. ``lead`` are sentences on what is here and what is not."""
+
+    id: str
+    title: str
+    tables: list[Methods]
+    lead: list[str]
+
+    @property
+    def name(self) -> str:
+        """Name of its files, without what follows the dot."""
+        return f"survey-{self.id}"
+
+    @property
+    def file(self) -> str:
+        """File name of its page."""
+        return f"{self.name}.html"
+
+    @property
+    def about(self) -> str:
+        """The first sentence on it, for a list."""
+        return self.lead[0]
+
+
+def surveys(board: Board) -> list[Survey]:
+    """The survey's five tables, then tagging, speech, translation, stories and the rest, as far as
+    there is a value for them. Every task is in exactly one."""
     remaining = dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)])
     printed_in = {value.dataset: value.table for value in board.published}
-    tables = []
+    found = []
     for shape in _shapes():
         datasets = [d for d in shape.datasets if d in remaining]
         datasets += [
@@ -64,9 +78,10 @@ def survey_tables(board: Board) -> list[Table]:
         ]
         for dataset in datasets:
             del remaining[dataset]
-        if datasets:
-            tables.append(survey_table(board, shape, datasets))
-    return tables
+        survey = _survey(board, shape, datasets)
+        if survey.tables:
+            found.append(survey)
+    return found
 
 
 def _shapes() -> list[Shape]:
@@ -84,67 +99,58 @@ def _fits(board: Board, shape: Shape, task: str) -> bool:
     return by_type or any(fnmatchcase(task, pattern) for pattern in shape.patterns)
 
 
-def survey_table(board: Board, shape: Shape, datasets: Sequence[str]) -> Table:
-    """One table of methods x data sets: the published rows, then ours by section. Beside published
-    values stand only scores on the official test."""
+def _survey(board: Board, shape: Shape, datasets: Sequence[str]) -> Survey:
+    """The tables of one shape that have a row. Scores stand beside published ones only if they are
+    from the official test."""
+    official = shape.id in SURVEY_TABLES
     columns = [(d, metric) for d in datasets for metric in shape.metrics or (board.main_metric(d),)]
-    published = _published_rows(board, [value for value in board.published if value.table == shape.id], columns)
-    blocks = [Block(f"Published in the survey, table {shape.id}", published)] if published else []
-    ours, left_out = [], 0
-    for section, results in board.sections.items():
-        in_columns = {pair: configurations for pair, configurations in results.items() if pair[1] in datasets}
-        if shape.id in SURVEY_TABLES:
-            shown = {pair: [r for r in each if not board.test_notes(r)] for pair, each in in_columns.items()}
-            left_out += sum(len(each) - len(shown[pair]) for pair, each in in_columns.items())
-            in_columns = {pair: each for pair, each in shown.items() if each}
-        if in_columns:
-            ours.append(Block(f"Ours: {section_title(section)}", _our_rows(board, section, in_columns, columns)))
-    lead = [] if ours or left_out else ["There is no record for this table yet."]
-    if left_out:
-        lead.append(
-            f"{left_out} of our results are left out, because they were not scored on the official test of their task:"
-            " the pages of the tasks have them."
-        )
-    headings = ["Method", *(f"{board.task_name(d)} {metric_label(metric)}" for d, metric in columns)]
-    return Table(f"table-{shape.id}", shape.title, headings, blocks + ours, lead)
+    values = [value for value in board.published if value.table == shape.id]
+    theirs = printed(board, f"table-{shape.id}", shape.title, columns, values)
+    taken = {method.architecture for method in theirs.rows}
+    ours = ours_alone(
+        board, f"ours-{shape.id}", f"{shape.title}, ours alone" if values else shape.title, columns, taken, official
+    )
+    tables = [table for table in (theirs, ours) if table.rows]
+    return Survey(shape.id, shape.title, tables, _lead(board, tables, datasets))
 
 
-def _published_rows(board: Board, values: Iterable[Published], columns: Sequence[Column]) -> list[TableRow]:
-    methods: dict[tuple[str, str], dict[Column, Published]] = {}
-    for value in values:
-        methods.setdefault((value.method, value.architecture), {})[value.dataset, value.metric] = value
-    rows = []
-    for (method, architecture), printed in methods.items():
-        first = next(iter(printed.values()))
-        parts = {
-            column: Part(value.percent, "", value.notes, f"printed as {value.printed}")
-            for column, value in printed.items()
-        }
-        cells = [[parts[column]] if column in parts else BLANK for column in columns]
-        rows.append(TableRow(method, cells, first.classical, title=architecture, link=board.page_of(first.counterpart)))
-    return rows
-
-
-def _our_rows(board: Board, section: Section, results: SectionResults, columns: Sequence[Column]) -> list[TableRow]:
-    best = {(task, metric): best_results(board, section, task, metric) for task, metric in columns}
-
-    def cell(architecture: str, task: str, metric: str) -> list[Part]:
-        if task not in board.known_tasks:
-            return BLANK
-        lines = []
-        for result in results.get((architecture, task), []):
-            published = counterpart(board, result, metric)
-            lines += score_parts(board, result, metric, result in best[task, metric], published)
-        return lines or [Part("not run", "quiet")]
-
-    by_architecture: dict[str, list[Result]] = {}
-    for (architecture, _), configurations in results.items():
-        by_architecture.setdefault(architecture, []).extend(configurations)
-
-    def order(architecture: str) -> tuple[Any, ...]:
-        return all(result.skipped for result in by_architecture[architecture]), *board.order(architecture)
-
-    return [
-        our_row(board, architecture, [cell(architecture, task, metric) for task, metric in columns])
-        for architecture in sorted(by_architecture, key=order)
+def _lead(board: Board, tables: Sequence[Methods], datasets: Sequence[str]) -> list[str]:
+    """Sentences on the methods that have a value, on results that are elsewhere, and on cells
+    without any score."""
+    methods = [(table, method) for table in tables for method in table.rows]
+    printed = [method for table, method in methods if any(pair.published for pair in method.pairs.values())]
+    both = sum(any(pair.published and pair.ours for pair in method.pairs.values()) for method in printed)
+    alone = len(methods) - len(printed)
+    with_ours = [
+        d for d in datasets if any(pair.ours for _, m in methods for (x, _), pair in m.pairs.items() if x == d)
     ]
+    names = ", ".join(map(board.task_name, with_ours))
+    counts = []
+    if printed:
+        counts.append(
+            f"{len(printed)} methods that the survey prints, {both or 'none'} of them with a score of ours beside"
+        )
+    if alone:
+        counts.append(f"{alone} {'further ' if printed else ''}methods of ours")
+    sentences = [f"{'; '.join(counts)}{f' (ours on {names})' if names else ''}."]
+    shown = {result for _, method in methods for pair in method.pairs.values() for result in pair.ours}
+    scored, failed = 0, []
+    for results in board.sections.values():
+        for (architecture, task), configurations in results.items():
+            if task in datasets:
+                scored += sum(bool(result.summaries) and result not in shown for result in configurations)
+                failed += [
+                    f"{board.name(architecture)} on {board.task_name(task)} ({record.status})"
+                    for result in configurations
+                    if not result.summaries
+                    for record in result.records
+                    if record.status != "skipped"
+                ]
+    if scored:
+        sentences.append(
+            f"{scored} more results of ours are on the pages of the tasks alone: of other budgets and protocols, of the"
+            " generated corpus, or not on the official test."
+        )
+    if failed:
+        sentences.append(f"Ended without a score: {'; '.join(dict.fromkeys(failed))}.")
+    return sentences

@@ -64,7 +64,8 @@ class Table:
     ``sortable`` table has a single block without a title, because sorting mixes rows; its
     ``filters`` are the columns with a select box, ``lower`` those that the first click sorts with
     the smallest number first, ``more`` those that a reader must ask for. ``comparable`` are the
-    section and the task, as the page that compares names them, of rows that can be ticked.
+    section and the task, as the page that compares names them, of rows that can be ticked. ``over``
+    are headings above the columns from 1 on, each with the number of columns that it spans.
     """
 
     id: str
@@ -78,6 +79,19 @@ class Table:
     lower: tuple[int, ...] = ()
     more: tuple[int, ...] = ()
     comparable: tuple[str, str] | None = None
+    over: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def full_columns(self) -> list[str]:
+        """The columns, each with the heading above it."""
+        above = [text for text, count in self.over for _ in range(count)]
+        names = [f"{text}: {name}" for text, name in zip(above, self.columns[1:], strict=False)]
+        return [self.columns[0], *names, *self.columns[1 + len(names) :]]
+
+    @property
+    def first_of_heading(self) -> set[int]:
+        """The columns that are the first below a heading."""
+        return {1 + sum(count for _, count in self.over[:i]) for i in range(len(self.over))}
 
     @functools.cached_property
     def notes(self) -> dict[str, int]:
@@ -94,7 +108,7 @@ def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
     for table in tables:
         lines += [f"## {_plain(table.title)}", "", *(f"{_plain(text)}\n" for text in table.lead)]
         lines += [
-            _line(map(_plain, table.columns)),
+            _line(map(_plain, table.full_columns)),
             _line(["---" if i == 0 or i in table.text_columns else "---:" for i in range(len(table.columns))]),
         ]
         for block in table.blocks:
