@@ -196,7 +196,7 @@ class Board:
 
     @functools.cached_property
     def catalogue(self) -> dict[str, CatalogueEntry]:
-        """What the source texts say of every system, by id."""
+        """Facts of the source texts about every system, by id."""
         return read_catalogue(self.store.folder)
 
     @functools.cached_property

@@ -169,7 +169,7 @@ def _scored(board: Board, section: Section, task: str, results: list[Result], ab
 
 
 def share_of(quality: float, floor: float, best: float) -> float:
-    """Where a quality stands between that of the floor (0) and the best (1)."""
+    """Place of a quality between that of the floor (0) and the best (1)."""
     return min(1.0, max(0.0, (quality - floor) / (best - floor))) if best > floor else 0.0
 
 

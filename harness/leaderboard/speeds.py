@@ -1,4 +1,4 @@
-"""What architectures cost on a quiet machine, one at a time: the only speeds that pages compare.
+"""Costs of architectures on a quiet machine, one at a time: the only speeds that pages compare.
 
 They stand in ``speed.json`` beside the records (``python -m tools.speed.models``). Cells of a grid
 are timed as well, but beside each other.

@@ -1,4 +1,4 @@
-"""How far it was verified that an architecture is what its name says, from the files at hand."""
+"""Evidence, from the files at hand, that an architecture is what its name says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = {
     "chance": "At its default size it did not learn its small generated task",
     "skipped": "Whether it learns at its default size could not be tried",
 }
-"""What the words of ``default_size.csv`` mean."""
+"""Meaning of the words of ``default_size.csv``."""
 
 
 def verified(board: Board, architecture: str) -> list[str]:

@@ -86,11 +86,20 @@ def together(board: Board, task: str = "sst2") -> set[frozenset[str]]:
         if each["task"] == task and each["rank"] is not None:
             exported.setdefault(each["group"], set()).add(each["architecture"])
     found += map(frozenset, exported.values())
-    shown = json.loads(compare_page(board).beside["compare-data.js"].removeprefix("var compareData=")[:-2])["tasks"]
-    for of_task in (each for each in shown if each["task"] == task):
-        for group in {each["group"] for each in of_task["results"]} - {None}:
-            found.append(frozenset(each["id"] for each in of_task["results"] if each["group"] == group))
+    for shown in compared(board, task):
+        groups = {} if shown["never"] else {result["group"] for result in shown["results"]} - {None}
+        for group in groups:
+            members = (result["architecture"] for result in shown["results"] if result["group"] == group)
+            found.append(frozenset(members))
     return {pair for pair in found if len(pair) > 1}
+
+
+def compared(board: Board, task: str) -> list[dict[str, Any]]:
+    """What the page that compares knows of a task, of each section."""
+    scripts = compare_page(board).beside
+    index = json.loads(scripts["compare-data.js"].removeprefix("var compareData=")[:-2])["tasks"]
+    files = [each["file"] for each in index if each["task"] == task]
+    return [json.loads(scripts[file].removeprefix("var compareTask=")[:-2]) for file in files]
 
 
 def cell(table: Table, row: str, column: str) -> list[str]:
@@ -287,8 +296,7 @@ def test_rows_of_ones_own_budget_and_of_smoke_have_no_rank_and_no_verdict(store,
     assert not any("ours so far" in trace["name"] for each in story["tasks"] for trace in each.plot.data)
     assert place(board, "bilstm") == "–"
     assert {(each["rank"], each["shares_first_place"]) for each in results(board)} == {(None, None)}
-    side_by_side = {frozenset({"dan", "bilstm", "nse"})} if remark is CUSTOM_REMARK else set()
-    assert together(board) == side_by_side, "own rows on one budget may stand side by side"
+    assert together(board) == set()
 
 
 def test_scores_of_smoke_stand_beside_no_published_ones(store):
@@ -364,8 +372,7 @@ def test_what_was_not_tested_for_the_first_place_neither_shares_it_nor_lost_it(s
     board = read(store.folder)
     expected = {"dan": True, "cnn": True, "bilstm": None, "majority": None, "random": None}
     assert {each["architecture"]: each["shares_first_place"] for each in results(board)} == expected
-    script = compare_page(board).beside["compare-data.js"]
-    [shown] = json.loads(script.removeprefix("var compareData=")[:-2])["tasks"]
+    (shown,) = compared(board, "sst2")
     assert {each["id"]: each["tied"] for each in shown["results"]} == expected
 
 

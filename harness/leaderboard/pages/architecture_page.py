@@ -76,7 +76,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Rerun:
-    """How to repeat one row: the commands, its settings, and for every seed its file and the
+    """All that repeats one row: the commands, its settings, and for every seed its file and the
     command that ran it."""
 
     title: str

@@ -32,7 +32,7 @@ MINI_REMARK = (
 
 
 def lead(board: Board) -> list[str]:
-    """What the site is, and how much stands in it."""
+    """A sentence on the site, and how much stands in it."""
     if not board.records:
         return ["There are no records yet: `archbench run` makes them."]
     ok = sum(record.status == "ok" for record in board.records)
@@ -47,7 +47,7 @@ def lead(board: Board) -> list[str]:
 
 
 def remarks(board: Board) -> list[str]:
-    """What a reader must know before any score: that all of them are of a generated corpus, of runs
+    """Warnings that a reader needs before any score: all are of a generated corpus, or some of runs
     that mean nothing, or of training that a user chose."""
     found = [SMOKE_REMARK] if any(section.protocol == SMOKE for section in board.sections) else []
     found += [CUSTOM_REMARK] if any(section.budget == CUSTOM for section in board.sections) else []
@@ -58,7 +58,7 @@ def remarks(board: Board) -> list[str]:
 
 
 def picture_parts(board: Board) -> dict[str, Any]:
-    """What the template shows of :func:`~harness.leaderboard.picture.pictures`."""
+    """Parts of the template for :func:`~harness.leaderboard.picture.pictures`."""
     shown = pictures(board)
     families = {board.family(line.architecture) for each in shown for _, lines in each.blocks for line in lines}
     return {
@@ -182,7 +182,7 @@ def _latency(board: Board, architecture: str) -> Part:
 
 
 def verdict(comparison: Comparison | None, best: int) -> str:
-    """What the tests say of the first place, which ``best`` results hold, in a few words."""
+    """Verdict of the tests on the first place, which ``best`` results hold, in a few words."""
     if comparison is None or len(comparison.rivals) < 2:
         return "not tested"
     if comparison.doubt:

@@ -83,13 +83,12 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
             scatter = _scatter(board, metric, points, axis, floor and round(info.scale(floor[1]), 2))
             yield Plot(f"{name}-{id}", f"Quality against {axis}: {title}", *scatter)
     best_first = sorted(results, key=lambda pair: _quality(metric, pair[1]), reverse=True)
-    for name, column, axis, show in (
-        ("dev", metric, {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}, info.scale),
-        ("loss", "train_loss", {"title": {"text": "training loss (logarithmic)"}, "type": "log"}, float),
-    ):
-        if lines := list(_curves(board, best_first, column, show)):
-            what = "score on dev" if name == "dev" else "training loss"
-            yield Plot(f"{name}-{id}", f"Learning curves, {what}: {title}", lines, _curve_layout(axis, len(lines)))
+    score = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
+    loss = {"title": {"text": "training loss (logarithmic)"}, "type": "log"}
+    if lines := list(_curves(board, best_first, metric, info.scale)):
+        yield Plot(f"dev-{id}", f"Learning curves, score on dev: {title}", lines, _curve_layout(score, len(lines)))
+    if lines := list(_curves(board, best_first, "train_loss", float)):
+        yield Plot(f"loss-{id}", f"Learning curves, training loss: {title}", lines, _curve_layout(loss, len(lines)))
     if seeds := _seeds(board, metric, results):
         yield Plot(f"seeds-{id}", f"All seeds of results with several: {title}", *seeds)
 

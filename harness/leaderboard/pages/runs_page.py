@@ -1,4 +1,5 @@
-"""What was run: the cells by the way they ended, what is missing and why, machines and commits."""
+"""The page on what was run: cells by the way they ended, what is missing and why, machines and
+commits."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ def run_table(board: Board) -> Table:
         records = [
             record for configurations in results.values() for result in configurations for record in result.records
         ]
-        status = Counter(record.status for record in records)
+        status = Counter[str](record.status for record in records)
         numbers = [
             len({architecture for architecture, _ in results}),
             len({task for _, task in results}),
             len(records),
-            *(status[s] for s in STATUSES),
+            *(status[name] for name in STATUSES),
         ]
         seeds = ", ".join(map(str, sorted({record.seed for record in records})))
         cells = [[Part(str(n), "" if n else "quiet")] for n in numbers]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from harness.errors import LeaderboardError
 from harness.leaderboard.board import Board, Result, Section
-from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
+from harness.leaderboard.pages.families import marker
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranked, scored
 from harness.leaderboard.significance import Ranks, critical_difference, normalised_means
@@ -24,9 +24,6 @@ from harness.records.groups import SMOKE
 
 MIN_POINTS = 3
 """Smallest number of results and published values for a plot; they must span two years."""
-SYMBOLS = ("circle", "square", "diamond")
-COLOURS = 8
-"""Colours of the style sheet; families beyond that take the next symbol."""
 LEAD = (
     (
         "Each point is one architecture at the year of its paper. Filled points are ours, open ones the values that the"
@@ -88,13 +85,9 @@ SectionRanks = Callable[[Section], Ranks | None]
 def story_page(board: Board, section_ranks: SectionRanks | None = None) -> Page:
     """All plots, in the order of the tasks; ``section_ranks`` returns the ranks of a section if
     they are computed elsewhere (:func:`rank_in_background`)."""
-    catalogue = read_catalogue(board.store.folder)
-    families = sorted(
-        {*(entry.family for entry in board.architectures.values()), *(each.family for each in catalogue.values())}
-    )
     parts = {
         "lead": LEAD,
-        "tasks": list(_stories(board, catalogue, families)),
+        "tasks": list(_stories(board)),
         "rankings": [_ranking(board, section, section_ranks) for section in board.sections if section.ranked],
     }
     return Page("story.html", "Families over time", "story.html", parts)
@@ -103,10 +96,10 @@ def story_page(board: Board, section_ranks: SectionRanks | None = None) -> Page:
 # --- year against score ---
 
 
-def _stories(board: Board, catalogue: dict[str, CatalogueEntry], families: Sequence[str]) -> Iterator[Story]:
+def _stories(board: Board) -> Iterator[Story]:
     for task in dict.fromkeys([*board.known_tasks, *(value.dataset for value in board.published)]):
         metric = _metric(board, task)
-        published, without_year = _published(board, catalogue, task, metric)
+        published, without_year = _published(board, task, metric)
         published_shown = False
         for section in (section for section in board.sections if board.results(section, task)):
             if section.protocol == SMOKE:
@@ -118,10 +111,10 @@ def _stories(board: Board, catalogue: dict[str, CatalogueEntry], families: Seque
                 published_shown = published_shown or (beside and bool(published))
                 title, id = f"{board.task_name(task)}: {section_title(section)}", f"{task}-{section.id}"
                 missing = ours_without_year + (without_year if beside else 0)
-                yield _story(id, title, metric, points, missing, families)
+                yield _story(board, id, title, metric, points, missing)
         if not published_shown and _enough(published):
             title = f"{board.task_name(task)}: published values alone"
-            yield _story(f"{task}-published", title, metric, published, without_year, families)
+            yield _story(board, f"{task}-published", title, metric, published, without_year)
 
 
 def _metric(board: Board, task: str) -> str:
@@ -137,14 +130,12 @@ def _enough(points: Sequence[YearPoint]) -> bool:
     return len(points) >= MIN_POINTS and len({point.year for point in points}) > 1
 
 
-def _published(
-    board: Board, catalogue: dict[str, CatalogueEntry], task: str, metric: str
-) -> tuple[list[YearPoint], int]:
+def _published(board: Board, task: str, metric: str) -> tuple[list[YearPoint], int]:
     """Points of the survey's values, and the number of values without a year."""
     values = [value for value in board.published if (value.dataset, value.metric) == (task, metric)]
     points = []
     for value in values:
-        entry = board.architectures.get(value.architecture) or catalogue.get(value.architecture)
+        entry = board.architectures.get(value.architecture) or board.catalogue.get(value.architecture)
         if entry and entry.year is not None:
             score = float(value.percent)
             points.append(YearPoint(entry.year, score, value.method, entry.family, entry.paper, "published", True))
@@ -170,13 +161,11 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     return points, len(scores) - len(points)
 
 
-def _story(
-    id: str, title: str, metric: str, points: Iterable[YearPoint], without_year: int, families: Sequence[str]
-) -> Story:
+def _story(board: Board, id: str, title: str, metric: str, points: Iterable[YearPoint], without_year: int) -> Story:
     points = sorted(points)
     info = display_info(metric)
     axis = ", ".join(filter(None, (metric_label(metric), info.unit)))
-    data = [*_lines(points, info.lower_is_better), *_families(points, families)]
+    data = [*_lines(points, info.lower_is_better), *_families(board, points)]
     layout = {
         "xaxis": {"title": {"text": "year of the paper"}, "dtick": 1 + (points[-1].year - points[0].year) // 12},
         "yaxis": {"title": {"text": html.escape(axis)}},
@@ -219,17 +208,16 @@ def _lines(points: Sequence[YearPoint], lower_is_better: bool) -> Iterator[dict[
             }
 
 
-def _families(points: Sequence[YearPoint], families: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _families(board: Board, points: Sequence[YearPoint]) -> Iterator[dict[str, Any]]:
     """Markers of each family, ours and published apart."""
-    for i, family in enumerate(families):
+    for family in board.families:
         for ours in (True, False):
             members = [point for point in points if point.family == family and point.ours == ours]
             if members:
-                yield _markers(family, ours, members, i)
+                yield _markers(marker(board, family), family, ours, members)
 
 
-def _markers(family: str, ours: bool, points: Sequence[YearPoint], number: int) -> dict[str, Any]:
-    symbol = SYMBOLS[number // COLOURS % len(SYMBOLS)]
+def _markers(look: dict[str, str], family: str, ours: bool, points: Sequence[YearPoint]) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -242,8 +230,8 @@ def _markers(family: str, ours: bool, points: Sequence[YearPoint], number: int) 
         ],
         "marker": {
             "size": 10,
-            "symbol": symbol if ours else f"{symbol}-open",
-            "color": f"var(--series-{number % COLOURS + 1})",
+            "symbol": look["symbol"] if ours else f"{look['symbol']}-open",
+            "color": look["color"],
         },
         "cliponaxis": False,
         "hovertemplate": "%{text}<br>%{x}: %{y:.1f}<extra></extra>",
