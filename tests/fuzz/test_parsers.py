@@ -113,6 +113,15 @@ def test_conll(read, content):
     read("CoNLL columns", "conll2003_pos", "train", "conll2003/eng.train", content)
 
 
+CHUNKS = b"EU NNP B-NP\nrejects VBZ B-VP\nits PRP$ B-NP\ncall NN I-NP\n. . O\n\nPeter NNP B-NP\n"
+
+
+@fuzz
+@given(mutated(CHUNKS))
+def test_conll2000(read, content):
+    read("CoNLL columns", "conll2000_chunk", "test", "conll2000/test.txt", content)
+
+
 NEWS = b'"3","Wall St. Bears, again","say ""short"""\n"1","two\nlines","\\$5 &lt;b&gt;"\n"4","a",""\n'
 
 
@@ -154,6 +163,23 @@ SNLI = "".join(json.dumps(PAIR | {"gold_label": label}) + "\n" for label in ("ne
 @example(json.dumps(PAIR | {"gold_label": []}).encode())
 def test_snli(read, content):
     read("JSON lines (SNLI)", "snli", "dev", "snli/snli_1.0_dev.jsonl", content)
+
+
+@fuzz
+@given(mutated(SNLI, b'"'))
+def test_multinli(read, content):
+    read("JSON lines (SNLI)", "mnli_matched", "test", "multinli/multinli_1.0_dev_matched.jsonl", content)
+
+
+MNLI_TSV = b"sentence1\tsentence2\tlabel\tgenre\n" + b"".join(
+    b"old dogs sleep %d\tthey rest\tentailment\tfiction\n" % number for number in range(60)
+)
+
+
+@fuzz
+@given(mutated(MNLI_TSV, b"\t"))
+def test_multinli_tsv(read, content):
+    read("TSV (MultiNLI)", "mnli_matched", "train", "multinli/mnli_train_subset.tsv", content)
 
 
 SNLI_TSV = (
@@ -239,25 +265,53 @@ def test_babi_archive(read, content):
     read("zip archive (bAbI)", "babi", "test", BABI, content, place=None)
 
 
-def tarred(text: bytes) -> bytes:
-    """Abstracts in their folders, one of train and two of test; not zipped."""
+def tarred(members: dict[str, bytes]) -> bytes:
+    """Files in a tar archive; not zipped."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in {"training/C04/1": b"Tumours.", "test/C01/2": text, "test/C23/3": b"Pain"}.items():
-            member = tarfile.TarInfo(f"ohsumed_single_23/{name}")
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
+
+
+def abstracts(text: bytes) -> bytes:
+    """Abstracts in their folders, one of train and two of test."""
+    files = {"training/C04/1": b"Tumours.", "test/C01/2": text, "test/C23/3": b"Pain"}
+    return tarred({f"ohsumed_single_23/{name}": content for name, content in files.items()})
 
 
 ABSTRACT = b"A fever of unknown origin.\n It was malaria.\n"
 
 
 @fuzz
-@given(packed(tarred, ABSTRACT).map(gzip_of))
-@example(gzip_of(tarred(ABSTRACT).replace(b"/C01/2", b"/C01/\xff")))  # a sum that is wrong, and a name of no UTF-8
+@given(packed(abstracts, ABSTRACT).map(gzip_of))
+@example(gzip_of(abstracts(ABSTRACT).replace(b"/C01/2", b"/C01/\xff")))  # a wrong sum, and a name of no UTF-8
 def test_ohsumed_archive(read, content):
     read("tar archive (Ohsumed)", "ohsumed", "test", "ohsumed/ohsumed_single_23.tar.gz", content, place=None)
+
+
+def reviews(text: bytes) -> bytes:
+    return tarred({"aclImdb/test/neg/1_2.txt": text, "aclImdb/test/pos/2_9.txt": b"Fine."})
+
+
+@fuzz
+@given(packed(reviews, b"Caf\xc3\xa9 noir.<br /><br />Never again!\n").map(gzip_of))
+@example(gzip_of(reviews(b"caf\xe9")))
+def test_imdb_archive(read, content):
+    read("tar archive (texts)", "imdb", "test", "imdb/aclImdb_v1.tar.gz", content, place=None)
+
+
+def messages(text: bytes) -> bytes:
+    return tarred({"20news-bydate-test/sci.med/58": text, "20news-bydate-test/rec.autos/7": b"Subject: oil\n"})
+
+
+@fuzz
+@given(packed(messages, b"From: a@b\nSubject: Re: caf\xe9\n\n> quoted\nown\n").map(gzip_of))
+@example(gzip_of(messages(b"x").replace(b"sci.med/58", b"sci.med/\xff8")))
+def test_newsgroups_archive(read, content):
+    read("tar archive (texts)", "newsgroups20", "test", "newsgroups20/20news-bydate.tar.gz", content, place=None)
 
 
 def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import tarfile
 import wave
 import zipfile
 from collections.abc import Callable
@@ -55,6 +56,22 @@ def write_zip(tmp_path: Path) -> Callable[[str, dict[str, bytes | str]], Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def write_tar(write: Callable[[str, bytes], Path]) -> Callable[[str, dict[str, bytes]], Path]:
+    """Write a tar archive below the test's folder, gzipped when its name ends in .gz."""
+
+    def write_tar(name: str, members: dict[str, bytes]) -> Path:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            for member, content in members.items():
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+        return write(name, buffer.getvalue())
+
+    return write_tar
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,20 @@ from functools import partial
 import pytest
 
 from harness.task import Row, fingerprint
-from tasks.mini import answers, inference, reading, sentiment, speech, stories, tagging, topics, translation
+from tasks.mini import (
+    answers,
+    genres,
+    inference,
+    posts,
+    reading,
+    reviews,
+    sentiment,
+    speech,
+    stories,
+    tagging,
+    topics,
+    translation,
+)
 
 SPLITS = ("train", "dev", "test")
 SPEECH = {
@@ -31,6 +44,11 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "answers": answers.rows,
     "stories": stories.rows,
     "translation": translation.rows,
+    "reviews": partial(reviews.rows, domain="film", stars=False),
+    "reviews_stars": partial(reviews.rows, domain="product", stars=True),
+    "posts": posts.rows,
+    "genres": partial(genres.rows, matched=True),
+    "genres_mismatched": partial(genres.rows, matched=False),
     **SPEECH,
 }
 CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
@@ -47,6 +65,11 @@ COLUMNS = {
     "answers": {"id", "first", "second", "label", "group"},
     "stories": {"id", "facts", "question", "answer", "skill"},
     "translation": {"id", "source", "target"},
+    "reviews": {"id", "text", "label"},
+    "reviews_stars": {"id", "text", "label"},
+    "posts": {"id", "text", "label"},
+    "genres": {"id", "first", "second", "label"},
+    "genres_mismatched": {"id", "first", "second", "label"},
     "digits": {"id", "audio", "transcript", "speaker"},
     "digits_unseen": {"id", "audio", "transcript", "speaker"},
     "letters": {"id", "audio", "transcript", "speaker"},
@@ -54,6 +77,11 @@ COLUMNS = {
 # Fingerprint of all three splits. A change here changes every mini result: raise the task's version
 # with it.
 GOLDEN = {
+    "genres_mismatched": "b282a461d7cffd486e482b566a5b92fe7e9d71738f1f46077bcf978101a48ef9",
+    "genres": "f14a6e49053047cf2d0c2d336f95cf92e35cf8f3de4455ded3bef40bc4ddfc34",
+    "posts": "da4a935001a4e58eb5b9009c947c165465eb152d2a29e2cc0683df16440f0343",
+    "reviews_stars": "e6ad8eedbe6636049be3847f660b4f48406b9e291d8e16aed330c2d4f2ff818f",
+    "reviews": "84699d54accd8ee8ca40adbf3883e19f0724928c90fdc529516225caa3056332",
     "sentiment_fine": "20b69f927565f1c377778feb15b45b15076ab07cd4a824f5011937baed1f393e",
     "sentiment_binary": "9a0b9ee0e658ee375829aa4aa45e3b5aa824b668aef63db6be12896911417328",
     "topics": "11e086e0915ba2f3de5633a463ac6f1b6e1206aa339cae9273b2c8b46ba01ab4",

@@ -61,6 +61,49 @@ def test_ohsumed(read, task):
     assert min(len(row["text"]) for rows in parts.values() for row in rows) > 150
 
 
+def test_imdb(read, task):
+    """As many reviews of both classes in train and test; 96 training reviews are copies of others,
+    and copies are on one side of dev."""
+    parts = read("imdb")
+    assert sizes(parts) == dict(task("imdb").entry.sizes)
+    assert Counter(row["label"] for row in parts["test"]) == {"negative": 12500, "positive": 12500}
+    assert Counter(row["label"] for split in ("train", "dev") for row in parts[split]) == {
+        "negative": 12500,
+        "positive": 12500,
+    }
+    assert {row["text"] for row in parts["train"]}.isdisjoint(row["text"] for row in parts["dev"])
+    assert not any("<br />" in row["text"] for row in parts["test"])
+
+
+def test_newsgroups20(read, task):
+    """Twenty groups, the rarest with 251 test messages; 73 messages are not in ASCII."""
+    parts = read("newsgroups20")
+    assert sizes(parts) == dict(task("newsgroups20").entry.sizes)
+    counts = Counter(row["label"] for row in parts["test"])
+    assert len(counts) == 20 and counts.most_common()[-1] == ("talk.religion.misc", 251)
+    assert all(row["text"] for rows in parts.values() for row in rows)
+    assert sum(not row["text"].isascii() for rows in parts.values() for row in rows) == 73
+
+
+def test_conll2000(read, task):
+    """211,727 training tokens of 8,936 sentences, of which 893 are dev."""
+    parts = read("conll2000_chunk")
+    assert sizes(parts) == dict(task("conll2000_chunk").entry.sizes)
+    words = {split: sum(len(row["text"]) for row in rows) for split, rows in parts.items()}
+    assert (words["train"] + words["dev"], words["test"]) == (211727, 47377)
+
+
+def test_the_sample_of_multinli(corpora, task):
+    """20,000 pairs in all, a fortieth of them dev; the labels are as common as each other."""
+    parts = {split: list(task("mnli_matched").local(corpora, split)) for split in ("train", "dev")}
+    assert sizes(parts) == {"train": 19500, "dev": 500}
+    assert Counter(row["label"] for rows in parts.values() for row in rows) == {
+        "entailment": 6709,
+        "neutral": 6646,
+        "contradiction": 6645,
+    }
+
+
 def test_babi(read, task):
     """1,000 training and 1,000 test questions of each of the twenty skills; dev is a tenth of
     train."""

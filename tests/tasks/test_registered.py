@@ -26,6 +26,11 @@ IDS = (
         "babi",
         "ohsumed",
         "multi30k",
+        "imdb",
+        "newsgroups20",
+        "conll2000_chunk",
+        "mnli_matched",
+        "mnli_mismatched",
     ),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
 )
@@ -45,11 +50,20 @@ def test_what_is_listed_is_what_is_registered(id, task):
     assert set(entry.metrics) <= set(METRICS)
 
 
-@pytest.mark.parametrize("id", sorted({*IDS} - {"ohsumed", "multi30k"}))
+NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk"}
+
+
+@pytest.mark.parametrize("id", sorted({*IDS} - NOT_ON_THE_HUB))
 def test_the_hub_source_is_pinned(id, task):
     """A branch name would let the data change under a result."""
     assert re.fullmatch(r"[0-9a-f]{40}", task(id).hub.revision)
     assert [split for split, _ in task(id).hub.splits] == ["train", "dev", "test"]
+
+
+@pytest.mark.parametrize("id", sorted(NOT_ON_THE_HUB))
+def test_a_task_without_a_source_on_the_hub_says_so(id, task):
+    """Before the grid begins, with the tiers that it has."""
+    assert task(id).reason_to_skip(id, "hub") == f"{id} has no source on the hub; use --tier mini or local"
 
 
 @pytest.mark.parametrize("id", IDS)

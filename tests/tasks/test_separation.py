@@ -83,6 +83,14 @@ def test_sentiment_needs_order(trained):
     assert trained("sst2", "bilstm", 12, lr=0.005, hidden=16) > 0.85
 
 
+def test_long_reviews_need_who_says_what(trained):
+    """Accuracy: majority .500, bag .505, convolutions .990. As many good words as bad ones stand in
+    each review."""
+    assert without_model("imdb") == 0.5
+    assert trained("imdb", "avg_vectors", 4) < 0.6
+    assert trained("imdb", "kim_cnn_rand", 10, lr=0.003) > 0.8
+
+
 def test_entities_need_words_from_afar(trained):
     """Span F1: commonest tag of each word .192, window of five .170, BiLSTM .515. The noun that
     types a name is further away."""

@@ -1,5 +1,5 @@
 """The three CoNLL-2003 tasks from a hand-made column file and from a parquet file with the hub's
-features."""
+features, and the CoNLL-2000 task from its column file."""
 
 from __future__ import annotations
 
@@ -71,3 +71,27 @@ def test_a_hub_copy_with_another_tag_set_is_refused(task, from_parquet):
     features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-DATE", "I-DATE"]))}
     with pytest.raises(DataError, match=r"column ner_tags has the classes \['O', 'B-DATE', 'I-DATE'\], expected"):
         from_parquet(task("conll2003_ner"), "train", {"tokens": [["a"]], "ner_tags": [[0]]}, features)
+
+
+CONLL2000 = "".join(
+    f"Shares{n} NNS B-NP\nof IN B-PP\nOld NNP B-NP\nCo. NNP I-NP\nfell VBD B-VP\n. . O\n\n" for n in range(20)
+)
+
+
+def test_conll2000_has_three_columns_and_its_dev_set_out_of_train(write, tmp_path, task):
+    """There is no official dev set; tags become BIOES as on CoNLL-2003."""
+    write("conll2000/train.txt.gz", CONLL2000)
+    write("conll2000/test.txt", CONLL2000)
+    parts = {split: task("conll2000_chunk").load(split, "local", tmp_path).to_list() for split in ("train", "dev")}
+    assert {split: len(rows) for split, rows in parts.items()} == {"train": 18, "dev": 2}
+    assert task("conll2000_chunk").load("test", "local", tmp_path)[0] == {
+        "id": "test-1",
+        "text": ["Shares0", "of", "Old", "Co.", "fell", "."],
+        "tags": ["S-NP", "S-PP", "B-NP", "E-NP", "S-VP", "O"],
+    }
+
+
+def test_an_unknown_chunk_of_conll2000_is_refused(write, tmp_path, task):
+    write("conll2000/test.txt", CONLL2000.replace("I-NP", "I-ORG", 1))
+    with pytest.raises(DataError, match=r"test\.txt, line 4: 'I-ORG' is no chunk tag \(known: O B-ADJP"):
+        task("conll2000_chunk").load("test", "local", tmp_path)

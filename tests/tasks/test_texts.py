@@ -176,6 +176,48 @@ def test_snli_from_the_hub(task, from_parquet):
     ]
 
 
+def mnli_lines(count: int, label: str = "neutral") -> str:
+    """Three pairs for each premise, as MultiNLI has them."""
+    pair = {"gold_label": label, "sentence2": "He moves.", "genre": "fiction", "promptID": 1}
+    return "".join(json.dumps(pair | {"sentence1": f"Man {n // 3} runs."}) + "\n" for n in range(count))
+
+
+@pytest.mark.parametrize(("id", "name"), [("mnli_matched", "matched"), ("mnli_mismatched", "mismatched")])
+def test_multinli_is_tested_on_the_official_dev_set_of_its_genres(id, name, write, tmp_path, task):
+    """The labels of the official test are not published; our dev set comes out of train, premise by
+    premise."""
+    write(f"multinli/multinli_1.0_dev_{name}.jsonl.gz", mnli_lines(2, "-") + mnli_lines(1, "entailment"))
+    write("multinli/multinli_1.0_train.jsonl", mnli_lines(150))
+    assert task(id).load("test", "local", tmp_path).to_list() == [
+        {"id": "test-3", "first": "Man 0 runs.", "second": "He moves.", "label": "entailment"}
+    ]
+    train, dev = (task(id).load(split, "local", tmp_path) for split in ("train", "dev"))
+    assert (len(train), len(dev)) == (147, 3)
+    assert {*train["first"]}.isdisjoint(dev["first"])
+
+
+def test_multinli_trains_on_the_sample_unless_the_whole_file_is_there(write, tmp_path, task):
+    pairs = "".join(f"a dog {n} .\tan animal .\tentailment\ttravel\n" for n in range(80))
+    write("multinli/mnli_train_subset.tsv", "sentence1\tsentence2\tlabel\tgenre\n" + pairs)
+    rows = task("mnli_matched").load("dev", "local", tmp_path)
+    assert {row["label"] for row in rows} == {"entailment"} and len(rows) == 2
+    write("multinli/multinli_1.0_train.jsonl", mnli_lines(150))
+    assert {*task("mnli_matched").load("dev", "local", tmp_path)["label"]} == {"neutral"}
+
+
+def test_multinli_from_the_hub(task, from_parquet):
+    """There a missing gold label is the class -1."""
+    features = {
+        "premise": Value("string"),
+        "hypothesis": Value("string"),
+        "label": ClassLabel(names=["entailment", "neutral", "contradiction"]),
+    }
+    columns = {"premise": ["a", "b"], "hypothesis": ["x", "y"], "label": [-1, 2]}
+    rows = from_parquet(task("mnli_mismatched"), "test", columns, features)
+    assert rows == [{"id": "test-2", "first": "b", "second": "y", "label": "contradiction"}]
+    assert dict(task("mnli_mismatched").hub.splits)["test"] == "validation_mismatched"
+
+
 WIKIQA = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n" + "".join(
     f'{q}\twho {q} ?\tD1\tT\tD1-{s}\tHe "said {s} .\t{label}\n'
     for q, s, label in [("Q1", 0, 0), ("Q1", 1, 1), ("Q2", 0, 0)]
