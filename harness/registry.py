@@ -36,6 +36,7 @@ Sort = Literal["architectures", "tasks", "problems", "metrics"]
 KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime", "floor")
 TASK_TYPES = (
     "classify",
+    "multilabel",
     "match",
     "rank",
     "tag",

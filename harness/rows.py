@@ -50,6 +50,14 @@ def _are_names(values: Sequence[Any], _: Sequence[Row] = ()) -> bool:
     return _are(values, str) and "" not in values
 
 
+def _are_sets_of_names(values: Sequence[Any], _: Sequence[Row] = ()) -> bool:
+    return (
+        _are(values, list, tuple)
+        and _are_names(list(chain.from_iterable(values)))
+        and all(len(set(names)) == len(names) for names in values)
+    )
+
+
 def _are_words(values: Sequence[Any], _: Sequence[Row] = ()) -> bool:
     return _are(values, list, tuple) and _are(chain.from_iterable(values), str)
 
@@ -103,6 +111,7 @@ FORMS: Named[Form] = Named(
     "form of a column",
     string=Form(_are_strings, "a string"),
     name=Form(_are_names, "a string that is not empty"),
+    names=Form(_are_sets_of_names, "a list of strings that are not empty, none of them twice"),
     words=Form(_are_words, "a list of strings"),
     text=Form(_are_texts, "a string or a list of strings"),
     texts=Form(_are_lists_of_texts, "a list of texts, at least one"),

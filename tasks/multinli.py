@@ -55,8 +55,8 @@ _REPOSITORY, _REVISION = "nyu-mll/multi_nli", "da70db2af9d09693783c3320c42498402
         " published labels, so the official matched dev set (9,815 pairs, the genres of train) is our test, as in most"
         " papers' dev columns. Dev is 2.5 % of the 392,702 training pairs, all pairs of a premise together, chosen by"
         " the SHA-256 of the premise and not trained on. Tier local trains on multinli_1.0_train.jsonl if it is there,"
-        " else on mnli_train_subset.tsv, a course's sample of 20,000 tokenised pairs, of which 500 are dev; the test is the"
-        " official file in any case."
+        " else on mnli_train_subset.tsv, a course's sample of 20,000 tokenised pairs, of which 500 are dev; the test"
+        " is the official file in any case."
     ),
 )
 class MnliMatched(Task):

@@ -161,6 +161,7 @@ from harness.registry import register
 
 READ = {{
     "classify": lambda row: row["label"],
+    "multilabel": lambda row: dict.fromkeys(row["labels"], 1.0),
     "match": lambda row: row["label"],
     "rank": lambda row: float(row["label"]),
     "tag": lambda row: list(row["tags"]),

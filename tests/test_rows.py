@@ -14,6 +14,7 @@ from harness.task import Task
 
 ROWS: dict[str, dict[str, Any]] = {
     "classify": {"text": "a warm film", "label": "positive"},
+    "multilabel": {"text": "a warm film", "labels": ["drama", "family"]},
     "match": {"first": "a b", "second": ["c", "d"], "label": "same"},
     "rank": {"first": "who?", "second": "Ann", "label": "1", "group": "q1"},
     "tag": {"text": ["Ann", "sings"], "tags": ["B-PER", "O"]},
@@ -63,6 +64,13 @@ def test_rows_of_every_type_pass_as_its_task_adapters_make_them(type):
         ("classify", {"text": ["a"]}, "column text is ['a'] (list), expected a string"),
         ("classify", {"id": 7}, "set_a: split dev, row number 10: column id is 7 (int)"),
         ("classify", {"id": "r3"}, "set_a: split dev has ids that occur twice: 'r3'"),
+        ("multilabel", {"labels": "drama"}, "column labels is 'drama' (str), expected a list of strings that are not"),
+        ("multilabel", {"labels": ["drama", ""]}, "column labels is ['drama', ''] (list), expected a list"),
+        (
+            "multilabel",
+            {"labels": ["drama", "drama"]},
+            "expected a list of strings that are not empty, none of them twi",
+        ),
         ("match", {"second": ["c", 1]}, "column second is ['c', 1] (list), expected a list of strings"),
         ("rank", {"label": 1}, 'column label is 1 (int), expected the string "1" (right) or "0" (wrong)'),
         ("rank", {"group": 4}, "column group is 4 (int)"),

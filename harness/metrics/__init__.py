@@ -6,6 +6,7 @@ are installed) is imported when the first score is computed. Plugins register fu
 
 ================ ===================================================================
 classify, match  the label
+multilabel       the probable labels, each with its probability; a label is said above 0.5
 rank             the candidate's score, a number; higher is better
 tag              one tag per word
 extract          the answer as text; "" for no answer
@@ -22,6 +23,7 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any, TypeVar
 
 from harness import registry
@@ -112,6 +114,31 @@ def _accuracy(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
     return _compute("classification", "Accuracy", predictions=list(predictions), references=_column(rows, "label"))
 
 
+_label_f1 = _against("label", "classification", "MacroF1")
+
+
+def _label_sets(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    multilabel = importlib.import_module("harness.metrics.multilabel")
+    said = [sorted(multilabel.chosen(prediction)) for prediction in predictions]
+    return _compute("multilabel", "LabelSetF1", predictions=said, references=_column(rows, "labels"))
+
+
+def _macro_f1(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    """Mean F1 of the labels, whether a row has one or several."""
+    if "labels" in rows[0]:
+        return {"macro_f1": _label_sets(predictions, rows)["macro_f1"]}
+    return _label_f1(predictions, rows)
+
+
+def _precision_at(k: int) -> Compute:
+    def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+        multilabel = importlib.import_module("harness.metrics.multilabel")
+        pairs = zip(predictions, _column(rows, "labels"), strict=True)
+        return {f"precision_at_{k}": fmean(multilabel.precision_at(k, *pair) for pair in pairs)}
+
+    return compute
+
+
 def _ranking(name: str) -> Compute:
     def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
         labels = _column(rows, "label")
@@ -159,7 +186,9 @@ def _regression(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, fl
 
 _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("accuracy", "accuracy"), _accuracy),
-    (MetricInfo("macro_f1", "macro F1"), _against("label", "classification", "MacroF1")),
+    (MetricInfo("macro_f1", "macro F1"), _macro_f1),
+    (MetricInfo("micro_f1", "micro F1"), lambda *pair: {"micro_f1": _label_sets(*pair)["micro_f1"]}),
+    *((MetricInfo(f"precision_at_{k}", f"P@{k}"), _precision_at(k)) for k in (1, 3, 5)),
     (MetricInfo("map", "MAP"), _ranking("Ranking")),
     (MetricInfo("mrr", "MRR"), _ranking("Ranking")),
     (MetricInfo("map_237", "map 237"), _ranking("Ranking237")),

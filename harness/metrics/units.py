@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness import registry
+from harness.metrics.multilabel import chosen, precision_at
 from harness.metrics.plugins import row_values
 from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
 from harness.metrics.speech import edit_distance
@@ -76,6 +77,15 @@ def _span_f1(predicted: Sequence[str], row: Row) -> tuple[float, float]:
     return 2 * len(ours & theirs), len(ours) + len(theirs)
 
 
+def _micro_f1(predicted: Any, row: Row) -> tuple[float, float]:
+    ours, theirs = chosen(predicted), {*row["labels"]}
+    return 2 * len(ours & theirs), len(ours) + len(theirs)
+
+
+def _at(k: int) -> Callable[[Any, Row], tuple[float, float]]:
+    return lambda predicted, row: (precision_at(k, predicted, row["labels"]), 1)
+
+
 def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, float]:
     return edit_distance(actual, predicted), len(actual)
 
@@ -83,6 +93,8 @@ def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, flo
 _BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank}
 _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "accuracy": _accuracy,
+    "micro_f1": _micro_f1,
+    **{f"precision_at_{k}": _at(k) for k in (1, 3, 5)},
     "token_accuracy": lambda predicted, row: _tokens(predicted, row["tags"]),
     "span_f1": _span_f1,
     "exact_match": lambda predicted, row: (exact_match(predicted, row["answers"]["text"]), 1),

@@ -27,6 +27,7 @@ from harness.problems import problem
 from harness.problems.base import Target
 from harness.problems.classify import ClassTarget
 from harness.problems.extract import SpanTarget
+from harness.problems.multilabel import LabelSetTarget
 from harness.problems.rank import RankTarget
 from harness.problems.regress import ScoreTarget
 from harness.problems.tag import TagTarget
@@ -263,6 +264,7 @@ def test_vectors_attention_and_both_sublayers_are_dropped_in_training(drops):
 HEADS: dict[str, Callable[[], Target]] = {
     "classify": lambda: labelled(ClassTarget(), "a", "b"),
     "match": lambda: labelled(ClassTarget(), "a", "b"),
+    "multilabel": lambda: labelled(LabelSetTarget(), "a", "b"),
     "rank": RankTarget,
     "regress": lambda: scored(ScoreTarget()),
     "regress_pair": lambda: scored(ScoreTarget()),
@@ -432,7 +434,7 @@ def test_reading_in_windows_keeps_to_the_contract(task):
 
 def test_every_task_of_texts_has_a_head():
     types = {type for type in registry.entries("problems") if BERT.can_answer(type)}
-    assert types == {"classify", "match", "rank", "tag", "extract", "regress", "regress_pair"}
+    assert types == {"classify", "match", "multilabel", "rank", "tag", "extract", "regress", "regress_pair"}
 
 
 # --- loading ---

@@ -314,6 +314,39 @@ def test_newsgroups_archive(read, content):
     read("tar archive (texts)", "newsgroups20", "test", "newsgroups20/20news-bydate.tar.gz", content, place=None)
 
 
+def wire(documents: bytes) -> bytes:
+    """Two files of Reuters-21578: one document of train, and the given ones."""
+    train = b'<REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" NEWID="1"><TOPICS><D>corn</D></TOPICS><TEXT>a</TEXT></REUTERS>\n'
+    return tarred({"./reut2-000.sgm": train, "./reut2-001.sgm": documents})
+
+
+DOCUMENTS = b"""<!DOCTYPE lewis SYSTEM "lewis.dtd">
+<REUTERS TOPICS="YES" LEWISSPLIT="TEST" CGISPLIT="TRAINING-SET" OLDID="5544" NEWID="2">
+<TOPICS><D>corn</D><D>wheat</D></TOPICS>
+<TEXT>&#2;
+<TITLE>GRAIN</TITLE><BODY>S\xe3o Paulo &lt;SP> sells.
+&#3;</BODY></TEXT>
+</REUTERS>
+<REUTERS TOPICS="YES" LEWISSPLIT="TEST" NEWID="3"><TOPICS><D>corn</D></TOPICS><TEXT TYPE="BRIEF"><TITLE>B</TITLE></TEXT>
+</REUTERS>
+"""
+
+
+@fuzz
+@given(mutated(DOCUMENTS, b"<"))
+@example(DOCUMENTS.replace(b"</REUTERS>", b"", 1))
+@example(DOCUMENTS.replace(b' NEWID="3"', b""))
+def test_reuters_documents(read, content):
+    read(
+        "SGML (Reuters)",
+        "reuters21578",
+        "test",
+        "reuters21578/reuters21578.tar.gz",
+        gzip_of(wire(content)),
+        place=None,
+    )
+
+
 def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:

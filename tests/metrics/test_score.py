@@ -15,6 +15,7 @@ from harness.metrics.units import unit_scores
 
 ROWS = {
     "classify": ["x", [{"label": "x"}, {"label": "y"}]],
+    "multilabel": [{"x": 0.9, "y": 0.2}, [{"labels": ["x", "y"]}, {"labels": ["y"]}]],
     "rank": [0.5, [{"label": "1", "group": "q"}, {"label": "0", "group": "q"}]],
     "tag": [["B-X", "O"], [{"tags": ["B-X", "O"]}, {"tags": ["O", "O"]}]],
     "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
@@ -27,6 +28,7 @@ ROWS = {
 KIND = {
     "accuracy": "classify",
     "macro_f1": "classify",
+    **dict.fromkeys(("micro_f1", "precision_at_1", "precision_at_3", "precision_at_5"), "multilabel"),
     **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
     **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
     **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),

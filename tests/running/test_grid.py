@@ -209,8 +209,22 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
 @pytest.mark.parametrize(
     ("kind", "types"),
     [
-        ("seq", {"classify", "match", "rank", "tag", "extract", "answer", "transcribe", "regress", "regress_pair"}),
-        ("text", {"classify", "match", "rank", "answer", "regress", "regress_pair"}),
+        (
+            "seq",
+            {
+                "classify",
+                "multilabel",
+                "match",
+                "rank",
+                "tag",
+                "extract",
+                "answer",
+                "transcribe",
+                "regress",
+                "regress_pair",
+            },
+        ),
+        ("text", {"classify", "multilabel", "match", "rank", "answer", "regress", "regress_pair"}),
         ("tree", {"classify"}),
         ("pair", {"match", "rank", "regress_pair"}),
         ("tag", {"tag"}),
@@ -218,7 +232,7 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
         ("answer", {"answer"}),
         ("ctc", {"transcribe"}),
         ("generate", {"extract", "transcribe", "translate"}),
-        ("plm", {"classify", "match", "rank", "tag", "extract", "regress", "regress_pair"}),
+        ("plm", {"classify", "multilabel", "match", "rank", "tag", "extract", "regress", "regress_pair"}),
     ],
 )
 def test_the_problems_that_an_architecture_of_each_kind_can_answer(kind: str, types: set[str]):

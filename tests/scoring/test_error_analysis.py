@@ -31,6 +31,8 @@ def guesses(type: str, rows: list[dict], generator: random.Random) -> list:
         return [[generator.choice([tag, generator.choice(another("tags"))]) for tag in row["tags"]] for row in rows]
     if type == "extract":
         return [generator.choice([*row["answers"]["text"], "the " + row["question"], ""]) for row in rows]
+    if type == "multilabel":
+        return [{label: generator.random() for label in {*row["labels"], *another("labels")}} for row in rows]
     column = {
         "classify": "label",
         "match": "label",

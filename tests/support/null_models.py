@@ -65,6 +65,7 @@ def _answers(random: Random, row: Row) -> dict[str, list[Any]]:
 FORMS: dict[str, Callable[[Random, Row], Any]] = {
     "string": lambda random, _: " ".join(_words(random, 1, 6)),
     "name": lambda random, _: _drawn(random, NAMES, 1)[0],
+    "names": lambda random, _: [name for name, share in NAMES.items() if random.random() < share],
     "words": lambda random, _: _words(random, 3, 12),
     "text": lambda random, _: " ".join(_words(random, 3, 12)),
     "texts": lambda random, _: [" ".join(_words(random, 3, 5)) for _ in range(random.randint(1, 4))],
@@ -176,6 +177,24 @@ def _labels(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
     np.add.at(table, ([number[label] for label in theirs], [number[label] for label in ours]), 1)
     macro = np.mean(2 * np.diag(table) / (table.sum(0) + table.sum(1)))
     return {"accuracy": float(np.trace(table) / len(rows)), "macro_f1": float(macro)}
+
+
+def _label_sets(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.Generator) -> Scores:
+    said = [[label for label, share in each.items() if share > 0.5] for each in predictions]
+    sums = {label: np.zeros(2) for row, each in zip(rows, said, strict=True) for label in (*row["labels"], *each)}
+    hits = dict.fromkeys((1, 3, 5), 0)
+    for row, ours, each in zip(rows, predictions, said, strict=True):
+        for label in (*each, *row["labels"]):
+            sums[label] += label in each and label in row["labels"], 1
+        order = sorted(ours, key=lambda label, by=ours: (-by[label], rng.random()))
+        for k in hits:
+            hits[k] += len({*order[:k]} & {*row["labels"]})
+    totals = np.array(list(sums.values()))
+    f1 = {
+        "micro_f1": float(totals.sum(0)[0] / totals.sum(0)[1]),
+        "macro_f1": float(np.mean(totals[:, 0] / totals[:, 1])),
+    }
+    return f1 | {f"precision_at_{k}": count / (k * len(rows)) for k, count in hits.items()}
 
 
 def _tags(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
@@ -314,6 +333,7 @@ def _numbers(predictions: Sequence[float], rows: Sequence[Row], rng: np.random.G
 DEFINITIONS: dict[str, Definition] = {
     "classify": _labels,
     "match": _labels,
+    "multilabel": _label_sets,
     "rank": _ranks,
     "tag": _tags,
     "extract": _answered,

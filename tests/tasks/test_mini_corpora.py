@@ -23,6 +23,7 @@ from tasks.mini import (
     tagging,
     topics,
     translation,
+    wire,
 )
 
 SPLITS = ("train", "dev", "test")
@@ -49,6 +50,7 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "posts": posts.rows,
     "genres": partial(genres.rows, matched=True),
     "genres_mismatched": partial(genres.rows, matched=False),
+    "wire": wire.rows,
     **SPEECH,
 }
 CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
@@ -68,6 +70,7 @@ COLUMNS = {
     "reviews": {"id", "text", "label"},
     "reviews_stars": {"id", "text", "label"},
     "posts": {"id", "text", "label"},
+    "wire": {"id", "text", "labels"},
     "genres": {"id", "first", "second", "label"},
     "genres_mismatched": {"id", "first", "second", "label"},
     "digits": {"id", "audio", "transcript", "speaker"},
@@ -77,6 +80,7 @@ COLUMNS = {
 # Fingerprint of all three splits. A change here changes every mini result: raise the task's version
 # with it.
 GOLDEN = {
+    "wire": "08fc26c4f93c43c3f6b5672f7be44e02305ee24259bd7288a2c347b8e26bbd2d",
     "genres_mismatched": "b282a461d7cffd486e482b566a5b92fe7e9d71738f1f46077bcf978101a48ef9",
     "genres": "f14a6e49053047cf2d0c2d336f95cf92e35cf8f3de4455ded3bef40bc4ddfc34",
     "posts": "da4a935001a4e58eb5b9009c947c165465eb152d2a29e2cc0683df16440f0343",
@@ -147,14 +151,14 @@ def test_columns_ids_and_sizes(name: str, splits_of: dict[str, dict[str, list[Ro
 def test_train_has_every_label(splits_of: dict[str, dict[str, list[Row]]]) -> None:
     """A label or tag that only test has cannot be learnt, and breaks the label table of a head."""
     for name, splits in splits_of.items():
-        column = next((c for c in ("label", "tags", "answer") if c in splits["train"][0]), None)
+        column = next((c for c in ("label", "labels", "tags", "answer") if c in splits["train"][0]), None)
         if column:
             train, rest = (
                 {
                     label
                     for split in part
                     for row in splits[split]
-                    for label in (row[column] if column == "tags" else [row[column]])
+                    for label in (row[column] if column in ("labels", "tags") else [row[column]])
                 }
                 for part in (("train",), ("dev", "test"))
             )

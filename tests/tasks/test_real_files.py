@@ -85,6 +85,18 @@ def test_newsgroups20(read, task):
     assert sum(not row["text"].isascii() for rows in parts.values() for row in rows) == 73
 
 
+def test_reuters21578(read, task):
+    """The ninety topics of ModApte with the sizes of its two commonest; only one has no training
+    item but in dev."""
+    parts = read("reuters21578")
+    assert sizes(parts) == dict(task("reuters21578").entry.sizes)
+    counts = {split: Counter(label for row in rows for label in row["labels"]) for split, rows in parts.items()}
+    assert len(counts["test"]) == len(counts["train"] | counts["dev"]) == 90
+    assert counts["test"].most_common(2) == [("earn", 1087), ("acq", 719)]
+    assert len(counts["train"]) == 89
+    assert not any("\x02" in row["text"] or "</" in row["text"] for rows in parts.values() for row in rows)
+
+
 def test_conll2000(read, task):
     """211,727 training tokens of 8,936 sentences, of which 893 are dev."""
     parts = read("conll2000_chunk")

@@ -31,6 +31,7 @@ IDS = (
         "conll2000_chunk",
         "mnli_matched",
         "mnli_mismatched",
+        "reuters21578",
     ),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
 )
@@ -50,7 +51,7 @@ def test_what_is_listed_is_what_is_registered(id, task):
     assert set(entry.metrics) <= set(METRICS)
 
 
-NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk"}
+NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578"}
 
 
 @pytest.mark.parametrize("id", sorted({*IDS} - NOT_ON_THE_HUB))

@@ -1,0 +1,131 @@
+"""Sets of labels: the target, the head, what a prediction keeps, and a run from rows to scores."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import registry
+from harness.contract.trained import TrainedCase
+from harness.kinds import Encoder
+from harness.metrics.multilabel import chosen
+from harness.problems import problem
+from harness.problems.multilabel import LabelSet, LabelSetTarget, probable
+from harness.running import grid
+from harness.views.words import Words
+
+ROWS = [
+    {"id": "1", "text": "a", "labels": ["corn", "wheat"]},
+    {"id": "2", "text": "b", "labels": []},
+    {"id": "3", "text": "c", "labels": ["gold"]},
+]
+
+
+@pytest.fixture
+def target() -> LabelSetTarget:
+    target = LabelSetTarget()
+    target.fit(ROWS)
+    return target
+
+
+class Given(Encoder):
+    """The vector of each text is what the test gives."""
+
+    size = 3
+
+    def forward(self, text: torch.Tensor) -> torch.Tensor:
+        return text
+
+
+def test_a_row_has_a_one_for_each_of_its_labels(target):
+    """Of a label that training never showed there is nothing to learn."""
+    rows = [*ROWS, {"id": "4", "text": "d", "labels": ["jute", "gold"]}]
+    columns = target.encode(rows, Words())
+    assert target.labels == ["corn", "gold", "wheat"]
+    assert target.collate(columns, np.array([3, 0, 1])).tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
+
+
+def test_the_loss_of_a_text_is_the_sum_over_its_labels(target):
+    """By hand: each label is a yes or no of its own."""
+    head = LabelSet(Given(), target)
+    outputs, gold = torch.tensor([[0.0, 2.0, -1.0], [3.0, 0.0, 0.0]]), torch.tensor([[1.0, 0, 1], [0, 0, 0]])
+
+    def no(score: float) -> float:
+        return math.log(1 + math.exp(score))
+
+    rows = [no(0) + no(2) + no(1), no(3) + 2 * no(0)]
+    assert head.row_losses(None, outputs, gold).tolist() == pytest.approx(rows)
+    assert head.loss(None, outputs, gold).item() == pytest.approx(sum(rows) / 2)
+
+
+def test_a_prediction_has_the_probabilities_of_its_labels(target):
+    head = LabelSet(Given(), target)
+    [prediction] = head.decode(None, torch.tensor([[0.0, 2.0, -30.0]]), None, None)
+    assert prediction == {"gold": 0.880797, "corn": 0.5, "wheat": 0.0}
+    assert list(prediction) == ["gold", "corn", "wheat"]
+    assert chosen(prediction) == {"gold"}, "one half is not more probable than not"
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.dictionaries(st.text("abcdefgh", min_size=1, max_size=2), st.integers(0, 10).map(lambda n: n / 10)))
+def test_what_a_prediction_leaves_out_changes_no_metric(probabilities):
+    """90 labels for each text would fill the results folder; P@5 looks at five, F1 at what is
+    said."""
+    kept = probable(probabilities)
+    assert chosen(kept) == chosen(probabilities)
+    left_out = [share for label, share in probabilities.items() if label not in kept]
+    assert not left_out or sum(share > max(left_out) for share in kept.values()) >= 5
+    assert list(kept.values()) == sorted(kept.values(), reverse=True)
+
+
+def test_a_floor_says_the_commonest_set_and_ranks_the_other_labels():
+    """Saying nothing behind the set would make P@3 of the floor lower than a guess's."""
+    rows = [{"labels": labels} for labels in (["earn"], ["earn"], ["corn", "wheat"], ["corn"])]
+    floors = problem("multilabel").floors(rows, ROWS)
+    assert floors["majority"] == [{"earn": 1.0, "corn": 0.25, "wheat": 0.125}] * 3
+    assert all(tuple(each) in {("earn",), ("corn", "wheat"), ("corn",)} for each in floors["random"])
+
+
+def test_flipped_rows_have_the_labels_that_they_lacked():
+    flipped = problem("multilabel").flipped(ROWS)
+    assert [row["labels"] for row in flipped] == [["gold"], ["corn", "gold", "wheat"], ["corn", "wheat"]]
+
+
+def test_the_error_analysis_has_the_f1_of_each_label():
+    predictions = [{"corn": 0.9, "gold": 0.8}, {"gold": 0.4}, {"gold": 1.0}]
+    assert problem("multilabel").slices("micro_f1", predictions, ROWS) == {
+        "label": [("corn", 1, 1.0), ("gold", 1, 2 / 3), ("wheat", 1, 0.0)]
+    }
+    assert problem("multilabel").slices("precision_at_1", predictions, ROWS) == {}
+
+
+@pytest.mark.parametrize(("architecture", "fits"), [("dan", True), ("bilstm", True), ("bilstm_crf", False)])
+def test_encoders_of_one_text_run_on_it(architecture, fits):
+    entry, task = registry.entry("architectures", architecture), registry.entry("tasks", "reuters21578")
+    assert (grid.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None) == fits
+
+
+@pytest.mark.parametrize("architecture", ["dan", "bilstm"])
+def test_an_architecture_keeps_the_contract_on_it(architecture):
+    """Gradients, padding, determinism, texts without known words and learning by heart, as on every
+    other type."""
+    entry = registry.entry("architectures", architecture)
+    case = TrainedCase(entry, registry.entry("tasks", "reuters21578"), grid.hyperparameters(entry) | entry.tiny)
+    for _, body in case.checks(learning=False):
+        body()
+
+
+def test_a_layer_keeps_the_norm_that_its_encoder_asks_for(target):
+    """As under a softmax (kim_cnn's rows have a norm of at most three)."""
+    encoder = Given()
+    encoder.head_max_norm = 3.0
+    head = LabelSet(encoder, target)
+    torch.nn.init.constant_(head.output.weight, 9.0)
+    head.constrain(SimpleNamespace(head_max_norm=3.0))
+    assert head.output.weight.norm(dim=1).tolist() == pytest.approx([3.0] * 3)
