@@ -24,7 +24,7 @@ DATASET_NAMES = {
     "yelp2": "Yelp-2",
     "yelp5": "Yelp-5",
     "ag_news": "AG News",
-    "20news": "20 Newsgroups",
+    "newsgroups20": "20 Newsgroups",
     "sogou": "Sogou News",
     "dbpedia": "DBpedia",
     "ohsumed": "Ohsumed",

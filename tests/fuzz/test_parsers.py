@@ -131,6 +131,22 @@ def test_ag_news(read, content):
     read("CSV (AG News)", "ag_news", "test", "ag_news/test.csv", content)
 
 
+QUOTED = b'"1","Good ""stuff""","a\\nb, c\\""d\\"""\n"2","","x"\n'
+
+
+@fuzz
+@given(mutated(QUOTED, b'"'))
+@example(b'"1","a","b"\n\n"2","a","b"\n')  # an empty line
+def test_zhang(read, content):
+    read("CSV (Zhang et al.)", "amazon2", "test", "amazon_review_polarity_csv/test.csv", content)
+
+
+@fuzz
+@given(packed(gzip_of, QUOTED))
+def test_gzipped_zhang(read, content):
+    read("gzip", "amazon2", "test", "amazon_review_polarity_csv/test.csv.gz", content, place=None)
+
+
 WIKIQA = (
     b"QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
     b'Q1\thow are caves made?\tD1\tCave\tD1-0\tBy "water".\t0\nQ1\thow are caves made?\tD1\tCave\tD1-1\tSlowly.\t1\n'

@@ -12,8 +12,10 @@ import pytest
 from harness.task import Row, fingerprint
 from tasks.mini import (
     answers,
+    entities,
     genres,
     inference,
+    pinyin,
     posts,
     reading,
     reviews,
@@ -51,6 +53,8 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "genres": partial(genres.rows, matched=True),
     "genres_mismatched": partial(genres.rows, matched=False),
     "wire": wire.rows,
+    "entities": entities.rows,
+    "pinyin": pinyin.rows,
     **SPEECH,
 }
 CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
@@ -71,6 +75,8 @@ COLUMNS = {
     "reviews_stars": {"id", "text", "label"},
     "posts": {"id", "text", "label"},
     "wire": {"id", "text", "labels"},
+    "entities": {"id", "text", "label"},
+    "pinyin": {"id", "text", "label"},
     "genres": {"id", "first", "second", "label"},
     "genres_mismatched": {"id", "first", "second", "label"},
     "digits": {"id", "audio", "transcript", "speaker"},
@@ -80,6 +86,8 @@ COLUMNS = {
 # Fingerprint of all three splits. A change here changes every mini result: raise the task's version
 # with it.
 GOLDEN = {
+    "pinyin": "ff7466ca4ad7e08deeef95cadbf846b6c12fba229b9581a6ecfa9fc318a8e100",
+    "entities": "07d0b579ef8c1776d74c5bd85cf33193a33f493f07245092f244c717fb68c021",
     "wire": "08fc26c4f93c43c3f6b5672f7be44e02305ee24259bd7288a2c347b8e26bbd2d",
     "genres_mismatched": "b282a461d7cffd486e482b566a5b92fe7e9d71738f1f46077bcf978101a48ef9",
     "genres": "f14a6e49053047cf2d0c2d336f95cf92e35cf8f3de4455ded3bef40bc4ddfc34",

@@ -27,7 +27,7 @@ class Shape:
 
 SHAPES = (
     Shape("1", "Table 1: sentiment", ("imdb", "sst2", "sst5", "amazon2", "amazon5", "yelp2", "yelp5"), ("accuracy",)),
-    Shape("2", "Table 2: news and topics", ("ag_news", "20news", "sogou", "dbpedia", "ohsumed"), ("accuracy",)),
+    Shape("2", "Table 2: news and topics", ("ag_news", "newsgroups20", "sogou", "dbpedia", "ohsumed"), ("accuracy",)),
     Shape("3", "Table 3: question answering, SQuAD", ("squad1", "squad2"), ("exact_match", "f1")),
     Shape("4", "Table 4: question answering, WikiQA", ("wikiqa",), ("map", "mrr")),
     Shape("5", "Table 5: natural language inference", ("snli", "mnli_matched", "mnli_mismatched"), ("accuracy",)),

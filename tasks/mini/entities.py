@@ -1,0 +1,65 @@
+"""First sentences of articles on fourteen sorts of things: the mini tier of DBpedia.
+
+The corpus with many classes where the order of two words decides. A sentence has the noun of what
+it is about and that of another thing which it names: "Kalo is a river near the village Beru" is of
+a natural place, "Beru is a village near the river Kalo" is of a village. A bag of words finds both
+nouns in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from zlib import crc32
+
+from harness.task import Row, Split
+
+NOUNS = {
+    "Company": ("company", "bank"),
+    "EducationalInstitution": ("school", "college"),
+    "Artist": ("singer", "painter"),
+    "Athlete": ("runner", "boxer"),
+    "OfficeHolder": ("senator", "mayor"),
+    "MeanOfTransportation": ("ship", "locomotive"),
+    "Building": ("church", "museum"),
+    "NaturalPlace": ("river", "mountain"),
+    "Village": ("village", "hamlet"),
+    "Animal": ("beetle", "moth"),
+    "Plant": ("tulip", "fern"),
+    "Album": ("disc", "record"),
+    "Film": ("film", "comedy"),
+    "WrittenWork": ("novel", "journal"),
+}
+LABELS = tuple(NOUNS)
+NAMES = ("Kalo", "Beru", "Tamis", "Orvel", "Linde", "Sarro", "Quill", "Dane", "Morav", "Fenn")
+HELD_OUT_NAMES = ("Ystra", "Pello")
+RELATIONS = ("named after the", "known from the", "older than the", "connected with the", "not to be confused with the")
+SIZES = {"train": 840, "dev": 210, "test": 210}
+
+
+def _text(random: Random, split: Split, label: str) -> str:
+    other = random.choice([name for name in LABELS if name != label])
+    held_out = split != "train" and random.random() < 0.3
+    names = random.sample((*NAMES, *(HELD_OUT_NAMES if held_out else ())), 2)
+    noun, named = random.choice(NOUNS[label]), random.choice(NOUNS[other])
+    return f"{names[0]} {names[0]} is a {noun} {random.choice(RELATIONS)} {named} {names[1]}."
+
+
+def _home(text: str) -> str:
+    """The split to which a text belongs."""
+    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
+
+
+def rows(split: Split) -> Iterator[Row]:
+    """Rows with ``text`` (the title and a sentence) and ``label``, as many of each label."""
+    random = Random(f"entities {split}")
+    found: dict[str, str] = {}
+    while len(found) < SIZES[split]:
+        label = LABELS[len(found) % len(LABELS)]
+        text = _text(random, split, label)
+        if _home(text) == split:
+            found.setdefault(text, label)
+    order = list(found.items())
+    random.shuffle(order)
+    for number, (text, label) in enumerate(order):
+        yield {"id": f"{split}-{number}", "text": text, "label": label}
