@@ -109,7 +109,7 @@ class Classify(Head):
             return torch.stack([encoder.objective(*row) for row in zip(outputs[:, None], target[:, None], strict=True)])
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing, reduction="none")
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Any]:
         return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
 
     def class_scores(self, outputs: Any) -> Tensor:
