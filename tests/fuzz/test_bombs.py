@@ -21,6 +21,7 @@ from harness.records import Store
 from harness.views.words import Vocabulary
 from tasks.readers.archives import LARGEST_MEMBER, Archive
 from tasks.readers.lines import LONGEST_LINE, lines
+from tasks.readers.zhang import quoted
 from tests.support.made_records import record
 
 MIB = 1 << 20
@@ -53,6 +54,21 @@ def test_a_text_of_gigabytes(tmp_path, line):
         lambda: [None for _ in lines(path)],
         DataError,
         r"train\.txt\.gz, line \d+: more than [\d,]+ bytes in a line|may unpack to",
+    )
+    assert used < 3 * LONGEST_LINE
+
+
+@pytest.mark.parametrize(
+    "line", [b"\0" * 16 * MIB, (b'"1","' + b"a" * 1017 + b'"\n') * 16 * 1024], ids=["one line", "many lines"]
+)
+def test_a_table_of_gigabytes(tmp_path, line):
+    """The tables of Amazon may be larger than other texts, but not by what a small file unpacks
+    to."""
+    path = gzip_bomb(tmp_path / "train.csv.gz", line, 16)
+    used = peak(
+        lambda: [None for _ in quoted(path, columns=2)],
+        DataError,
+        r"train\.csv\.gz, line \d+: more than [\d,]+ bytes in a line or [\d,]+ in all",
     )
     assert used < 3 * LONGEST_LINE
 

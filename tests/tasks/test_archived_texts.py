@@ -3,6 +3,8 @@ parquet files with the hub's features."""
 
 from __future__ import annotations
 
+import tarfile
+
 import pytest
 from datasets import ClassLabel, Value
 
@@ -32,6 +34,18 @@ def test_imdb_is_read_from_either_archive_in_one_order(name, write_tar, tmp_path
         {"id": "test-neg-12_1", "text": "Review 12. So caf\u00e9.", "label": "negative"},
         {"id": "test-pos-3_9", "text": "Review 3. So caf\u00e9.", "label": "positive"},
     ]
+
+
+def test_a_link_in_an_archive_is_not_followed(tmp_path, task):
+    """An archive from elsewhere could name any file of the reader's machine as a review."""
+    (tmp_path / "imdb").mkdir()
+    with tarfile.open(tmp_path / "imdb" / "aclImdb_v1.tar.gz", "w:gz") as archive:
+        for name, type in (("1_9", tarfile.SYMTYPE), ("2_9", tarfile.LNKTYPE)):
+            link = tarfile.TarInfo(f"aclImdb/test/pos/{name}.txt")
+            link.type, link.linkname = type, "/etc/passwd"
+            archive.addfile(link)
+    with pytest.raises(DataError, match="imdb: split test has no rows"):
+        task("imdb").load("test", "local", tmp_path)
 
 
 def test_imdb_dev_is_held_out_of_the_labelled_reviews(write_tar, tmp_path, task):
