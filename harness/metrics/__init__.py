@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 from harness import registry
 from harness.errors import Named, UnknownName
 from harness.metrics.information import PER_TOKEN, MetricInfo, exponential, unchanged
+from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import compute_of, info_of
 from harness.task import Row
 
@@ -118,8 +119,7 @@ _label_f1 = _against("label", "classification", "MacroF1")
 
 
 def _label_sets(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-    multilabel = importlib.import_module("harness.metrics.multilabel")
-    said = [sorted(multilabel.chosen(prediction)) for prediction in predictions]
+    said = [sorted(chosen(prediction)) for prediction in predictions]
     return _compute("multilabel", "LabelSetF1", predictions=said, references=_column(rows, "labels"))
 
 
@@ -132,9 +132,8 @@ def _macro_f1(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
 
 def _precision_at(k: int) -> Compute:
     def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
-        multilabel = importlib.import_module("harness.metrics.multilabel")
         pairs = zip(predictions, _column(rows, "labels"), strict=True)
-        return {f"precision_at_{k}": fmean(multilabel.precision_at(k, *pair) for pair in pairs)}
+        return {f"precision_at_{k}": fmean(precision_at(k, *pair) for pair in pairs)}
 
     return compute
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness import registry
-from harness.metrics.multilabel import chosen, precision_at
+from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import row_values
 from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
 from harness.metrics.speech import edit_distance

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.metrics.multilabel import chosen
+from harness.metrics.label_sets import chosen
 from harness.problems.base import Answer, Batch, Head, Problem, Properties, Slice, Target, numbers, padded
 from harness.problems.classify import Classify
 from harness.ragged import Columns, Ragged

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.metrics import score
-from harness.metrics.multilabel import precision_at
+from harness.metrics.label_sets import precision_at
 from harness.metrics.units import unit_scores
 
 LABELS = "abcde"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.contract.trained import TrainedCase
 from harness.kinds import Encoder
-from harness.metrics.multilabel import chosen
+from harness.metrics.label_sets import chosen
 from harness.problems import problem
 from harness.problems.multilabel import LabelSet, LabelSetTarget, probable
 from harness.running import grid
