@@ -54,6 +54,10 @@ check-all: $(INSTALLED)
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --quiet
 
+# Wants chromium; after new records, or a change of the pages.
+screenshots: $(INSTALLED)
+	$(BIN)/python -m tools.screenshots
+
 wheel: $(INSTALLED)
 	.ci/wheel $(BIN)/python
 

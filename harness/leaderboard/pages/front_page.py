@@ -37,10 +37,9 @@ def lead(board: Board) -> list[str]:
         return ["There are no records yet: `archbench run` makes them."]
     ok = sum(record.status == "ok" for record in board.records)
     recorded = {record.architecture for record in board.records if not board.is_floor(record.architecture)}
-    known = len(board.known_architectures) - len(board.floors)
     return [
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
-        f" {len(recorded)} of {known}, on {len(board.recorded_tasks)} tasks, in {ok:,} trainings that ended well. Every"
+        f" {len(recorded)} of them, on {len(board.recorded_tasks)} tasks, in {ok:,} trainings that ended well. Every"
         " training has a record, also one that failed. Where the records do not decide which is better, these pages"
         " say so."
     ]
