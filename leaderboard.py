@@ -140,7 +140,7 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     rows = list(results(board, methods))
     files = {
         "tables.md": markdown("Leaderboard", LEGEND, tables),
-        "gaps.md": gaps_document(board, found_gaps, missing),
+        "gaps.md": gaps_document(board, found_gaps),
         **latex_files(board, methods),
         "tables.csv": scores_csv(rows, board.published),
         "costs.csv": costs_csv(rows),
