@@ -136,6 +136,6 @@ def test_the_page_links_to_tasks_and_architectures_and_the_markdown_has_the_same
 
 def test_no_records_are_no_gaps(store):
     board = read(store.folder)
-    found, missing = gaps(board)
+    found, _ = gaps(board)
     assert found == [] and gap_plot(board, found) is None
     assert "No score of ours has one of others beside it yet." in gaps_document(board, found)

@@ -23,7 +23,7 @@ from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.examples import ExampleReader, by_unit, shown, text_columns
 from harness.leaderboard.pages.compare_parts import parts_of, read_parts
 from harness.leaderboard.pages.page import Page
-from harness.leaderboard.tables.cost import COLUMNS, cost_cells
+from harness.leaderboard.tables.cost import COMPARED, compared_cells
 from harness.leaderboard.tables.formatting import (
     caveats,
     format_interval,
@@ -85,7 +85,7 @@ def compare_page(board: Board, data_dir: Path | None = None) -> Page:
         choice.file: data_script("compareTask", _task(board, choice, share, reader))
         for choice, share in zip(choices, shares, strict=True)
     }
-    index = {"measures": list(COLUMNS), "tasks": [_place(board, choice) for choice in choices]}
+    index = {"measures": list(COMPARED), "tasks": [_place(board, choice) for choice in choices]}
     return Page(
         "compare.html",
         "Compare architectures",
@@ -233,7 +233,7 @@ def _result(board: Board, choice: Choice, groups: Sequence[Group], architecture:
         "group": groups.index(result.group) if result.group else None,
         "tied": _tied(comparison, result),
         "notes": list(caveats(board, result)),
-        "costs": [[part.text for part in cell] for cell in cost_cells(result)],
+        "costs": [[part.text for part in cell] for cell in compared_cells(result, board.speeds.get(architecture))],
         "seed": result.ok[0].seed,
     }
 

@@ -10,10 +10,8 @@ from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.compare_page import place_of, result_id
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import best_results, ranks, remarks
-from harness.leaderboard.speeds import Speed
-from harness.leaderboard.tables.cost import COLUMNS, MEASURES, cost_cells
+from harness.leaderboard.tables.cost import COLUMNS, MEASURES, QUIET, cost_cells, quiet_cells
 from harness.leaderboard.tables.formatting import (
-    format_number,
     format_score,
     interval_part,
     metric_label,
@@ -51,12 +49,11 @@ def metrics_of(board: Board, task: str) -> list[str]:
     return [main, *others, *sorted(recorded - set(declared) - {main})]
 
 
-SHOWN = ("95 % interval", "rank", "family", "parameters", "latency, ms", "training, examples/s")
-"""Columns that stand beside name and main score; a reader asks for the others. The two speeds are
-those of a quiet machine."""
+SHOWN = ("95 % interval", "rank", "family", "parameters", *QUIET)
+"""Columns that stand beside name and main score; a reader asks for the others."""
 FILTERS = ("family", "kind")
 TEXTS = ("family", "kind", "device")
-MORE_IS_BETTER = ("training, examples/s", "seeds ok", "training examples", *list(MEASURES)[:2])
+MORE_IS_BETTER = (QUIET[1], "seeds ok", "training examples", *list(MEASURES)[:2])
 """Columns of numbers beside the metrics of which a reader wants the largest first."""
 
 
@@ -77,7 +74,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
             "family": text_cell(entry and entry.family),
             "kind": text_cell(entry and entry.kind),
             **{metric_label(metric): _score_cell(result, metric, result in best[metric]) for metric in others},
-            **_speed_cells(board.speeds.get(architecture)),
+            **quiet_cells(board.speeds.get(architecture)),
             **dict(zip(COLUMNS, cost_cells(result), strict=True)),
         }
         columns = [metric_label(main), *SHOWN]
@@ -91,7 +88,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
             rows[f"{id}-{len(rows)}"] = replace(row, id=f"{id}-{len(rows)}", compare=ticked)
     names = ["Architecture", *columns]
     lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}
-    lower |= {"rank", "latency, ms", *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
+    lower |= {"rank", QUIET[0], *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
     return Table(
         f"results-{task}-{section.id}",
         f"{board.task_name(task)}: quality and cost, {section_title(section)}",
@@ -114,16 +111,6 @@ def section_table(board: Board, section: Section, task: str) -> Table:
 def _shown(board: Board, section: Section, task: str) -> Pairs:
     """The results of a section's task without those that do not fit it."""
     return [(architecture, result) for architecture, result in board.results(section, task) if not result.unfit]
-
-
-def _speed_cells(speed: Speed | None) -> dict[str, list[Part]]:
-    """Speeds on a quiet machine, the only ones to compare."""
-    latency, rate = (speed.latency_ms, speed.examples_per_second) if speed else (None, None)
-    title = f"at the default size, on {speed.on}" if speed else ""
-    return {
-        "latency, ms": [Part(format_number(latency), title=title, order=latency)] if latency else BLANK,
-        "training, examples/s": [Part(format_number(rate), title=title, order=rate)] if rate else BLANK,
-    }
 
 
 def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from harness.leaderboard.board import Result
 from harness.leaderboard.significance import summarise
+from harness.leaderboard.speeds import Speed
 from harness.leaderboard.tables.formatting import format_magnitude, format_number, training_size
 from harness.leaderboard.tables.table import BLANK, Part
 from harness.records import UNSTABLE_ABOVE, Record
@@ -67,6 +68,12 @@ SHARED = "measured while other cells ran on the same machine: slower than alone"
 COLUMNS = ("seeds ok", "training examples", *MEASURES, "other cells", *COUNTS, "device")
 
 
+QUIET = ("latency, ms", "training, examples/s")
+"""Speeds on a quiet machine (:mod:`harness.leaderboard.speeds`), the only ones to compare."""
+COMPARED = ("seeds ok", "training examples", *COUNTS, *QUIET)
+"""What two results cost, without what other cells on the machine made slower."""
+
+
 def cost_cells(result: Result) -> list[list[Part]]:
     """The cells of :data:`COLUMNS`; measurements have one line for each kind of machine, in the
     order of the last column."""
@@ -82,6 +89,22 @@ def cost_cells(result: Result) -> list[list[Part]]:
         value = mean_of(result.ok, measure)
         cells.append([Part(show(value), order=value)] if value is not None else BLANK)
     return [*cells, [Part(name) for name in machines]]
+
+
+def quiet_cells(speed: Speed | None) -> dict[str, list[Part]]:
+    """The cells of :data:`QUIET` by column."""
+    values = (speed.latency_ms, speed.examples_per_second) if speed else (None, None)
+    title = f"at the default size, on {speed.on}" if speed else ""
+    return {
+        name: [Part(format_number(value), title=title, order=value)] if value else BLANK
+        for name, value in zip(QUIET, values, strict=True)
+    }
+
+
+def compared_cells(result: Result, speed: Speed | None) -> list[list[Part]]:
+    """The cells of :data:`COMPARED`."""
+    cells = quiet_cells(speed) | dict(zip(COLUMNS, cost_cells(result), strict=True))
+    return [cells[name] for name in COMPARED]
 
 
 def _measurement(name: str, records: Sequence[Record]) -> Part:
