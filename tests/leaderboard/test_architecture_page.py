@@ -231,6 +231,21 @@ def test_only_architectures_with_records_have_a_page_also_unregistered_ones(stor
     assert "50.0 (1)" in text
 
 
+def test_a_page_says_how_far_its_scores_are_from_others_and_why(store):
+    """The reason stood at the end of a page of 37,000 pixels, by id."""
+    (store.folder / "gaps.csv").write_text(
+        "task,architecture,reported,by,with,why\nsst2,dan,86.0,paper,GloVe,ours has a tenth of the phrases\n",
+        encoding="utf-8",
+    )
+    store.write(record(score=0.8, counts={"train": 500, "test": 100}))
+    store.write(record("bilstm", score=0.7))
+    entries = [architecture("dan", "D"), architecture("bilstm", "B")]
+    row = cells(page_of(store, "dan", entries), "gaps", "SST-2 accuracy")
+    assert (row["published"], row["from"], row["difference"]) == ("86.0", "paper (GloVe)", "−6.0")
+    assert row["share of the data"] == "50 % (500 of 1,000)" and "a tenth of the phrases" in row["reason"]
+    assert not any(table.id == "gaps" for table in page_of(store, "bilstm", entries).parts["tables"])
+
+
 def test_published_values_stand_beside_ours_with_the_difference(store):
     value = Published("1", "dan", "DAN [29]", "sst2", "accuracy", "83.2", False, ("from a figure",), "dan")
     store.write(record(score=0.80))

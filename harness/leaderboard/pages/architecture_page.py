@@ -26,6 +26,7 @@ from harness.leaderboard.tables.formatting import (
     section_title,
     training_size,
 )
+from harness.leaderboard.tables.gaps import gap_table_of
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.leaderboard.unregistered import is_installed
 from harness.leaderboard.verified import verified
@@ -128,7 +129,11 @@ def _page(board: Board, architecture: str, results: list[TaskResults], described
         "mechanism": described.mechanism if described else "",
         "docstring": paragraphs(docstring(entry)) if entry and is_installed(entry) else [],
         "deviations": list(entry.deviations) if entry else [],
-        "tables": [*_results(board, results), *_published(board, architecture, results)],
+        "tables": [
+            *_results(board, results),
+            *filter(None, [gap_table_of(board, architecture)]),
+            *_published(board, architecture, results),
+        ],
         "reruns": [_rerun(board, task, section, result) for section, task, each in results for result in each],
         "errors": errors,
         "plots": [plot for i, name in enumerate(CURVES) for plot in _curves(f"curve-{i}", name, curves[name])],

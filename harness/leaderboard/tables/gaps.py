@@ -3,13 +3,14 @@ and those of papers and toolkits in ``gaps.csv`` of the results folder, with rea
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import LeaderboardError
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board, Result, Section, task_file
 from harness.leaderboard.published import Published, read_rows
 from harness.leaderboard.ranking import at_floor
 from harness.leaderboard.tables.beside import beside, score_line
@@ -20,6 +21,8 @@ from harness.metrics import display_info
 COLUMNS = ["task", "architecture", "reported", "by", "with", "why"]
 BY = ("paper", "toolkit", "")
 TITLE = "Ours and theirs"
+SHOWN = ("published", "from", "ours", "difference", "share of the data", "reason")
+"""Columns of the tables beside the name of a row."""
 LEGEND = (
     "Theirs are values that the survey prints, that papers report, or that toolkits reach with their own code; most"
     " have pretrained vectors and all data. Ours are means on the official test ± the standard deviation over seeds"
@@ -110,6 +113,7 @@ class Gap:
         return self.result.trained_on / official if official and self.result.trained_on else None
 
 
+@functools.cache  # asked for by the page of each architecture
 def gaps(board: Board) -> tuple[list[Gap], int]:
     """The gaps in the order of the tasks and architectures, and the number of pairs of an
     architecture and a task with values of others alone."""
@@ -157,17 +161,34 @@ def gap_tables(board: Board, found: Sequence[Gap]) -> dict[str, Table]:
     of_task: dict[str, list[Gap]] = {}
     for gap in found:
         of_task.setdefault(gap.task, []).append(gap)
-    columns = ["Architecture", "published", "from", "ours", "difference", "share of the data", "reason"]
     return {
         task: Table(
             f"gaps-{task}",
             f"{board.task_name(task)} {metric_label(board.main_metric(task))}",
-            columns,
+            ["Architecture", *SHOWN],
             [Block("", [_row(board, gap) for gap in of_this])],
             text_columns=(2, 6),
         )
         for task, of_this in of_task.items()
     }
+
+
+def gap_table_of(board: Board, architecture: str) -> Table | None:
+    """The gaps of one architecture, a row for each data set and metric; None without any."""
+    rows = [
+        replace(
+            _row(board, gap),
+            name=f"{board.task_name(gap.task)} {metric_label(gap.metric)}",
+            link=task_file(gap.task),
+            classical=False,
+        )
+        for gap in gaps(board)[0]
+        if gap.architecture == architecture
+    ]
+    title = "Distance from what others report"
+    return (
+        Table("gaps", title, ["Data set", *SHOWN], [Block("", rows)], [LEGEND], text_columns=(2, 6)) if rows else None
+    )
 
 
 def name(board: Board, gap: Gap) -> str:
