@@ -234,11 +234,15 @@ class Board:
 
     def page_of(self, architecture: str) -> str:
         """File name of an architecture's page; empty if it has no record and so no page."""
-        return architecture_file(architecture) if architecture in self._recorded_architectures else ""
+        return architecture_file(architecture) if architecture in self.by_architecture else ""
 
     @functools.cached_property
-    def _recorded_architectures(self) -> set[str]:
-        return {record.architecture for record in self.records}
+    def by_architecture(self) -> dict[str, list[Record]]:
+        """The records of each architecture that has one."""
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.architecture, []).append(record)
+        return found
 
     @functools.cached_property
     def recorded_tasks(self) -> list[str]:
@@ -311,6 +315,7 @@ class Board:
                     found.setdefault(_test_of(result.group), []).append((architecture, result))
         return found
 
+    @functools.cache  # noqa: B019 - a build has one board, which lives as long as the program
     def floor(self, group: Group, metric: str) -> tuple[str, float] | None:
         """Name and mean score of the best floor on the test data of a group; None if there is none.
 

@@ -55,6 +55,7 @@ class Picture:
     blocks: list[tuple[str, list[Line]]]
 
 
+@functools.cache  # the front page shows them, and another counts their empty squares
 def pictures(board: Board) -> list[Picture]:
     """A picture for each tier, protocol and budget that is ranked, in the order of the sections."""
     together: dict[tuple[str, str, int, str], list[Section]] = {}

@@ -18,6 +18,7 @@ SMOKE_REMARK = "Protocol smoke only shows that the cells run: its scores mean no
 CUSTOM_REMARK = "Whoever ran these rows limited their training (budget custom): they are not ranked."
 
 
+@functools.cache  # asked for by each table that shows the result
 def at_floor(board: Board, result: Result) -> str:
     """A note on a result that cannot be told from the best floor: the interval of its main score
     reaches that of the floor. Empty for other results, and for floors themselves."""

@@ -57,7 +57,7 @@ def _rows(file: Path) -> dict[str, dict[str, str]]:
 
 def _recorded(board: Board, architecture: str) -> list[str]:
     """Its own recipe, seeds and machines, as far as records tell."""
-    ok = [record for record in board.records if record.architecture == architecture and record.status == "ok"]
+    ok = [record for record in board.by_architecture.get(architecture, ()) if record.status == "ok"]
     paper = {record.task for record in ok if record.protocol == "paper"}
     processors = {str(record.environment.get("cpu") or record.environment.get("device") or "?") for record in ok}
     recipe = f"run on {', '.join(map(board.task_name, sorted(paper)))}" if paper else "never run to its end"

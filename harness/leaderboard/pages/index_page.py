@@ -11,15 +11,11 @@ from harness.leaderboard.tables.table import BLANK, Block, Part, Table
 def index_page(board: Board) -> Page:
     """One table with a row for each architecture; a name leads to its page where it has records."""
     rows = []
-    scored: dict[str, set[str]] = {}
-    for record in board.records:
-        if record.status == "ok":
-            scored.setdefault(record.architecture, set()).add(record.task)
     for architecture in board.known_architectures:
         if board.is_floor(architecture):
             continue
         entry = board.architectures.get(architecture)
-        year, tasks = entry.year if entry else 0, len(scored.get(architecture, ()))
+        year, tasks = entry.year if entry else 0, _scored(board, architecture)
         cells = [
             [Part(architecture)],
             text_cell(entry and entry.family),
@@ -43,3 +39,8 @@ def index_page(board: Board) -> Page:
         filters=(2, 3),
     )
     return Page("architectures.html", "Architectures", "content.html", {"tables": [table]})
+
+
+def _scored(board: Board, architecture: str) -> int:
+    """Number of the tasks on which a cell of an architecture ended well."""
+    return len({record.task for record in board.by_architecture.get(architecture, ()) if record.status == "ok"})

@@ -71,7 +71,7 @@ COLUMNS = ("seeds ok", "training examples", *MEASURES, "other cells", *COUNTS, "
 QUIET = ("latency, ms", "training, examples/s")
 """Speeds on a quiet machine (:mod:`harness.leaderboard.speeds`), the only ones to compare."""
 COMPARED = ("seeds ok", "training examples", *COUNTS, *QUIET)
-"""What two results cost, without what other cells on the machine made slower."""
+"""Costs of results side by side, without what other cells on the machine made slower."""
 
 
 def cost_cells(result: Result) -> list[list[Part]]:
