@@ -1,16 +1,20 @@
 """archbench as a library: what this module exports is the promise, the rest may change.
 
-::
-
-    import archbench
-
-    archbench.run("lstm,dan", "sst2", protocol="equal", seeds=(0, 1, 2))
-    table = archbench.results()
-    print(archbench.compare("lstm", "dan", "sst2"))
-
-    [record] = archbench.run("lstm", "sst2", keep=True)
-    model = archbench.load(record.key)
-    print(model.predict(["a warm film"]))
+>>> import archbench
+>>> records = archbench.run("fasttext,dan", "sst2", seeds=(0, 1), protocol="equal", mlflow="none")
+>>> {record.status for record in records}
+{'ok'}
+>>> table = archbench.results()
+>>> sorted(set(table["architecture"])), sorted(set(table["metric"]))
+(['dan', 'fasttext'], ['accuracy', 'macro_f1'])
+>>> test = archbench.compare("fasttext", "dan", "sst2")
+>>> 0 <= test.p <= 1
+True
+>>> [record] = archbench.run("dan", "sst2", keep=True, mlflow="none")  # protocol smoke: seconds
+>>> model = archbench.load(record.key)
+>>> [answer] = model.predict(["a warm film"])
+>>> answer["prediction"] in model.classes
+True
 
 Importing it loads neither torch nor pandas. Errors that a user can cause are
 :class:`~harness.errors.ArchbenchError`: the message says what was found and what would be right.

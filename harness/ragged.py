@@ -18,7 +18,15 @@ from torch import Tensor
 @dataclass(frozen=True)
 class Ragged:
     """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``. ``values`` may
-    have further dimensions."""
+    have further dimensions.
+
+    >>> rows = Ragged.of([[7, 8, 9], [], [5]])
+    >>> rows.values.tolist(), rows.offsets.tolist()
+    ([7, 8, 9, 5], [0, 3, 3, 4])
+    >>> padded, lengths = rows.pad(np.array([2, 0]))
+    >>> padded.tolist(), lengths.tolist()
+    ([[5, 0, 0], [7, 8, 9]], [1, 3])
+    """
 
     values: np.ndarray
     offsets: np.ndarray

@@ -164,6 +164,9 @@ class Budget:
     ``examples`` of the training set (None: all of it) are passed over ``passes`` times in batches
     of ``batch_size``, and ``min_steps`` optimiser steps are made in any case. A recipe has passes
     and batches of its own: of a budget it takes the examples alone. ``reason`` says why so much.
+
+    >>> Budget(4, examples=2000, batch_size=16, reason="half a minute of a core").examples
+    2000
     """
 
     passes: int

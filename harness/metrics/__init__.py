@@ -46,6 +46,9 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
     ``predictions`` and ``rows`` are in the same order. Values that are undefined on these rows
     (``f1_answerable`` without answerable questions) are left out. Raises
     :class:`~harness.registry.UnknownName`, or ``ValueError`` when predictions do not fit the rows.
+
+    >>> score(["accuracy"], ["good", "bad"], [{"label": "good"}, {"label": "good"}])
+    {'accuracy': 0.5}
     """
     if len(predictions) != len(rows):
         raise ValueError(f"{len(predictions)} predictions for {len(rows)} rows")

@@ -40,7 +40,13 @@ def of_all_seeds(hyperparameters: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Cell:
     """One square of the grid: everything that decides a result, and nothing about the machine that
-    computes it."""
+    computes it.
+
+    >>> cell = Cell("dan", 1, "sst2", 1, "mini", "equal", {"hidden": 100}, seed=0)
+    >>> again = Cell("dan", 1, "sst2", 1, "mini", "equal", {"hidden": 100}, seed=1)
+    >>> cell.key == again.key, cell.row == again.row
+    (False, True)
+    """
 
     architecture: str
     architecture_version: int

@@ -22,7 +22,14 @@ DIGIT = re.compile(r"\d")
 
 class Vocabulary:
     """Words by falling frequency in the training texts, ``counts`` beside them; 0 is padding and 1
-    every other word."""
+    every other word.
+
+    >>> vocabulary = Vocabulary.of("the cat saw the dog and the cat".split(), min_count=2)
+    >>> vocabulary.words, vocabulary.counts
+    (['the', 'cat'], [3, 2])
+    >>> vocabulary.ids(["the", "cat", "sleeps"])
+    [2, 3, 1]
+    """
 
     def __init__(self, words: Sequence[str], counts: Sequence[int]):
         self.words = list(words)
