@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,7 +46,8 @@ class Picture:
     """All sections of one tier, protocol and budget.
 
     ``blocks`` hold the lines of each section, best mean first: rows that see other things have a
-    best of their own. ``types`` are those of its tasks, that with most scores first.
+    best of their own. ``types`` are those of its tasks, that with most scores above the floor
+    first.
     """
 
     id: str
@@ -85,30 +87,37 @@ def _unfit(board: Board) -> frozenset[tuple[str, str]]:
 def _picture(board: Board, sections: list[Section]) -> Picture:
     first = sections[0]
     tasks = [task for task in board.recorded_tasks if any(board.results(section, task) for section in sections)]
-    scores = [
+    lines = {section: _lines(board, section, tasks) for section in sections}
+    # A task on which nobody is above the floor orders nothing.
+    above = Counter(
         board.type_of(task)
-        for section in sections
-        for task in tasks
-        for architecture, result in board.results(section, task)
-        if result.ok and not board.is_floor(architecture)
-    ]
-    types = sorted(set(map(board.type_of, tasks)), key=lambda type: (-scores.count(type), type))
-    tasks = sorted(tasks, key=lambda task: types.index(board.type_of(task)))
+        for of_section in lines.values()
+        for line in of_section
+        for task, square in zip(tasks, line.squares, strict=True)
+        if square.style == "score"
+    )
+    types = sorted(set(map(board.type_of, tasks)), key=lambda type: (-above[type], type))
+    order = sorted(range(len(tasks)), key=lambda i: types.index(board.type_of(tasks[i])))
     blocks = []
-    for section in sections:
-        lines = [
-            _line(board, section, architecture, tasks)
-            for architecture in dict.fromkeys(id for id, _ in board.sections[section])
-            if not board.is_floor(architecture)
-        ]
-        lines = [line for line in lines if any(square.style not in ("open", "unfit") for square in line.squares)]
-        if lines:
+    for section, of_section in lines.items():
+        if of_section:
             sees = "" if section == first else f"sees: {seen(section.sees)}"
             vectors = f"vectors {section.vectors.name}" if section.vectors else ""
             title = ", ".join(filter(None, (sees, vectors, section.tokens and f"tokens {section.tokens}")))
-            blocks.append((title, sorted(lines, key=lambda line: _place(board, line, types))))
+            ordered = [line._replace(squares=[line.squares[i] for i in order]) for line in of_section]
+            blocks.append((title, sorted(ordered, key=lambda line: _place(board, line, types))))
     place = Section(first.tier, first.protocol, first.protocol_version, first.budget)
-    return Picture(place.id, section_title(place), tasks, types, blocks)
+    return Picture(place.id, section_title(place), [tasks[i] for i in order], types, blocks)
+
+
+def _lines(board: Board, section: Section, tasks: list[str]) -> list[Line]:
+    """The lines of a section, without those in which nothing was run."""
+    lines = [
+        _line(board, section, architecture, tasks)
+        for architecture in dict.fromkeys(id for id, _ in board.sections[section])
+        if not board.is_floor(architecture)
+    ]
+    return [line for line in lines if any(square.style not in ("open", "unfit") for square in line.squares)]
 
 
 def _place(board: Board, line: Line, types: list[str]) -> tuple[object, ...]:

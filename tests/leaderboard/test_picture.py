@@ -102,6 +102,18 @@ def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store)
     assert [row["method"] for row in shown] == ["neural", "neural", "classical"]
 
 
+def test_a_task_on_which_nobody_is_above_the_floor_does_not_sort_the_rows(store):
+    """All 97 rows of WikiQA were at the floor, and the front page was sorted by their zeros."""
+    for name in ("dan", "bilstm", "count"):
+        judged(store, right(42), architecture=name, task="fsdd", metric="wer")
+    judged(store, right(41), architecture="majority", task="fsdd", metric="wer")
+    judged(store, right(40), architecture="majority")
+    judged(store, right(90), architecture="dan")
+    picture = only(store)
+    assert (picture.types, picture.tasks) == (["classify", "transcribe"], ["sst2", "fsdd"])
+    assert squares(picture)["dan"]["fsdd"].style == "floor"
+
+
 def test_what_sees_more_has_a_best_of_its_own(store):
     """Trees that saw the labels of phrases made all ordinary rows look pale."""
     judged(store, right(40), architecture="majority")
