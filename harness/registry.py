@@ -37,6 +37,7 @@ KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generat
 TASK_TYPES = (
     "classify",
     "multilabel",
+    "language_model",
     "match",
     "rank",
     "tag",

@@ -16,6 +16,7 @@ from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.corpus import chosen
+from harness.errors import ContractError
 from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
 from harness.metrics import better, score
@@ -58,6 +59,7 @@ class FittedCase(Case):
 
     def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield "a prediction per row", self.answers
+        yield "predictions keep the rules of the problem", self.rules
         yield "same seed, same result", self.determinism
         yield "another seed, other random numbers", self.obedience
         if not self.cls.transductive:
@@ -125,6 +127,13 @@ class FittedCase(Case):
         predictions = self.first.predictions
         require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
         score(self.task.entry.metrics, predictions, self.test)
+
+    def rules(self) -> None:
+        system = self.first.estimator
+        try:
+            self.problem.sound(system, lambda rows: self.predict(system, rows), self.train)
+        except ContractError as error:
+            raise Broken(str(error)) from error
 
     def determinism(self) -> None:
         """A second fit by the plugin's file imported once more, as in a new process."""

@@ -14,13 +14,14 @@ answer           the word
 transcribe       the transcript
 translate        the translation
 regress          a number on the scale of the scores; of a pair of texts for regress_pair
-language model   [sum of the tokens' natural log-probabilities, number of tokens]
+language_model   [sum of the tokens' natural log-probabilities, number of tokens]
 ================ ===================================================================
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -28,6 +29,7 @@ from typing import Any, TypeVar
 
 from harness import registry
 from harness.errors import Named, UnknownName
+from harness.metrics.characters import characters_of
 from harness.metrics.information import PER_TOKEN, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import compute_of, info_of
@@ -181,6 +183,14 @@ def _surprise(name: str) -> Compute:
     return compute
 
 
+def _bits_per_character(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    """Mean negative log-likelihood in bits for each character of the texts, whatever the tokens."""
+    nats, characters = -sum(total for total, _ in predictions), sum(map(characters_of, _column(rows, "text")))
+    if not characters:
+        raise ValueError("no text has a character, so there are no bits per character")
+    return {"bits_per_character": nats / math.log(2) / characters}
+
+
 def _regression(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
     numbers = {"predictions": list(map(float, predictions)), "references": list(map(float, _column(rows, "score")))}
     return _compute("regression", "Regression", **numbers)
@@ -219,6 +229,10 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
         _surprise("NatsPerToken"),
     ),
     (MetricInfo("perplexity", "perplexity", "lower", PER_TOKEN, show=unchanged), _surprise("Perplexity")),
+    (
+        MetricInfo("bits_per_character", "bits per character", "lower", PER_TOKEN, digits=3, show=unchanged),
+        _bits_per_character,
+    ),
 )
 
 

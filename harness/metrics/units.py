@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness import registry
+from harness.metrics.characters import characters_of
 from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import row_values
 from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
@@ -102,4 +104,5 @@ _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "mse": lambda predicted, row: ((predicted - row["score"]) ** 2, 1),
     "wer": lambda predicted, row: _errors(predicted.split(), row["transcript"].split()),
     "nats_per_token": lambda predicted, row: (-predicted[0], predicted[1]),
+    "bits_per_character": lambda predicted, row: (-predicted[0] / math.log(2), characters_of(row["text"])),
 }

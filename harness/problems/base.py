@@ -217,6 +217,15 @@ class Problem:
             raise NotImplementedError(f"{type(self).__name__} does not say which prediction is right")
         return row[answers[0]]
 
+    def tokens(self, system: Any) -> dict[str, Any] | None:
+        """The division of texts into tokens that the scores of a fitted system count, as a record
+        has it (:class:`harness.records.blocks.Tokens`); None where scores count none."""
+        return None
+
+    def sound(self, system: Any, predict: Callable[[list[Row]], list[Prediction]], train: Sequence[Row]) -> None:
+        """Raise :class:`~harness.errors.ContractError` for a fitted system whose predictions break
+        a rule that no metric can see; ``predict`` asks it."""
+
     # Rows that a contract check makes.
 
     def shortened(self, row: Row) -> Row:

@@ -209,6 +209,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     data = {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))}
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     fields |= _of_parents(parents) | {"spent": {"examples": len(train)}}
+    if (tokens := problem(task.entry.type).tokens(estimator)) is not None:
+        fields["tokens"] = tokens
     if settings.keeps(cell):
         part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
         origin = _origin(cell, fields, trained - began)

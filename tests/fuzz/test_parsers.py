@@ -363,6 +363,15 @@ def test_reuters_documents(read, content):
     )
 
 
+ARTICLES = b" \n = Old <unk> = \n \n It is old . \n \n = = Use = = \n \n None . \n \n = A ; B = \n \n x\xc2\xa0y \n"
+
+
+@fuzz
+@given(mutated(ARTICLES, b"="))
+def test_articles(read, content):
+    read("articles (WikiText)", "wikitext2", "test", "wikitext2/wiki.test.tokens", content)
+
+
 def sound(rate: int = 8000, samples: bytes = bytes(range(200))) -> bytes:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:

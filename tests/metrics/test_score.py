@@ -23,7 +23,7 @@ ROWS = {
     "transcribe": ["one", [{"transcript": "one"}, {"transcript": "two"}]],
     "translate": ["eins zwei drei vier", [{"target": "Eins zwei drei vier"}, {"target": "Fünf."}]],
     "regress": [2.5, [{"score": 2.0}, {"score": 4}]],
-    "lm": [(-3.0, 2), [{}, {}]],
+    "language_model": [(-3.0, 2), [{"text": "a bc"}, {"text": ["a", "b"]}]],
 }
 KIND = {
     "accuracy": "classify",
@@ -37,8 +37,7 @@ KIND = {
     "wer": "transcribe",
     "cer": "transcribe",
     **dict.fromkeys(("bleu", "chrf"), "translate"),
-    "nats_per_token": "lm",
-    "perplexity": "lm",
+    **dict.fromkeys(("nats_per_token", "perplexity", "bits_per_character"), "language_model"),
 }
 
 
@@ -116,7 +115,9 @@ def test_a_metric_of_another_program_is_shown_as_a_fraction():
     assert display_info("wer") is info("wer")
 
 
-@pytest.mark.parametrize("name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "mse", "wer", "nats_per_token"])
+@pytest.mark.parametrize(
+    "name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "mse", "wer", "nats_per_token", "bits_per_character"]
+)
 def test_the_ratio_of_unit_sums_is_the_score(name):
     """Intervals and paired tests are computed from the units, and stand beside the score."""
     prediction, rows = ROWS[KIND[name]]
@@ -147,7 +148,7 @@ def test_better_knows_the_direction_and_is_strict():
     """Early stopping with the wrong direction keeps the worst epoch; a tie must keep the earlier
     one."""
     lower = {name for name in METRICS if info(name).lower_is_better}
-    assert lower == {"mse", "wer", "cer", "nats_per_token", "perplexity"}
+    assert lower == {"mse", "wer", "cer", "nats_per_token", "perplexity", "bits_per_character"}
     assert better("accuracy", 0.9, 0.8)
     assert not better("accuracy", 0.8, 0.8)
     assert better("wer", 0.1, 0.2)

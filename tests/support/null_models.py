@@ -197,6 +197,17 @@ def _label_sets(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.
     return f1 | {f"precision_at_{k}": count / (k * len(rows)) for k, count in hits.items()}
 
 
+def _texts(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
+    logs, counts = np.array(predictions, dtype=float).sum(0)
+    characters = sum(len(" ".join(words_of(row["text"]))) for row in rows)
+    perplexity = np.exp(-logs / counts)
+    return {
+        "nats_per_token": float(np.log(perplexity)),
+        "perplexity": float(perplexity),
+        "bits_per_character": float(np.log2(perplexity) * counts / characters),
+    }
+
+
 def _tags(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
     right = predicted = actual = same = 0
     for ours, row in zip(predictions, rows, strict=True):
@@ -334,6 +345,7 @@ DEFINITIONS: dict[str, Definition] = {
     "classify": _labels,
     "match": _labels,
     "multilabel": _label_sets,
+    "language_model": _texts,
     "rank": _ranks,
     "tag": _tags,
     "extract": _answered,

@@ -12,6 +12,7 @@ import pytest
 from harness.task import Row, fingerprint
 from tasks.mini import (
     answers,
+    articles,
     entities,
     genres,
     inference,
@@ -53,6 +54,7 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "genres": partial(genres.rows, matched=True),
     "genres_mismatched": partial(genres.rows, matched=False),
     "wire": wire.rows,
+    "articles": articles.rows,
     "entities": entities.rows,
     "pinyin": pinyin.rows,
     **SPEECH,
@@ -75,6 +77,7 @@ COLUMNS = {
     "reviews_stars": {"id", "text", "label"},
     "posts": {"id", "text", "label"},
     "wire": {"id", "text", "labels"},
+    "articles": {"id", "text"},
     "entities": {"id", "text", "label"},
     "pinyin": {"id", "text", "label"},
     "genres": {"id", "first", "second", "label"},

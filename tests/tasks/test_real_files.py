@@ -97,6 +97,16 @@ def test_reuters21578(read, task):
     assert not any("\x02" in row["text"] or "</" in row["text"] for rows in parts.values() for row in rows)
 
 
+def test_wikitext2(read, task):
+    """Articles, and the tokens that published perplexities are of: one end mark a line."""
+    parts = read("wikitext2")
+    assert sizes(parts) == dict(task("wikitext2").entry.sizes)
+    tokens = {split: [word for row in rows for word in row["text"]] for split, rows in parts.items()}
+    assert {split: len(words) for split, words in tokens.items()} == {"train": 2088628, "dev": 217646, "test": 245569}
+    assert len({*tokens["train"]}) == 33278 and {*tokens["dev"], *tokens["test"]} <= {*tokens["train"]}
+    assert tokens["train"].count("\n") == 36718
+
+
 def test_conll2000(read, task):
     """211,727 training tokens of 8,936 sentences, of which 893 are dev."""
     parts = read("conll2000_chunk")

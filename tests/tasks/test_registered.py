@@ -32,6 +32,7 @@ IDS = (
         "mnli_matched",
         "mnli_mismatched",
         "reuters21578",
+        "wikitext2",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
