@@ -56,6 +56,8 @@ class NgramLanguageModel(Estimator):
         counts, first, numbers = [], [], [np.zeros(len(words), dtype=np.int64)]
         for length in range(1, self.order + 1):
             where = np.flatnonzero(places >= length - 1)
+            if not len(where):  # no text is that long
+                break
             found = np.unique(
                 self._key(numbers[-1], words, where, length), return_index=True, return_inverse=True, return_counts=True
             )
@@ -63,7 +65,7 @@ class NgramLanguageModel(Estimator):
             first.append(where[found[1]])
             numbers.append(_at(where, found[2], len(words)))
             counts.append(found[3])
-        for length in range(1, self.order):  # n-grams that are the end of a longer one: words before them
+        for length in range(1, len(self.keys)):  # n-grams that are the end of a longer one: words before them
             before = np.bincount(numbers[length][first[length]], minlength=len(self.keys[length - 1]))
             counts[length - 1] = np.where(places[first[length - 1]] == length - 1, counts[length - 1], before)
         counts[0][places[first[0]] == 0] = 0  # the mark of a beginning is never foretold

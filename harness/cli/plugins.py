@@ -94,8 +94,8 @@ def new(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="With --kind task: answer, classify (the default), extract, match, multilabel, rank, regress,"
-            " regress_pair, tag, transcribe or translate.",
+            help="With --kind task: answer, classify (the default), extract, language_model, match, multilabel,"
+            " rank, regress, regress_pair, tag, transcribe or translate.",
         ),
     ] = None,
     family: Annotated[
