@@ -113,7 +113,7 @@ class NgramLanguageModel(Estimator):
 
 
 def discounts(counts: np.ndarray) -> np.ndarray:
-    """What is taken from a count of 0, 1, 2, and 3 or more: (4,).
+    """Amounts taken from a count of 0, 1, 2, and 3 or more: (4,).
 
     D(k) = k - (k + 1) Y n(k + 1) / n(k) with Y = n(1) / (n(1) + 2 n(2)), n(k) the number of n-grams
     with the count k (Chen and Goodman 1999, equation 17).
