@@ -82,7 +82,8 @@ class PairClassifier(Estimator):
     case; one class against the rest.
 
     An indicator counts that ``min_count`` training pairs have. ``longest`` is 2 for words and pairs
-    of neighbours, 1 for words alone.
+    of neighbours, 1 for words alone. Measures are divided by their largest training value, without
+    which the solver takes ten times as long.
     """
 
     task_types = ("match",)
@@ -105,6 +106,8 @@ class PairClassifier(Estimator):
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         words = self.words(train)
         self.known = self.counter(min_df=min(self.min_count, len(train))).fit(words)
+        largest = np.abs([measures(*pair) for pair in words]).max(axis=0)
+        self.scale = np.where(largest > 0, largest, 1.0)
         self.machine = LinearSVC(C=self.C, random_state=self.seed)
         self.machine.fit(self.features(words), [row["label"] for row in train])
         self.parameter_count = self.machine.coef_.size + self.machine.intercept_.size
@@ -115,14 +118,16 @@ class PairClassifier(Estimator):
 
     def features(self, words: Sequence[tuple[list[str], list[str]]]) -> sparse.csr_array:
         """Measures, then indicators, of each pair (N, features)."""
-        return sparse.csr_array(sparse.hstack([[measures(*pair) for pair in words], self.known.transform(words)]))
+        numbers = np.array([measures(*pair) for pair in words]) / self.scale
+        return sparse.csr_array(sparse.hstack([numbers, self.known.transform(words)]))
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
         return self.machine.predict(self.features(self.words(rows))).tolist()
 
     def fitted_state(self) -> dict[str, Any]:
-        return {"indicators": self.known.get_feature_names_out()} | linear_machine.learnt(self.machine)
+        state = {"indicators": self.known.get_feature_names_out(), "scale": self.scale}
+        return state | linear_machine.learnt(self.machine)
 
     def restore_fitted(self, state: dict[str, Any]) -> None:
-        self.known = self.counter(vocabulary=state["indicators"])
+        self.known, self.scale = self.counter(vocabulary=state["indicators"]), state["scale"]
         self.machine = linear_machine.restored(state)
