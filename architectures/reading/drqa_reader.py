@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from architectures.blocks.aligned_question import AlignedQuestion
+from architectures.blocks.match_features import match_features
 from architectures.blocks.recurrent import Recurrent
 from harness.kinds import Reader, SpanScores
 from harness.layers.attention import masked_softmax
-from harness.layers.overlap import same_words, shared
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
 
@@ -77,15 +77,10 @@ class ParagraphReader(Reader):
         self.start, self.end = (nn.Linear(size, size) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def features(self, passage: WordBatch, question: WordBatch) -> Tensor:
-        """Exact match and frequency (B, T, 2) of the passage's words."""
-        frequency = same_words(passage, passage).sum(2) / passage.lengths[:, None]
-        return torch.stack([shared(passage, question).to(frequency.dtype), frequency], dim=-1)
-
     def forward(self, passage: WordBatch, question: WordBatch) -> SpanScores:
         read, asked = self.dropout(passage.vectors), self.dropout(question.vectors)
         aligned = self.align(read, asked, question.mask)
-        words = torch.cat([read, aligned, self.features(passage, question)], dim=-1)
+        words = torch.cat([read, aligned, match_features(passage, question)], dim=-1)
         states, questions = self.passage(words, passage.mask), self.question(asked, question.mask)
         weights = masked_softmax(self.importance(questions).squeeze(-1), question.mask)
         summary = (weights[:, None] @ questions).squeeze(1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from architectures.blocks.match_features import match_features
 from architectures.reading.drqa_reader import ParagraphReader, StackedStates
 from harness.views.words import WordBatch
 from tests.support.batches import random_texts
@@ -72,7 +73,7 @@ def test_each_example_of_a_batch_is_the_example_alone_by_the_papers_equations():
 
 def test_the_features_of_a_passage_by_hand():
     """The stands in three of six words, and in the question; cat in one, and not."""
-    features = reader_of().features(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
+    features = match_features(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
     assert features[0].tolist() == [
         [1.0, 0.5], [0.0, pytest.approx(1 / 6)], [1.0, pytest.approx(1 / 6)],
         [1.0, 0.5], [1.0, 0.5], [1.0, pytest.approx(1 / 6)],
