@@ -51,6 +51,7 @@ OUTPUTS = {
     "chosen facts": "facts of a story, one after another, and scores of the answers",
     "frame labels": "label scores per frame",
     "next symbols": "scores of the next symbol",
+    "symbols and copies": "scores of the next symbol, words of the source among them",
     "joined states": "a state per piece of the joined texts",
     "predictions": "answers without gradient training",
 }
@@ -346,6 +347,23 @@ class Generator(Encoder):
 
     def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
         raise NotImplementedError
+
+
+class CopyingGenerator(Generator):
+    """A generator whose output vocabulary each source extends by its own words.
+
+    ``forward`` and ``start`` have a third parameter, ``source`` (B,S): the number of each source
+    word among the symbols, or, for one that is none of them, ``symbols`` plus the first place where
+    it stands. Prefixes hold such numbers too, and log-probabilities are (B, U, symbols + S) of
+    ``forward``, (B, symbols + S) of ``step``; whatever is neither a symbol nor in the source has a
+    probability of about 0.
+    """
+
+    gives = "symbols and copies"
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        return Words() if column == "text" else None
 
 
 class PretrainedEncoder(Encoder):

@@ -28,7 +28,7 @@ from harness.problems.base import (
     with_probability,
 )
 from harness.problems.rank import by_question_word
-from harness.problems.symbols import Generate, SymbolTarget
+from harness.problems.symbols import Generate, GenerateOrCopy, SymbolTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
@@ -291,6 +291,18 @@ class ExtractJoined(Extract):
         return [torch.cat(numbers) for numbers in found.values()]
 
 
+def question_and_passage(row: Row) -> list[str]:
+    """Words of the question and of the passage, a bar between them."""
+    return [*words_of(row["question"]), "|", *words_of(row["passage"])]
+
+
+class CopiedAnswer(SymbolTarget):
+    """Words of an answer, for which those of the question and of the passage can be copied."""
+
+    def source(self, row: Row, view: Any) -> list[str]:
+        return view.read(question_and_passage(row))
+
+
 @register_problem(
     "extract",
     name="Extraction",
@@ -310,15 +322,18 @@ class ExtractProblem(Problem):
         "states": Extract,
         "spans": ExtractSpan,
         "next symbols": Generate,
+        "symbols and copies": GenerateOrCopy,
         "joined states": ExtractJoined,
     }
 
     def fields(self, gives: str, view: View) -> Fields:
-        if gives == "next symbols":
-            return {"text": lambda row: [*words_of(row["question"]), "|", *words_of(row["passage"])]}
+        if gives in ("next symbols", "symbols and copies"):
+            return {"text": question_and_passage}
         return {"question": lambda row: row["question"], "passage": lambda row: row["passage"]}
 
     def target(self, gives: str) -> Target:
+        if gives == "symbols and copies":
+            return CopiedAnswer(reserved=4, by_word=True)
         return SymbolTarget(reserved=4, by_word=True) if gives == "next symbols" else SpanTarget()
 
     floor_names = ("nothing", "whole passage", "shortest copy")

@@ -15,7 +15,7 @@ from harness.problems.base import IGNORED, Answer, Batch, Head, Inputs, Target, 
 from harness.ragged import Columns, Ragged
 from harness.task import Row
 from harness.views.base import View, words_of
-from harness.views.words import Vocabulary
+from harness.views.words import Vocabulary, spelling
 
 if TYPE_CHECKING:
     from harness.data.corpus import Split
@@ -36,10 +36,18 @@ class SymbolTarget(Target):
         """The symbols of a text."""
         return [word.lower() for word in words_of(text)] if self.by_word else list(text)
 
-    def join(self, symbols: Sequence[int]) -> str:
-        """The text of symbol numbers; reserved numbers are left out."""
-        found = [self.symbols[s - self.reserved] for s in symbols if s >= self.reserved]
+    def join(self, symbols: Sequence[int], source: Sequence[str] = ()) -> str:
+        """The text of symbol numbers; reserved numbers are left out. The words of the ``source``
+        are numbered behind the symbols."""
+        known = len(self)
+        found = [
+            source[s - known] if s >= known else self.symbols[s - self.reserved] for s in symbols if s >= self.reserved
+        ]
         return (" " if self.by_word else "").join(found).strip()
+
+    def source(self, row: Row, view: View) -> list[str]:
+        """Words of a row's source that extend its vocabulary: none of them here."""
+        return []
 
     @staticmethod
     def text(row: Row) -> str:
@@ -58,11 +66,19 @@ class SymbolTarget(Target):
     def encode(self, rows: Sequence[Row], view: View) -> Columns:
         known = {symbol: number for number, symbol in enumerate(self.symbols, start=self.reserved)}
         unknown = 3 if self.reserved > 3 else None
-        coded = [[known.get(s, unknown) for s in self.split(self.text(row))] for row in rows]
+        coded = []
+        for row in rows:
+            copied = _first_places(self.source(row, view), len(self))
+            coded.append([known.get(s, copied.get(s, unknown)) for s in self.split(self.text(row))])
         return {"symbols": Ragged.of([s for s in row if s is not None] for row in coded)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> tuple[Tensor, Tensor]:
         return padded(columns["symbols"], rows, 0)
+
+
+def _first_places(words: Sequence[str], first: int) -> dict[str, int]:
+    """The first place of each word, counted from ``first``."""
+    return {word: place for place, word in reversed(list(enumerate(words, start=first)))}
 
 
 class Generate(Head):
@@ -77,6 +93,10 @@ class Generate(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> Any:
         return inputs["text"]
+
+    def read(self, outputs: Any) -> tuple[Tensor, ...]:
+        """What the encoder reads of a source: vectors and mask."""
+        return outputs.vectors, outputs.mask
 
     def loss(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
         scores, gold = self._scored(encoder, outputs, target)
@@ -97,16 +117,20 @@ class Generate(Head):
         symbols, lengths = target
         start = torch.full_like(symbols[:, :1], self.START)
         gold = F.pad(symbols, (0, 1)).scatter(1, lengths[:, None], self.END)
-        scores = encoder(outputs.vectors, outputs.mask, torch.cat([start, symbols], dim=1))
+        scores = encoder(*self.read(outputs), torch.cat([start, symbols], dim=1))
         gold = gold.masked_fill(torch.arange(gold.shape[1], device=gold.device) > lengths[:, None], IGNORED)
         return scores, gold
 
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
-        return [self.target.join(symbols) for symbols in self.found(encoder, outputs)]
+        return self.texts(self.found(encoder, outputs), batch, split)
+
+    def texts(self, found: list[list[int]], batch: Batch, split: Split) -> list[str]:
+        """The texts of the symbols found for each source."""
+        return [self.target.join(symbols) for symbols in found]
 
     def found(self, encoder: Any, outputs: Any) -> list[list[int]]:
         """The symbols that the beam finds for each source."""
-        state = encoder.start(outputs.vectors, outputs.mask)
+        state = encoder.start(*self.read(outputs))
         return beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
 
     def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
@@ -115,8 +139,48 @@ class Generate(Head):
         symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)))
         numbers, counts = (torch.from_numpy(each).to(outputs.vectors.device) for each in symbols)
         losses = self.row_losses(encoder, outputs, (numbers, counts))
-        return with_probability(list(map(self.target.join, found)), (-losses.double()).exp().tolist())
+        return with_probability(self.texts(found, batch, split), (-losses.double()).exp().tolist())
 
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         start = torch.full_like(outputs.lengths, self.START)
-        return list(encoder.step(start, encoder.start(outputs.vectors, outputs.mask))[0])
+        return list(encoder.step(start, encoder.start(*self.read(outputs)))[0])
+
+
+class GenerateOrCopy(Generate):
+    """An answer symbol by symbol, from a vocabulary that the source extends by its own words.
+
+    A word of the source is found among the symbols, and beside other words of the source, by the
+    number of its spelling. One that is no symbol is numbered behind them, by the first place where
+    it stands.
+    """
+
+    smooths = False  # a share for words that are not in the source would be a loss for ever
+
+    def __init__(self, encoder: Any, target: SymbolTarget):
+        super().__init__(encoder, target)
+        numbered = sorted((spelling(word), number) for number, word in enumerate(target.symbols, target.reserved))
+        spellings, numbers = torch.tensor(numbered, dtype=torch.long).reshape(-1, 2).unbind(1)
+        # A last one that no word has: whatever is looked up then has a place.
+        self.register_buffer("spellings", F.pad(spellings, (0, 1), value=1 << 31), persistent=False)
+        self.register_buffer("numbers", F.pad(numbers, (0, 1)), persistent=False)
+
+    def read(self, outputs: Any) -> tuple[Tensor, ...]:
+        """Vectors, mask, and the numbers (B, S) of the source's words."""
+        return *super().read(outputs), self.numbered(outputs.spellings)
+
+    def numbered(self, words: Tensor) -> Tensor:
+        """Numbers (B, S) in the extended vocabulary of words given by their spellings (B, S)."""
+        places = torch.searchsorted(self.spellings, words)
+        first = (words[:, :, None] == words[:, None]).int().argmax(-1)
+        return torch.where(self.spellings[places] == words, self.numbers[places], len(self.target) + first)
+
+    def texts(self, found: list[list[int]], batch: Batch, split: Split) -> list[str]:
+        rows = (split.rows[int(row)] for row in batch.rows)
+        sources = (self.target.source(row, split.view) for row in rows)
+        return [self.target.join(symbols, source) for symbols, source in zip(found, sources, strict=True)]
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        """Probabilities without those of the padding's places."""
+        sizes = (len(self.target) + outputs.lengths).tolist()
+        pairs = zip(super().evidence(encoder, outputs), sizes, strict=True)
+        return [numbers[:size].exp() for numbers, size in pairs]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness.problems.base import Fields, Problem
-from harness.problems.symbols import Generate, SymbolTarget
+from harness.problems.symbols import Generate, GenerateOrCopy, SymbolTarget
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
@@ -29,6 +29,13 @@ class TranslationTarget(SymbolTarget):
         return row["target"]
 
 
+class CopyingTranslationTarget(TranslationTarget):
+    """The target text, for which words of the source can be copied."""
+
+    def source(self, row: Row, view: Any) -> list[str]:
+        return view.read(row["source"])
+
+
 @register_problem(
     "translate",
     name="Translation",
@@ -44,13 +51,13 @@ class TranslateProblem(Problem):
     """A text is written in another language; a prediction is the translation. ``target`` is a
     string, with sentence marks where they stand."""
 
-    heads: ClassVar = {"next symbols": Generate}
+    heads: ClassVar = {"next symbols": Generate, "symbols and copies": GenerateOrCopy}
 
     def fields(self, gives: str, view: View) -> Fields:
         return {"text": lambda row: row["source"]}
 
     def target(self, gives: str) -> TranslationTarget:
-        return TranslationTarget()
+        return CopyingTranslationTarget() if gives == "symbols and copies" else TranslationTarget()
 
     floor_names = ("copy", "majority")
 
