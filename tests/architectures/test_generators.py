@@ -4,14 +4,13 @@ over it against enumeration."""
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from harness import registry
-from harness.kinds import Generator
+from harness.kinds import CopyingGenerator, Generator
 from harness.layers.beam import beam_search
 from tests.support.batches import random_vectors
 
@@ -27,7 +26,14 @@ MODELS += [
     pytest.param("attn_seq2seq_luong", {"attention": how}, id=f"attn_seq2seq_luong-{how}") for how in ("dot", "concat")
 ]
 
-source = partial(random_vectors, LENGTHS, 1, WIDTH)
+WORDS = torch.tensor([[3, 4, 4, 0, 2], [4, 2, 0, 0, 0], [3, 3, 4, 0, 0]])
+"""Symbols that the words of the source are; a copier reads them too."""
+
+
+def source(model: Generator) -> tuple[Tensor, ...]:
+    """What the model reads of three sources."""
+    read = random_vectors(LENGTHS, 1, WIDTH)
+    return (*read, WORDS) if isinstance(model, CopyingGenerator) else read
 
 
 def model_of(id: str, options: dict[str, object]) -> Generator:
@@ -48,7 +54,7 @@ def model_of(id: str, options: dict[str, object]) -> Generator:
 
 def stepped(model: Generator, symbols: Tensor) -> Tensor:
     """Log-probabilities (B, U, symbols) of one :meth:`step` after another."""
-    state, found = model.start(*source()), []
+    state, found = model.start(*source(model)), []
     for column in symbols.unbind(1):
         log_probabilities, state = model.step(column, state)
         found.append(log_probabilities)
@@ -60,7 +66,7 @@ def test_decoding_step_by_step_gives_the_scores_of_teacher_forcing(id, options):
     """A step at the wrong position, or that forgets what is written, would search with scores that
     the model was not trained on."""
     model = model_of(id, options)
-    torch.testing.assert_close(stepped(model, PREFIX), model(*source(), PREFIX).log_softmax(-1))
+    torch.testing.assert_close(stepped(model, PREFIX), model(*source(model), PREFIX).log_softmax(-1))
 
 
 @pytest.mark.parametrize("place", [1, 2, 3])
@@ -69,7 +75,7 @@ def test_a_later_symbol_changes_no_earlier_score(id, options, place):
     """A decoder that sees the symbol it is to predict learns nothing from teacher forcing."""
     model, other = model_of(id, options), PREFIX.clone()
     other[:, place] = END
-    before, after = model(*source(), PREFIX), model(*source(), other)
+    before, after = model(*source(model), PREFIX), model(*source(model), other)
     torch.testing.assert_close(before[:, :place], after[:, :place])
     assert not torch.isclose(before[:, place:], after[:, place:]).all(-1).any()
 
@@ -97,7 +103,7 @@ def test_a_wide_beam_finds_the_most_probable_sequence(id, options):
             sequences = [(*before, end) for n in range(LONGEST) for before in itertools.product(others, repeat=n)]
         best = torch.stack([score(written) for written in sequences]).argmax(0)
         expected = [[symbol for symbol in sequences[number] if symbol != end] for number in best.tolist()]
-        assert beam_search(model.step, model.start(*source()), START, end, LONGEST, beam=25) == expected
+        assert beam_search(model.step, model.start(*source(model)), START, end, LONGEST, beam=25) == expected
         assert end != NEVER or len(set(map(tuple, expected))) > 1  # or sources that are mixed up would not show
 
 
@@ -105,10 +111,10 @@ def test_a_wide_beam_finds_the_most_probable_sequence(id, options):
 @pytest.mark.parametrize(("id", "options"), MODELS)
 def test_a_beam_of_one_is_greedy(id, options, end):
     model = model_of(id, options)
-    for row, found in enumerate(beam_search(model.step, model.start(*source()), START, end, LONGEST, beam=1)):
+    for row, found in enumerate(beam_search(model.step, model.start(*source(model)), START, end, LONGEST, beam=1)):
         written = [START]
         while len(written) <= LONGEST:
-            symbol = int(model(*source(), torch.tensor([written] * len(LENGTHS)))[row, -1].argmax())
+            symbol = int(model(*source(model), torch.tensor([written] * len(LENGTHS)))[row, -1].argmax())
             if symbol == end:
                 break
             written.append(symbol)
