@@ -154,6 +154,8 @@ class GenerateOrCopy(Generate):
     it stands.
     """
 
+    spellings: Tensor
+    numbers: Tensor
     smooths = False  # a share for words that are not in the source would be a loss for ever
 
     def __init__(self, encoder: Any, target: SymbolTarget):
