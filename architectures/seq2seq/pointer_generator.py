@@ -124,7 +124,7 @@ class PointerGenerator(CopyingGenerator):
         return masked_softmax(self.score(torch.tanh(joint)).squeeze(-1), state.memory.mask)
 
     def advance(self, symbols: Tensor, state: DecoderState) -> tuple[Written, DecoderState]:
-        """What is written after one more symbol (B,), and the state that has read it."""
+        """The step after one more symbol (B,), and the state that has read it."""
         symbol = self.vectors_of_symbols(as_symbols(symbols, self.symbols))
         read = self.input(torch.cat([symbol, state.context], dim=1))
         hidden, cell = self.decoder(read, (state.hidden, state.cell))

@@ -95,7 +95,7 @@ class Generate(Head):
         return inputs["text"]
 
     def read(self, outputs: Any) -> tuple[Tensor, ...]:
-        """What the encoder reads of a source: vectors and mask."""
+        """Vectors and mask of the sources, as the encoder reads them."""
         return outputs.vectors, outputs.mask
 
     def loss(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
