@@ -28,9 +28,9 @@ def is_content(word: str) -> bool:
 
 
 def measures(first: Sequence[str], second: Sequence[str]) -> list[float]:
-    """What relates the words of a second text to a first one's without saying which they are: its
-    BLEU, by how many words it is longer, and how many of its words the first has, as a number and
-    as a share, of all words and of content words."""
+    """Numbers that relate a second text to a first without saying which words they have: its BLEU,
+    by how many words it is longer, and how many of its words the first has, as a number and as a
+    share, of all words and of content words."""
     bleu = SENTENCE_BLEU.sentence_score(" ".join(second), [" ".join(first)]).score / 100
     found = [bleu, float(len(second) - len(first))]
     known = set(first)
@@ -100,7 +100,7 @@ class PairClassifier(Estimator):
     def counter(self, **settings: Any) -> CountVectorizer:
         """Says which indicators a pair has, of those that it was fitted to."""
         return CountVectorizer(
-            analyzer=lambda pair: indicators(*pair, self.longest), binary=True, dtype=np.float64, **settings
+            analyzer=lambda pair: indicators(pair[0], pair[1], self.longest), binary=True, dtype=np.float64, **settings
         )
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
