@@ -94,6 +94,7 @@ class Attention(nn.Module):
         "A batch is 64 pairs, as in the paper; the program fills one with 4,000 symbols.",
         "The momentum is the ordinary one, not Nesterov's.",
         "The source's vectors start as the harness makes them, not as Gaussians of deviation .1.",
+        "Places behind the 1,024th share one vector.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 5.",
     ),
 )
