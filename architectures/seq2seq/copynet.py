@@ -56,7 +56,8 @@ class CopyNet(CopyingGenerator):
     The GRU decoder reads the last symbol's vector, a context (additive attention of the state
     before, as Bahdanau et al. 2015 have it), and a selective read: the mean of the states h_j where
     the last symbol stands in the source, weighted by the probabilities with which these places have
-    just been copied, and zero where it does not stand there.
+    just been copied, and zero where it does not stand there. Slow, because of 750 units in each
+    direction and in the decoder, which no fused layer steps through.
     """
 
     def __init__(
