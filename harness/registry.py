@@ -136,6 +136,9 @@ class TaskEntry(Entry):
     """Dropout of all encoders in protocol ``equal``."""
     equal_view: dict[str, Any] = field(default_factory=dict, hash=False)
     """Settings that protocol ``equal`` gives to views that have them, such as the sampling rate."""
+    mini_needs_order: bool = False
+    """True where the words of a text, without their order, do not tell its label in the generated
+    corpus: architectures are checked on other tasks of the type first."""
     version: int = 1
 
     def check(self) -> None:
@@ -688,6 +691,12 @@ def _add_descriptions(pattern: str) -> list[Path]:
         _parse(file, "tasks")
         add_plugin(file)
     return found
+
+
+def tasks_to_check_on() -> list[TaskEntry]:
+    """The tasks in the order in which architectures are checked on the first that fits: those whose
+    generated corpus a bag of words can learn come first."""
+    return sorted(entries("tasks").values(), key=lambda task: task.mini_needs_order)
 
 
 def load(entry: Entry) -> type:

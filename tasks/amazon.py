@@ -20,6 +20,7 @@ from tasks.readers.zhang import Zhang2015
     budgets="yelp2",
     # as on Yelp-2.
     dropout=0.1,
+    mini_needs_order=True,
     protocol=(
         "Reviews of one and two stars (negative) against four and five (positive), title and text joined by a blank."
         r" Line breaks, which the files write as \n, are blanks. There is no official dev set: 0.5 % of the training"
@@ -55,6 +56,7 @@ class Amazon2(Zhang2015):
     budgets="yelp2",
     # as on Yelp-2.
     dropout=0.1,
+    mini_needs_order=True,
     protocol=(
         "One to five stars, title and text joined by a blank; line breaks, dev (0.5 %) and cuts as on Amazon-2, so"
         " train is 2,985,000 of the official 3,000,000. No copy on the hub is known whose revision could be pinned,"

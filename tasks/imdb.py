@@ -46,6 +46,7 @@ _ARCHIVES = ("aclImdb_v1.tar.gz", "aclImdb_labelled.tar.gz")
     },
     # as on AG News; not measured.
     dropout=0.1,
+    mini_needs_order=True,
     protocol=(
         "The 25,000 labelled training reviews and the 25,000 of the official test (Maas et al. 2011); the unlabelled"
         " ones are not read. The line break <br /> is a blank. There is no official dev set: 10 % of the training"

@@ -36,6 +36,7 @@ _SPLITS = (("train", "train"), ("dev", "train"), ("test", "test"))
     },
     # as on AG News; not measured.
     dropout=0.1,
+    mini_needs_order=True,
     protocol=(
         "Reviews with stars 1 and 2 (negative) against 3 and 4 (positive), as the authors of the collection put it."
         r" Line breaks, which the files write as \n, are blanks. There is no official dev set: 2 % of the training"
@@ -67,6 +68,7 @@ class Yelp2(Zhang2015):
     budgets="yelp2",
     # as on Yelp-2.
     dropout=0.1,
+    mini_needs_order=True,
     protocol=(
         r"One to five stars. Line breaks, which the files write as \n, are blanks. There is no official dev set: 2 %"
         " of the training reviews, chosen by the SHA-256 of their text, are held out as dev and not trained on, so"

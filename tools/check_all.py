@@ -76,7 +76,7 @@ def pairs_of(ids: Sequence[str]) -> Iterator[Pair]:
     from harness import registry
     from harness.running import grid
 
-    tasks = list(registry.entries("tasks").values())
+    tasks = registry.tasks_to_check_on()
     for id in ids:
         planned = grid.plan([registry.entry("architectures", id)], tasks, tier="mini", protocol="paper", seeds=[0])
         fitting = [item.cell.task for item in planned if item.reason is None]

@@ -54,7 +54,7 @@ def cases(entry: ArchitectureEntry) -> Iterator[TrainedCase | FittedCase]:
     """One case per task type that the architecture fits, each on the first task of that type."""
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()
-    for task in registry.entries("tasks").values():
+    for task in registry.tasks_to_check_on():
         if task.type not in seen and grid.reason_to_skip(entry, task, settings) is None:
             seen.add(task.type)
             yield (FittedCase if issubclass(registry.load(entry), Estimator) else TrainedCase)(entry, task, settings)

@@ -80,7 +80,7 @@ def learned(
     ``seconds`` are those of the processor, so that what else the machine does changes nothing.
     """
     began = time.process_time()
-    cell = cell_of(entry, [task] if task else list(registry.entries("tasks").values()))
+    cell = cell_of(entry, [task] if task else registry.tasks_to_check_on())
     task = registry.entry("tasks", cell.task)
     adapter = registry.load(task)(task)
     train, dev, test = (adapter.load(split, "mini").to_list() for split in ("train", "dev", "test"))

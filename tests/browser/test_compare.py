@@ -141,7 +141,7 @@ def test_errors_are_counted_by_part(compared: Callable):
 def test_a_link_with_two_settings_of_one_architecture_takes_the_first_and_says_so(compared: Callable):
     page = compared("#task=sst2&a=bilstm&b=dan")
     said = page.locator("#notice").inner_text()
-    assert said.startswith("dan has 2 settings here; taken is the first: ") and "hidden=50" in said
+    assert said.startswith("dan has 2 settings here; taken is the first: ") and "50 hidden units" in said
     assert "b=dan%7E" in page.url, "from now on the address names the one that is shown"
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import harness.metrics
 from harness import registry
-from harness.metrics import METRICS, classification, info, multilabel, ranking, regression, score, squad
+from harness.metrics import METRICS, classification, info, ranking, regression, score, squad
 from harness.problems import problem
 from harness.rows import FORMS
 from tests.support import null_models
@@ -137,7 +138,7 @@ def _over_predicted(self, predictions: list[str], references: list[str]) -> dict
         ),
         (
             "multilabel",
-            multilabel,
+            harness.metrics,
             "precision_at",
             lambda k, ours, theirs: float({*theirs} <= {*ours}),
             "precision_at_1: majority has 1.0000",

@@ -283,5 +283,8 @@ def test_a_task_of_numbers_from_a_plugin_goes_through_run_rescore_and_leaderboar
     assert "0 records changed" in archbench("rescore", *given)
     archbench("leaderboard")
     page = " ".join(re.sub("<[^>]+>", " ", (folder.parent / "leaderboard" / "task-warmth.html").read_text()).split())
-    assert "mean squared error ↓ 95 % interval rank Pearson&#39;s r Spearman&#39;s ρ" in page
-    assert "1.000 (1) 1.000 to 1.000 – 1.000 (1) 1.000 (1)" in page, "error with interval, then correlations"
+    assert all(
+        label in page for label in ("mean squared error ↓ 95 % interval rank", "Pearson&#39;s r", "Spearman&#39;s ρ")
+    )
+    row = r"1\.000 \(1\) 1\.000 to 1\.000 – .* 1\.000 \(1\) 1\.000 \(1\)"
+    assert re.search(row, page), "error with interval, then correlations"

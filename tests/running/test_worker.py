@@ -98,7 +98,7 @@ class Trouble(TextEncoder):
 
 
 class Watching(Estimator):
-    task_types = ("classify", "match", "rank", "tag", "extract", "answer", "transcribe", "translate")
+    task_types = ("classify", "match", "multilabel", "rank", "tag", "extract", "answer", "transcribe", "translate")
 
     @classmethod
     def unfit(cls, task, hyperparameters):
@@ -121,7 +121,7 @@ class Watching(Estimator):
         self.note("predict", rows)
         if self.type == "tag":
             return [["O"] * len(row["text"]) for row in rows]
-        return [0.5 if self.type == "rank" else "yes"] * len(rows)
+        return [{"rank": 0.5, "multilabel": {"yes": 1.0}}.get(self.type, "yes")] * len(rows)
 
 
 @register("watching", name="Watching", kind="fit", paper="none", source="test", year=2026)
@@ -439,8 +439,11 @@ def test_a_system_that_reads_rows_has_no_view(make_settings):
 # --- what a system may see ---
 
 
+HIDING = {id for id, entry in registry.entries("problems").items() if {*entry.columns} - {*entry.inputs}}
+"""Types that hide an answer: a language model's answers are the texts that it reads."""
 TYPES = {registry.entry("tasks", id).type: id for id in sorted(registry.entries("tasks"), reverse=True)}
-"""A task of each type."""
+TYPES = {type: id for type, id in TYPES.items() if type in HIDING}
+"""A task of each of them."""
 
 
 @pytest.mark.parametrize("architecture", ["watching", "watching_all"])

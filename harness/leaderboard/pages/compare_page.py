@@ -7,6 +7,7 @@ page loads when it is chosen. A column of values of the test units is :class:`Co
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Hashable, Iterator, Sequence
@@ -47,6 +48,8 @@ MAX_ANSWER_CHARS = 300
 MAX_TEXT_CHARS = 1200
 """Characters of a text that are shown."""
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+MAX_FILE_NAME = 200
+"""Bytes of the part of a file's name that tells task and section."""
 
 
 class Coded(NamedTuple):
@@ -68,8 +71,12 @@ class Choice(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Name of the file with its data."""
-        return f"compare-{self.task}-{self.section.id}.js"
+        """Name of the file with its data: a digest where the section's words are longer than a file
+        system takes."""
+        name = f"{self.task}-{self.section.id}"
+        if len(name.encode()) > MAX_FILE_NAME:
+            name = hashlib.sha256(name.encode()).hexdigest()[:16]
+        return f"compare-{name}.js"
 
     @property
     def answers(self) -> int:
