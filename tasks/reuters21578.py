@@ -61,7 +61,7 @@ class Reuters21578(Task):
         topics = {part: {topic for each in found if each.part == part for topic in each.topics} for part in _PARTS}
         kept = set.intersection(*topics.values())
         part = "TEST" if split == "test" else "TRAIN"
-        rows = [
+        rows: list[Row] = [
             {"id": each.id, "text": each.text, "labels": sorted(kept & {*each.topics})}
             for each in found
             if each.part == part and kept & {*each.topics}

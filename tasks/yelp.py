@@ -10,7 +10,7 @@ from harness.task import Hub, Row, Split
 from tasks.mini import reviews
 from tasks.readers.zhang import Zhang2015
 
-_SPLITS = (("train", "train"), ("dev", "train"), ("test", "test"))
+_SPLITS: tuple[tuple[Split, str], ...] = (("train", "train"), ("dev", "train"), ("test", "test"))
 
 
 @register_task(
