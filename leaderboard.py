@@ -15,6 +15,7 @@ import functools
 import http.server
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import LeaderboardError
@@ -100,11 +101,12 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     bytes. ``data_dir`` holds the official data, whose test examples the compare page then shows."""
     (out / "latex").mkdir(parents=True, exist_ok=True)
     methods, (found_gaps, missing) = surveys(board), gaps(board)
+    survey_tables = {survey.name: [to_table(board, table) for table in survey.tables] for survey in methods}
     with rank_in_background(board) as section_ranks:
         tasks = {task: task_tables(board, task) + budget_tables(board, task) for task in board.recorded_tasks}
         pages = [
             *task_pages(board, tasks),
-            *survey_pages(board, methods),
+            *survey_pages(methods, survey_tables),
             gaps_page(board, found_gaps, missing),
             *architecture_pages(board),
             compare_page(board, data_dir),
@@ -135,11 +137,11 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
         )
         for name, content in {page.file: text, **page.beside}.items():
             (out / name).write_text(content, encoding="utf-8")
-    tables = [to_table(board, table, survey.lead) for survey in methods for table in survey.tables]
-    tables += [table for of_task in tasks.values() for table in of_task]
+    shown = [replace(table, lead=survey.lead) for survey in methods for table in survey_tables[survey.name]]
+    shown += [table for of_task in tasks.values() for table in of_task]
     rows = list(results(board, methods))
     files = {
-        "tables.md": markdown("Leaderboard", LEGEND, tables),
+        "tables.md": markdown("Leaderboard", LEGEND, shown),
         "gaps.md": gaps_document(board, found_gaps),
         **latex_files(board, methods),
         "tables.csv": scores_csv(rows, board.published),

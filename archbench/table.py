@@ -52,7 +52,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[_Told], Any]]] = {
     "dev_examples": (_WHOLE, lambda t: t.record.counts.get("dev")),
     "test_examples": (_WHOLE, lambda t: t.record.counts.get("test")),
     "partial": (_FLAG, lambda t: t.record.partial),
-    "passes": (_NUMBER, lambda t: _passes(t.record)),
+    "passes": (_NUMBER, lambda t: t.record.passes),
     "flops": (_NUMBER, lambda t: t.record.training.get("flops")),
     "parameters": (_WHOLE, lambda t: t.record.parameters.get("total")),
     "embedding_parameters": (_WHOLE, lambda t: t.record.parameters.get("embedding")),
@@ -137,12 +137,6 @@ def _scores(record: Record) -> list[tuple[str | None, str | None, float | None, 
         for metric, value in scores.items()
     ]
     return [*found] or [(None, None, None, None)]
-
-
-def _passes(record: Record) -> int | None:
-    """Passes over the training examples; None for what is not trained in passes."""
-    epochs = record.training.get("epochs")
-    return None if epochs is None else epochs * record.training.get("passes_per_epoch", 1)
 
 
 def _text(value: object) -> str | None:

@@ -11,6 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 
+from harness import registry
 from harness.records import Cell
 from harness.running.grid import Settings
 
@@ -22,6 +23,12 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real corpora in {folder} (set ARCHBENCH_DATA)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _broken_files_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that failed to import in one test is not told of in the next."""
+    monkeypatch.setattr(registry, "_broken", {sort: dict(files) for sort, files in registry._broken.items()})
 
 
 @pytest.fixture

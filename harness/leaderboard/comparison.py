@@ -57,9 +57,11 @@ class Comparison:
         row = self.row(result)
         return None if row is None else (float(self.intervals[row][0]), float(self.intervals[row][1]))
 
-    def shares_first_place(self, result: Result) -> bool:
-        """True for the best result and those that cannot be told apart from it."""
-        return self.row(result) in self.tie_group
+    def shares_first_place(self, result: Result) -> bool | None:
+        """True for the best result and those that cannot be told apart from it; None for those that
+        are not tested for the first place."""
+        row = self.row(result)
+        return row in self.tie_group if row in self.rivals else None
 
     def corrected_p(self, result: Result) -> float | None:
         """P-value of a rival's distance to the best, corrected for the number of rivals; None for

@@ -60,7 +60,8 @@ def ranks(board: Board, section: Section, task: str, metric: str) -> dict[Result
     }
 
 
-def best_results(board: Board, section: Section, task: str, metric: str) -> set[Result]:
+@functools.cache  # each square of the picture is measured against them
+def best_results(board: Board, section: Section, task: str, metric: str) -> frozenset[Result]:
     """The best of the :func:`ranked` results; several if they are shown alike."""
     info = display_info(metric)
     scores = {
@@ -70,7 +71,7 @@ def best_results(board: Board, section: Section, task: str, metric: str) -> set[
     }
     positions = leaders(list(scores.values()), lower_is_better=info.lower_is_better, digits=info.digits)
     results = list(scores)
-    return {results[i] for i in positions}
+    return frozenset(results[i] for i in positions)
 
 
 def scored(board: Board, section: Section, task: str, metric: str) -> Pairs:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import functools
 import tomllib
-from pathlib import Path
 
 from harness.leaderboard.board import ROOT, Board
 from harness.leaderboard.unregistered import is_installed
@@ -39,20 +39,25 @@ def _tested(module: str) -> list[str]:
 
 
 def _default_size(board: Board, architecture: str) -> list[str]:
-    rows = _rows(board.store.folder / "default_size.csv")
-    row = rows.get(architecture)
-    if row is None:
-        return ["Whether it learns at its default size was not tried yet (`archbench check --default-size`)."]
-    told = WORDS.get(row["word"], f"At its default size: {row['word']}")
-    scores = f" ({row['metric']} {row['test']}, floor {row['floor']})" if row["test"] else ""
-    return [f"{told}{scores}."]
+    """A sentence for each small task on which it was tried."""
+    sentences = []
+    for row in _default_sizes(board).get(architecture, ()):
+        told = WORDS.get(row["word"], f"At its default size: {row['word']}")
+        scores = f", {row['metric']} {row['test']}, floor {row['floor']}" if row["test"] else ""
+        sentences.append(f"{told} ({board.task_name(row['task'])}{scores}).")
+    return sentences or ["Whether it learns at its default size was not tried yet (`archbench check --default-size`)."]
 
 
-def _rows(file: Path) -> dict[str, dict[str, str]]:
-    if not file.is_file():
-        return {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        return {row["architecture"]: row for row in csv.DictReader(lines)}
+@functools.cache
+def _default_sizes(board: Board) -> dict[str, list[dict[str, str]]]:
+    """Rows of ``default_size.csv`` by architecture."""
+    rows: dict[str, list[dict[str, str]]] = {}
+    file = board.store.folder / "default_size.csv"
+    if file.is_file():
+        with file.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                rows.setdefault(row["architecture"], []).append(row)
+    return rows
 
 
 def _recorded(board: Board, architecture: str) -> list[str]:

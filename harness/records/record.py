@@ -175,6 +175,12 @@ class Record(BaseModel):
         return self.status == "skipped" and (self.error or {}).get("type") == UNFIT
 
     @property
+    def passes(self) -> int | None:
+        """Passes over the training examples; None for what is not trained in passes."""
+        epochs = self.training.get("epochs")
+        return None if epochs is None else epochs * self.training.get("passes_per_epoch", 1)
+
+    @property
     def cell(self) -> Cell:
         """The cell that this is the record of."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Cell)}

@@ -151,16 +151,18 @@ def test_a_page_says_how_far_it_was_verified(store):
     """Who reads a score wants to know whether the model is what its name says."""
     (store.folder / "default_size.csv").write_text(
         "architecture,task,metric,word,floor,dev,test,epochs,seconds,minutes,note\n"
-        "bilstm,sst2,accuracy,chance,0.5,0.5,0.51,3,9,2,\n",
+        "bilstm,sst2,accuracy,chance,0.5,0.5,0.51,3,9,2,\n"
+        "bilstm,snli,accuracy,learns,0.3,0.5,0.6,3,9,2,\n",
         encoding="utf-8",
     )
     store.write(record("bilstm", score=0.5, protocol="paper", environment={"cpu": "A"}))
     store.write(record("bilstm", score=0.5, seed=1, environment={"cpu": "B"}))
     store.write(record("dan", score=0.5))
     entries = [architecture("bilstm", "BiLSTM"), architecture("dan", "DAN", file=Path("elsewhere/nobody.py"))]
-    test, size, recipe, cells = page_of(store, "bilstm", entries).parts["verified"]
+    test, size, other_size, recipe, cells = page_of(store, "bilstm", entries).parts["verified"]
     assert re.search(r"tests/architectures/test_bilstm\.py; \d+ deliberate errors", test)
-    assert size == "At its default size it did not learn its small generated task (accuracy 0.51, floor 0.5)."
+    assert size == "At its default size it did not learn its small generated task (SST-2, accuracy 0.51, floor 0.5)."
+    assert other_size == "At its default size it learns its small generated task (SNLI, accuracy 0.6, floor 0.3)."
     assert recipe == "The recipe of its paper (protocol paper): run on SST-2."
     assert cells == "Cells that ended well: 2, on 2 kinds of processor."
     size, recipe, _ = page_of(store, "dan", entries).parts["verified"]

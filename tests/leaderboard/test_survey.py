@@ -210,7 +210,9 @@ def test_a_page_for_each_table_and_one_that_lists_them(store):
     store.write(record("nse", score=0.8, parameters={"total": 1}))
     store.write(record("dan", status="timeout", error={"type": "timeout", "message": "slow"}))
     board = read(store.folder)
-    listing, *pages = survey_pages(board, surveys(board))
+    found = surveys(board)
+    tables = {survey.name: [to_table(board, table) for table in survey.tables] for survey in found}
+    listing, *pages = survey_pages(found, tables)
     text = html_of(listing)
     assert [page.file for page in pages] == [f"survey-{i}.html" for i in range(1, 6)]
     for page in pages:

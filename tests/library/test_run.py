@@ -32,7 +32,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
     monkeypatch.setenv("ARCHBENCH_MLFLOW", "none")
     monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_broken", {sort: {} for sort in registry._broken})
     monkeypatch.setattr(main_module, "_written", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section, task_file
 from harness.leaderboard.comparison import compare
-from harness.leaderboard.pages.front_page import MINI_REMARK, type_names, verdict
+from harness.leaderboard.pages.front_page import MINI_REMARK, type_name, verdict
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import best_results, ranked
@@ -44,7 +44,6 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
     those of generated corpora only where there are no others."""
     sections = [section for section in board.sections if section.ranked and section.sees == ()]
     real = [section for section in sections if section.tier != "mini"]
-    names = type_names()
     for section in real or sections:
         for task in board.recorded_tasks:
             metric = board.main_metric(task)
@@ -53,7 +52,7 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
                 yield {
                     "task": task,
                     "name": board.task_name(task),
-                    "type": names.get(board.type_of(task), board.type_of(task)),
+                    "type": type_name(board.type_of(task)),
                     "tier": section.tier,
                     "section": section_title(section),
                     "page": task_file(task),

@@ -220,7 +220,7 @@ def _row(board: Board, section: Section, task: str, result: Result) -> TableRow:
     seeds = [f"{seed}: {display_info(metric).format(score)}" for seed, score in scores if score is not None]
     cells = [
         [Part(metric_label(metric))],
-        score_parts(board, result, metric, comparison is not None and comparison.shares_first_place(result)),
+        score_parts(board, result, metric, bool(comparison and comparison.shares_first_place(result))),
         [interval_part(comparison, result)],
         _place(board, section, comparison, result),
         [Part(", ".join(seeds))] if seeds else BLANK,

@@ -238,18 +238,11 @@ def _result(board: Board, choice: Choice, groups: Sequence[Group], architecture:
         "mean": mean if math.isfinite(mean) else None,
         "interval": format_interval(metric, interval) if interval else None,
         "group": groups.index(result.group) if result.group else None,
-        "tied": _tied(comparison, result),
+        "tied": comparison.shares_first_place(result) if comparison else None,
         "notes": list(caveats(board, result)),
         "costs": [[part.text for part in cell] for cell in compared_cells(result, board.speeds.get(architecture))],
         "seed": result.ok[0].seed,
     }
-
-
-def _tied(comparison: Comparison | None, result: Result) -> bool | None:
-    """None for a result that is not tested for the first place."""
-    if comparison is None or comparison.row(result) not in comparison.rivals:
-        return None
-    return comparison.shares_first_place(result)
 
 
 def unit_rates(outcomes: Sequence[Outcomes], lower: bool) -> np.ndarray:

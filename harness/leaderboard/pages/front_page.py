@@ -68,12 +68,11 @@ def picture_parts(board: Board) -> dict[str, Any]:
 
 
 def _picture(board: Board, picture: Picture) -> dict[str, Any]:
-    names = type_names()
     tasks = [
         {
             "name": board.task_name(task),
             "link": task_file(task),
-            "type": names.get(board.type_of(task), board.type_of(task)),
+            "type": type_name(board.type_of(task)),
             "metric": metric_label(board.main_metric(task)),
         }
         for task in picture.tasks
@@ -83,23 +82,23 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
         {
             "title": title,
             "sees": "more" if title.startswith("sees") else "ordinary",
-            "rows": [_row(board, line, picture.types, numbers, names) for line in lines],
+            "rows": [_row(board, line, picture.types, numbers) for line in lines],
         }
         for title, lines in picture.blocks
     ]
     return {"id": picture.id, "title": picture.title, "tasks": tasks, "blocks": blocks}
 
 
-def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int], names: dict[str, str]) -> dict[str, Any]:
+def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) -> dict[str, Any]:
     means = {
-        names.get(type, type): [
+        type_name(type): [
             f"{100 * mean:.0f}" if n == numbers[type] else f"{n} of {numbers[type]}",
             round(mean, 4),
             n,
         ]
         for type, (mean, n) in line.means.items()
     }
-    first = means.get(names.get(types[0], types[0])) if types else None
+    first = means.get(type_name(types[0])) if types else None
     return {
         "name": board.name(line.architecture),
         "link": board.page_of(line.architecture),
@@ -111,12 +110,12 @@ def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int], na
     }
 
 
-def type_names() -> dict[str, str]:
-    """Names of the types of tasks in words."""
+def type_name(type: str) -> str:
+    """Name of a type of tasks in words, or its id where it is not registered here."""
     try:
-        return {id: entry.name for id, entry in registry.entries("problems").items()}
-    except registry.RegistryError:
-        return {}
+        return registry.entries("problems")[type].name
+    except (registry.RegistryError, KeyError):
+        return type
 
 
 # --- the best of each task ---

@@ -7,13 +7,12 @@ import math
 from collections.abc import Sequence
 
 from harness.leaderboard.board import Board, task_file
+from harness.leaderboard.pages.families import series
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.tables.gaps import LEGEND, TITLE, Gap, gap_tables, name
 from harness.leaderboard.tables.table import Table, markdown
 from harness.metrics import display_info
 
-COLOURS = 8
-SYMBOLS = ("circle", "square", "diamond")
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
@@ -73,11 +72,7 @@ def gap_plot(board: Board, found: Sequence[Gap]) -> Plot | None:
             "x": [share for share, _, _ in of_task],
             "y": [difference for _, difference, _ in of_task],
             "text": [text for _, _, text in of_task],
-            "marker": {
-                "size": 9,
-                "symbol": SYMBOLS[i // COLOURS % len(SYMBOLS)],
-                "color": f"var(--series-{i % COLOURS + 1})",
-            },
+            "marker": {"size": 9} | series(i),
             "cliponaxis": False,
             "hovertemplate": "%{text}<br>%{y:+.1f} points with %{x:.3g} % of the data<extra></extra>",
         }

@@ -63,7 +63,8 @@ def section_table(board: Board, section: Section, task: str) -> Table:
     best = {metric: best_results(board, section, task, metric) for metric in (main, *others)}
     comparison = compare(board, section, task)
     places = ranks(board, section, task, main)
-    rows: dict[str, TableRow] = {}
+    rows: list[TableRow] = []
+    taken: set[str] = set()
     columns: list[str] = []
     for architecture, result in sorted(_shown(board, section, task), key=lambda pair: _order(board, main, *pair)):
         entry, rank = board.architectures.get(architecture), places.get(result)
@@ -81,11 +82,12 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         columns += [name for name in cells if name not in columns]
         row = our_row(board, architecture, [cells[name] for name in columns])
         id = row_id(section, architecture)
+        if id in taken:  # another configuration of the same architecture
+            id = f"{id}-{len(rows)}"
+        taken.add(id)
         compared = comparison is not None and comparison.row(result) is not None
         ticked = result_id(board, section, architecture, result) if compared else ""
-        rows.setdefault(id, replace(row, id=id, compare=ticked))
-        if rows[id].cells is not row.cells:  # another configuration of the same architecture
-            rows[f"{id}-{len(rows)}"] = replace(row, id=f"{id}-{len(rows)}", compare=ticked)
+        rows.append(replace(row, id=id, compare=ticked))
     names = ["Architecture", *columns]
     lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}
     lower |= {"rank", QUIET[0], *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
@@ -93,7 +95,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         f"results-{task}-{section.id}",
         f"{board.task_name(task)}: quality and cost, {section_title(section)}",
         names,
-        [Block("", list(rows.values()))],
+        [Block("", rows)],
         [
             *remarks(board, section, task),
             *([verdict(board, comparison)] if comparison and places else []),

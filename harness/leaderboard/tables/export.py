@@ -115,6 +115,7 @@ def _section_results(
 ) -> Iterator[dict[str, Any]]:
     comparison = compare(board, section, task)
     places = ranks(board, section, task, metrics[0])
+    against = comparison if comparison and len(comparison.rivals) > 1 else None
     for architecture, result in board.results(section, task):
         yield {
             **_identity(board, section, task, architecture, result),
@@ -123,7 +124,7 @@ def _section_results(
             "partial": result.partial,
             "training_examples": result.trained_on or None,
             "rank": places.get(result),
-            "shares_first_place": _shares_first_place(comparison, result),
+            "shares_first_place": against.shares_first_place(result) if against else None,
             "corrected_p": comparison.corrected_p(result) if comparison else None,
             "at_floor": bool(at_floor(board, result)),
             "notes": list(caveats(board, result)) if result.ok else [],
@@ -155,7 +156,6 @@ def _identity(board: Board, section: Section, task: str, architecture: str, resu
 
 
 def _record(record: Record) -> dict[str, Any]:
-    epochs = record.training.get("epochs")
     return {
         "key": record.key,
         "seed": record.seed,
@@ -164,17 +164,10 @@ def _record(record: Record) -> dict[str, Any]:
         "commit": record.commit,
         "dirty": record.dirty,
         "started": record.started,
-        "passes": None if epochs is None else epochs * record.training.get("passes_per_epoch", 1),
+        "passes": record.passes,
         "examples": dict(record.counts),
         "scores": record.scores,
     }
-
-
-def _shares_first_place(comparison: Comparison | None, result: Result) -> bool | None:
-    """None if the result was not tested against others."""
-    if comparison is None or len(comparison.rivals) < 2 or comparison.row(result) not in comparison.rivals:
-        return None
-    return comparison.shares_first_place(result)
 
 
 def _scores(

@@ -221,13 +221,18 @@ def our_row(board: Board, architecture: str, cells: list[list[Part]]) -> TableRo
     """A row of ours, which a search finds by id, paper and source too; deviations from the paper
     stand on the architecture's page."""
     entry = board.architectures.get(architecture)
-    about = (entry.family, entry.kind, entry.paper, entry.source) if entry else ()
-    title = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
+    searched = (entry.family, entry.kind, entry.paper, entry.source) if entry else ()
     return TableRow(
         board.name(architecture),
         cells,
         board.is_classical(architecture),
-        title=title,
+        title=about(board, architecture),
         link=board.page_of(architecture),
-        words=" ".join((architecture, *about)),
+        words=" ".join((architecture, *searched)),
     )
+
+
+def about(board: Board, architecture: str) -> str:
+    """Id, family and paper of an architecture, as far as the registry knows it."""
+    entry = board.architectures.get(architecture)
+    return f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture

@@ -154,7 +154,7 @@ def _heading(board: Board, column: Column) -> list[str]:
 def _cell(table: Methods, pair: Pair, column: Column) -> list[str]:
     """The lines of a cell, not escaped; those of ours alone where the table prints no others."""
     value = pair.published
-    lines = [] if not _has_published(table) else [value.percent + _marks(table, value.notes)] if value else ["–"]
+    lines = [] if not table.has_published else [value.percent + _marks(table, value.notes)] if value else ["–"]
     for result in pair.ours:
         summary = result.summary(column[1])
         assert summary
@@ -163,19 +163,8 @@ def _cell(table: Methods, pair: Pair, column: Column) -> list[str]:
     return lines
 
 
-def _has_published(table: Methods) -> bool:
-    return any(pair.published for method in table.rows for pair in method.pairs.values())
-
-
-def _notes(table: Methods) -> dict[str, int]:
-    """The notes on published values with their numbers."""
-    values = [pair.published for method in table.rows for pair in method.pairs.values() if pair.published]
-    return {note: i for i, note in enumerate(dict.fromkeys(note for value in values for note in value.notes), 1)}
-
-
 def _marks(table: Methods, notes: Sequence[str]) -> str:
-    numbers = _notes(table)
-    return f" [{', '.join(str(numbers[note]) for note in notes)}]" if notes else ""
+    return f" [{', '.join(str(table.notes[note]) for note in notes)}]" if notes else ""
 
 
 def _methods(board: Board, table: Methods, columns: Sequence[Column]) -> Iterator[str]:
@@ -198,7 +187,7 @@ def _method_lines(method: Method, cells: Sequence[Sequence[str]]) -> Iterator[st
 
 def _below(board: Board, table: Methods) -> Iterator[str]:
     """Paragraphs below a table: how to read it, the training examples of ours, the notes."""
-    if _has_published(table):
+    if table.has_published:
         yield LEGEND
     sizes = []
     for dataset in dict.fromkeys(dataset for dataset, _ in table.columns):
@@ -217,7 +206,7 @@ def _below(board: Board, table: Methods) -> Iterator[str]:
             sizes.append(f"{board.task_name(dataset)} {ends}")
     if sizes:
         yield f"Training examples of ours: {', '.join(sizes)}."
-    for note, number in _notes(table).items():
+    for note, number in table.notes.items():
         yield f"[{number}] {note}"
 
 

@@ -3,6 +3,7 @@ training examples of ours."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from harness.leaderboard.board import Board, Result
 from harness.leaderboard.published import Published
 from harness.leaderboard.tables.beside import beside, score_line, without_score
 from harness.leaderboard.tables.formatting import (
+    about,
     difference,
     failures,
     format_points,
@@ -62,6 +64,17 @@ class Methods:
     columns: list[Column]
     rows: list[Method]
 
+    @functools.cached_property
+    def notes(self) -> dict[str, int]:
+        """The notes on published values with their numbers, in the order of the rows."""
+        values = [pair.published for method in self.rows for pair in method.pairs.values() if pair.published]
+        return {note: i for i, note in enumerate(dict.fromkeys(note for value in values for note in value.notes), 1)}
+
+    @functools.cached_property
+    def has_published(self) -> bool:
+        """False for a table of ours alone."""
+        return any(pair.published for method in self.rows for pair in method.pairs.values())
+
 
 def printed(board: Board, id: str, title: str, columns: Sequence[Column], values: Iterable[Published]) -> Methods:
     """The methods of published values, in the order in which they are printed, with ours beside."""
@@ -91,10 +104,8 @@ def ours_alone(
             continue
         pairs = {column: _pair(board, architecture, column, official=official) for column in columns}
         if any(pair.ours for pair in pairs.values()):
-            entry = board.architectures.get(architecture)
-            about = f"{architecture}: {entry.family}, {entry.paper}" if entry else architecture
             classical = board.is_classical(architecture)
-            rows.append(Method(board.name(architecture), architecture, classical, about, pairs))
+            rows.append(Method(board.name(architecture), architecture, classical, about(board, architecture), pairs))
     return Methods(id, title, _filled(columns, rows), rows)
 
 
@@ -118,7 +129,7 @@ def _filled(columns: Sequence[Column], rows: Sequence[Method]) -> list[Column]:
 # --- as a table ---
 
 
-def to_table(board: Board, methods: Methods, lead: Sequence[str] = ()) -> Table:
+def to_table(board: Board, methods: Methods) -> Table:
     """The table as pages and Markdown show it: up to four columns for a data set and metric, of
     which those without any value are left out."""
     over: list[tuple[str, int]] = []
@@ -136,7 +147,7 @@ def to_table(board: Board, methods: Methods, lead: Sequence[str] = ()) -> Table:
         TableRow(method.name, row, method.classical, (), method.title, board.page_of(method.architecture))
         for method, row in zip(methods.rows, cells, strict=True)
     ]
-    return Table(methods.id, methods.title, columns, [Block("", rows)], list(lead), over=tuple(over))
+    return Table(methods.id, methods.title, columns, [Block("", rows)], over=tuple(over))
 
 
 def heading(board: Board, column: Column) -> str:
