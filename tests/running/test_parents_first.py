@@ -25,15 +25,6 @@ def light_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
 
 
-@pytest.fixture
-def child_of(make_cell: Callable[..., Cell]) -> Callable[..., Cell]:
-    def make(name: str, parent: Cell) -> Cell:
-        told = {"architecture": parent.architecture, "task": parent.task, "key": parent.key, "row": parent.row}
-        return make_cell(name, hyperparameters={"parents": {"weights": told}})
-
-    return make
-
-
 def run(cells: list[Cell], settings: Settings, workers: int = 2, **options: Callable[[object], object]) -> list[Record]:
     return local.run(cells, settings, workers=workers, function=FAKE, **options)
 

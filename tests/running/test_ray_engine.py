@@ -108,6 +108,24 @@ def test_a_cell_whose_workers_are_always_lost_ends_in_a_record(make_cell, make_s
     assert len(attempts(settings)) == 2
 
 
+def test_a_child_has_its_parent_on_its_node(make_cell, make_settings, child_of):
+    """Nodes share no results folder: what a parent left comes back, and goes out with its children,
+    which wait for it; those of a parent that failed do not run."""
+    parent, failed = make_cell("keeps"), make_cell("raises")
+    child, orphan = child_of("reads_parents", parent), child_of("reads_parents", failed)
+    settings = make_settings()
+    records = {record.key: record for record in run([orphan, child, failed, parent], settings)}
+    assert records[child.key].environment["parents"] == {parent.key: ["model.json"]}
+    assert {cell.key: records[cell.key].status for cell in (parent, child, failed, orphan)} == {
+        parent.key: "ok",
+        child.key: "ok",
+        failed.key: "failed",
+        orphan.key: "skipped",
+    }
+    started = attempts(settings)
+    assert started.index("keeps") < started.index("reads_parents") and started.count("reads_parents") == 1
+
+
 def test_limits_hold_on_the_node(make_cell, make_settings):
     [record] = run([make_cell("sleeps")], make_settings(timeout=0.5))
     assert record.status == "timeout"

@@ -10,6 +10,7 @@ import time
 
 import psutil
 
+from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.engines import local
 from harness.running.grid import Settings
@@ -40,6 +41,9 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     record = fake_cells.run_cell(cell, settings)
     if behaviour == "predicts":
         record.predictions = Store(settings.results).save_predictions(cell, ["a", "b"], [0, 1])
+    if behaviour == "reads_parents":
+        kept = {key: sorted(shelf.files_of(settings.results, key)) for key in shelf.ancestors(settings.results, cell)}
+        record.environment = {"parents": kept}
     if behaviour == "modules":
         record.environment = {"ray": "ray" in sys.modules}
     return record
