@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     known = [id for id, entry in registry.entries("architectures").items() if entry.kind != "floor"]
     ids = [id for id in known if any(fnmatchcase(id, one) for one in options.ids)]
-    pairs = list(pairs_of(ids))
     rows = read(options.table)
+    pairs = list(pairs_of(ids, rows))
     if options.anew:
         rows = {pair: row for pair, row in rows.items() if pair not in pairs}
     for minutes in FAR_AFTER:
@@ -70,9 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if len(at_chance) > MOST_AT_CHANCE or words["diverged"] or words["failed"] else 0
 
 
-def pairs_of(ids: Sequence[str]) -> Iterator[Pair]:
+def pairs_of(ids: Sequence[str], rows: Collection[Pair] = ()) -> Iterator[Pair]:
     """Each architecture with the first task that it fits, and with the unbalanced one if it fits
-    that too."""
+    that too. A task on which the table has it stays its first when others are registered."""
     from harness import registry
     from harness.running import grid
 
@@ -80,7 +80,8 @@ def pairs_of(ids: Sequence[str]) -> Iterator[Pair]:
     for id in ids:
         planned = grid.plan([registry.entry("architectures", id)], tasks, tier="mini", protocol="paper", seeds=[0])
         fitting = [item.cell.task for item in planned if item.reason is None]
-        yield from ((id, task) for task in fitting if task in (fitting[0], UNBALANCED))
+        tried = [task for task in fitting if task != UNBALANCED and (id, task) in rows]
+        yield from ((id, task) for task in fitting if task in ([*tried, fitting[0]][0], UNBALANCED))
 
 
 def wants(row: Row | None, minutes: int) -> bool:

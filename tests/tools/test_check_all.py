@@ -68,3 +68,12 @@ def test_too_many_architectures_at_chance_are_an_error(told, tmp_path):
     many = [id for id in ids if id not in ("cnn", "hmm", "dan")][: check_all.MOST_AT_CHANCE + 1]
     assert check_all.main([*many[:-1], "--table", str(tmp_path / "few.csv")]) == 0
     assert check_all.main([*many, "--table", str(tmp_path / "many.csv")]) == 1
+
+
+def test_a_task_that_is_registered_later_does_not_make_all_anew(told, tmp_path):
+    """Its name may come before that of the task on which the table has an architecture."""
+    table = tmp_path / "table.csv"
+    columns, row = ",".join(check_all.COLUMNS), "hmm,conll2003_ner,f1,learns,0.0,0.9,0.9,3,9,2,"
+    table.write_text(f"{columns}\n{row}\n", encoding="utf-8")
+    assert check_all.main(["hmm", "--table", str(table)]) == 0
+    assert not told and row in table.read_text(encoding="utf-8")
