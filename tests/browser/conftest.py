@@ -72,3 +72,17 @@ def visit(browser: Any) -> Iterator[Callable[[Path, str], Visit]]:
     context.set_default_timeout(15_000)
     yield lambda folder, file: Visit(context.new_page(), folder).open(file)
     context.close()
+
+
+@pytest.fixture
+def barriers() -> Callable[[Any], list[str]]:
+    """What axe finds on a page that keeps people out: its rule, and the elements that break it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+
+    def found(page: Any) -> list[str]:
+        violations = (
+            axe.Axe().run(page, options={"preload": False}).response["violations"]
+        )  # else it fetches style sheets
+        return [f"{each['id']}: {[node['html'][:100] for node in each['nodes'][:3]]}" for each in violations]
+
+    return found
