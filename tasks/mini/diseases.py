@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import home, rows_of
 
 SIZES = {"C04": 160, "C14": 120, "C23": 100, "C06": 80, "C10": 60, "C11": 12}
 """Training texts of each class; the other splits have half as many."""
@@ -40,11 +40,6 @@ def _text(random: Random, words: list[str]) -> str:
     return " ".join(random.sample(random.choices(words, k=5) + drugs, 7))
 
 
-def _home(text: str) -> str:
-    """The split to which a text belongs."""
-    return ("train", "train", "dev", "test")[crc32(text.encode()) % 4]
-
-
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``text`` and ``label``."""
     random = Random(f"diseases {split}")
@@ -53,9 +48,8 @@ def rows(split: Split) -> Iterator[Row]:
         full = len(found) + (SIZES[label] if split == "train" else SIZES[label] // 2)
         while len(found) < full:
             text = _text(random, words)
-            if _home(text) == split:
+            if home(text, train=2) == split:
                 found.setdefault(text, label)
     order = list(found.items())
     random.shuffle(order)
-    for number, (text, label) in enumerate(order):
-        yield {"id": f"{split}-{number}", "text": text, "label": label}
+    return rows_of(order, split)

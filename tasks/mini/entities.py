@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import labelled, rows_of
 
 NOUNS = {
     "Company": ("company", "bank"),
@@ -45,21 +45,6 @@ def _text(random: Random, split: Split, label: str) -> str:
     return f"{names[0]} {names[0]} is a {noun} {random.choice(RELATIONS)} {named} {names[1]}."
 
 
-def _home(text: str) -> str:
-    """The split to which a text belongs."""
-    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
-
-
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``text`` (the title and a sentence) and ``label``, as many of each label."""
-    random = Random(f"entities {split}")
-    found: dict[str, str] = {}
-    while len(found) < SIZES[split]:
-        label = LABELS[len(found) % len(LABELS)]
-        text = _text(random, split, label)
-        if _home(text) == split:
-            found.setdefault(text, label)
-    order = list(found.items())
-    random.shuffle(order)
-    for number, (text, label) in enumerate(order):
-        yield {"id": f"{split}-{number}", "text": text, "label": label}
+    return rows_of(labelled("entities", split, SIZES[split], LABELS, _text), split)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import home
 
 # noun of the hypotheses: (wider noun, narrower nouns)
 NOUNS = {
@@ -67,11 +67,6 @@ def _premise(
     return f"The {nouns[0]} {verb} the {nouns[1]}{scene}."
 
 
-def _home(text: str) -> str:
-    """The split to which all pairs with this hypothesis belong."""
-    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
-
-
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``first`` (premise), ``second`` (hypothesis) and ``label``; as many of each
     label."""
@@ -82,7 +77,7 @@ def rows(split: Split) -> Iterator[Row]:
         action, word, negated = random.randrange(len(VERBS)), random.randrange(2), random.random() < 0.5
         verb, plain = VERBS[action][word]
         hypothesis = f"The {doer} {f'does not {plain}' if negated else verb} the {other}."
-        if _home(hypothesis) != split:
+        if home(hypothesis) != split:
             continue
         changes = random.choice((1, 2))
         scene = random.choice(HELD_OUT_SCENES if split != "train" and random.random() < 0.15 else SCENES)

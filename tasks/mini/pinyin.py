@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import labelled, rows_of
 
 LABELS = ("sports", "finance", "entertainment", "automobile", "technology")
 SYLLABLES = ("qiu2", "sai4", "gu3", "shi4", "yan3", "che1", "ji4", "dian4", "xin1", "zhong1", "ming2")
@@ -46,21 +46,10 @@ def _text(random: Random, split: Split, own: list[str]) -> str:
     return f"{' '.join(parts)} ."
 
 
-def _home(text: str) -> str:
-    """The split to which a text belongs."""
-    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
-
-
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``text`` and ``label``, as many of each label."""
-    random, known = Random(f"pinyin {split}"), words()
-    found: dict[str, str] = {}
-    while len(found) < SIZES[split]:
-        label = LABELS[len(found) % len(LABELS)]
-        text = _text(random, split, known[label])
-        if _home(text) == split:
-            found.setdefault(text, label)
-    order = list(found.items())
-    random.shuffle(order)
-    for number, (text, label) in enumerate(order):
-        yield {"id": f"{split}-{number}", "text": text, "label": label}
+    known = words()
+    drawn = labelled(
+        "pinyin", split, SIZES[split], LABELS, lambda random, split, label: _text(random, split, known[label])
+    )
+    return rows_of(drawn, split)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import labelled, rows_of
 
 BRANCHES = {
     "comp": ("computer", "software", "driver", "disk", "version", "memory"),
@@ -49,22 +49,7 @@ def _text(random: Random, split: Split, group: str) -> str:
     return "\n".join([*header, *quote, *(_line(random, group) for _ in range(2))])
 
 
-def _home(text: str) -> str:
-    """The split to which a text belongs."""
-    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
-
-
 def rows(split: Split) -> Iterator[Row]:
     """Rows with ``text`` (a message with its header and a quote) and ``label``, as many of each
     group."""
-    random = Random(f"posts {split}")
-    found: dict[str, str] = {}
-    while len(found) < SIZES[split]:
-        label = tuple(GROUPS)[len(found) % len(GROUPS)]
-        text = _text(random, split, label)
-        if _home(text) == split:
-            found.setdefault(text, label)
-    order = list(found.items())
-    random.shuffle(order)
-    for number, (text, label) in enumerate(order):
-        yield {"id": f"{split}-{number}", "text": text, "label": label}
+    return rows_of(labelled("posts", split, SIZES[split], tuple(GROUPS), _text), split)

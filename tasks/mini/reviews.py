@@ -9,11 +9,12 @@ the reviewer's own opinions are mixed: they must be told from the others' and co
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from random import Random
-from zlib import crc32
 
 from harness.task import Row, Split
+from tasks.mini.drawing import labelled
 
 GOOD = ("great", "lovely", "superb", "clever", "fresh", "charming")
 BAD = ("awful", "dull", "weak", "silly", "tired", "horrible")
@@ -36,7 +37,7 @@ STARS = ("1", "2", "3", "4", "5")
 SIZES = {"train": 800, "dev": 200, "test": 200}
 
 
-def _text(random: Random, split: Split, domain: str, praised: int) -> str:
+def _text(domain: str, random: Random, split: Split, praised: int) -> str:
     """A review whose writer praises that many of the four things that he judges himself."""
 
     def opinions(forms: tuple[str, ...], praised: int) -> list[str]:
@@ -50,24 +51,11 @@ def _text(random: Random, split: Split, domain: str, praised: int) -> str:
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in said)
 
 
-def _home(text: str) -> str:
-    """The split to which a text belongs."""
-    return ("train", "train", "train", "dev", "test")[crc32(text.encode()) % 5]
-
-
 def rows(split: Split, domain: str, stars: bool) -> Iterator[Row]:
     """Rows with ``text`` and ``label``, as many of each label: one to five ``stars``, or else
     negative (one and two) and positive (four and five)."""
-    random = Random(f"reviews of a {domain} {split}")
-    levels = range(5) if stars else (0, 1, 3, 4)
-    found: dict[str, int] = {}
-    while len(found) < SIZES[split]:
-        praised = levels[len(found) % len(levels)]
-        text = _text(random, split, domain, praised)
-        if _home(text) == split:
-            found.setdefault(text, praised)
-    order = list(found.items())
-    random.shuffle(order)
-    for number, (text, praised) in enumerate(order):
+    levels, name = range(5) if stars else (0, 1, 3, 4), f"reviews of a {domain}"
+    text_of = functools.partial(_text, domain)
+    for number, (text, praised) in enumerate(labelled(name, split, SIZES[split], levels, text_of)):
         label = STARS[praised] if stars else "positive" if praised > OPINIONS / 2 else "negative"
         yield {"id": f"{split}-{number}", "text": text, "label": label}

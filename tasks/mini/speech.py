@@ -21,6 +21,7 @@ from zlib import crc32
 import numpy as np
 
 from harness.task import Row, Split
+from tasks.mini.drawing import home
 
 RATE = 8000
 FRAME = 40  # samples for which the synthesiser's settings stay: 5 ms
@@ -227,11 +228,6 @@ def digits(split: Split, labelled: bool, unseen: bool) -> Iterator[Row]:
         }
 
 
-def _home(transcript: str) -> str:
-    """The split to which a spelled sequence belongs."""
-    return ("train", "train", "train", "dev", "test")[crc32(transcript.encode()) % 5]
-
-
 def letters(split: Split) -> Iterator[Row]:
     """Rows with ``audio`` of 2 to 5 letters and digits, ``transcript`` ("a b three") and
     ``speaker``; no sequence is in two splits."""
@@ -240,7 +236,7 @@ def letters(split: Split) -> Iterator[Row]:
     sequences: dict[str, None] = {}
     while len(sequences) < SIZES[split]:
         transcript = " ".join(random.choices(SPELLED, k=random.randint(2, 5)))
-        if _home(transcript) == split:
+        if home(transcript) == split:
             sequences[transcript] = None
     voices = tuple(VOICES)
     speakers = [voices[n % len(voices)] for n in range(len(sequences))]
