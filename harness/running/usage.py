@@ -26,9 +26,15 @@ def used_mib(pid: int) -> float:
 
     It is what the largest of them holds, or the sum of their proportional shares. The kernel takes
     15 ms for each GiB of each process, so look at :func:`resident_mib` first, which is never less.
+    The smaller of two readings: the share of one process grows when another ends, and in the midst
+    of a reading their pages would count again.
     """
+    return min(_used(pid), _used(pid)) / 2**20
+
+
+def _used(pid: int) -> int:
     tree = _tree(pid)
-    return max(sum(map(_share, tree)), *map(_resident, tree), 0) / 2**20
+    return max(sum(map(_share, tree)), *map(_resident, tree), 0)
 
 
 def processor_s(pid: int) -> float:

@@ -91,7 +91,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(run, capsys, tmp_path):
 
 def test_a_cell_that_fails_is_a_record_and_no_exception(run):
     """Hours of other cells must not be lost for the notebook."""
-    plugin = PLUGIN.replace("toy_text", "raises").replace("toy_", "other_")
+    plugin = PLUGIN.replace("toy_seq", "raises").replace("toy_", "other_")
     Path("other.py").write_text(plugin)
     [record] = run("raises", "other_topic", plugins=["other.py"])
     assert (record.status, record.error["type"]) == ("failed", "exit code 1")
