@@ -59,7 +59,7 @@ def test_processor_time_counts_work_of_descendants_that_run_and_that_have_ended_
 
 
 def test_a_reading_in_the_midst_of_which_processes_ended_is_not_believed(monkeypatch):
-    """Those that are left share their pages with fewer then: the sum is more than there ever was."""
+    """Those that are left share their pages with fewer then: the sum is more than ever was."""
     readings = iter([400 << 20, 100 << 20])
     monkeypatch.setattr(usage, "_used", lambda pid: next(readings))
     assert used_mib(os.getpid()) == 100
