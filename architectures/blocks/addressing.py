@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 EPSILON = 1e-6
-"""Added to squared norms, so that an empty slot is like no key, and by which no slot is quite free:
-the gradient of a product of zeros is no number."""
+"""Added to squared norms, so that an empty slot is like no key and has a gradient."""
 
 
 def by_content(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tensor:
@@ -63,7 +62,7 @@ def allocated(usage: Tensor) -> Tensor:
 
     The order of the slots has no gradient.
     """
-    usage, order = (EPSILON + (1 - EPSILON) * usage).sort(dim=1, stable=True)
+    usage, order = usage.sort(dim=1, stable=True)
     before = torch.cat([torch.ones_like(usage[:, :1]), usage[:, :-1]], dim=1).cumprod(1)
     return torch.zeros_like(usage).scatter(1, order, (1 - usage) * before)
 
