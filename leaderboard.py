@@ -29,7 +29,7 @@ from harness.leaderboard.pages.gaps_page import gaps_document, gaps_page
 from harness.leaderboard.pages.index_page import index_page
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
-from harness.leaderboard.pages.runs_page import agreement_table, facts, missing_table, run_table
+from harness.leaderboard.pages.runs_page import facts, missing_table, run_table
 from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
@@ -179,8 +179,7 @@ def front_page(board: Board) -> Page:
 
 def runs_page(board: Board) -> Page:
     """Cells that were run or are missing, machines and commits."""
-    tables = [run_table(board), missing_table(board), agreement_table(board)]
-    parts = {"facts": facts(board), "legend": LEGEND, "tables": tables}
+    parts = {"facts": facts(board), "legend": LEGEND, "tables": [run_table(board), missing_table(board)]}
     return Page("runs.html", "What was run", "content.html", parts)
 
 

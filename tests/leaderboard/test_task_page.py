@@ -15,7 +15,7 @@ from harness.errors import LeaderboardError
 from harness.leaderboard.board import Section, read
 from harness.leaderboard.pages.front_page import best_table
 from harness.leaderboard.pages.plots import CostPoint, front, task_plots
-from harness.leaderboard.pages.runs_page import agreement_table, missing_table
+from harness.leaderboard.pages.runs_page import missing_table
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.published import SOURCES, read_published, with_notes
 from harness.leaderboard.ranking import ranks
@@ -337,23 +337,6 @@ def test_what_failed_is_listed_with_its_reason(store):
     assert table.lead == [
         "Not run in tier local, protocol equal, budget full: 2 pairs of an architecture and a task that fit."
     ]
-
-
-def test_published_and_ours_are_summed_up_over_pairs_of_the_real_data(store):
-    """Survey: nse 89.70 on SST-2, dpcnn 84.46. The generated corpus would make us look better than
-    the papers."""
-    made = board(
-        store,
-        record("nse", score=0.80),
-        record("dpcnn", score=0.84),
-        record("dpcnn", score=0.99, tier="mini"),
-        record("blstm_2dcnn", score=0.71, partial=True),
-        record("dan", score=0.5),
-    )
-    table = agreement_table(made)
-    columns = ("pairs", "median difference", "within one point", "lowest", "highest")
-    assert [cell(table, "trained on all data", column)[0] for column in columns] == ["2", "−5.1", "1", "−9.7", "−0.5"]
-    assert [cell(table, "partial", column)[0] for column in columns] == ["1", "−18.5", "0", "−18.5", "−18.5"]
 
 
 # --- notes on printed values ---

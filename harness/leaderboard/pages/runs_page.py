@@ -3,13 +3,12 @@ commits."""
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 
 from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.picture import pictures
 from harness.leaderboard.tables.cost import device
-from harness.leaderboard.tables.formatting import counterpart, difference, failures, format_points, section_title
+from harness.leaderboard.tables.formatting import failures, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import STATUSES
 
@@ -65,38 +64,6 @@ def missing_table(board: Board) -> Table:
         lead.append("No cell failed.")
     columns = ["Architecture", "task", "how it ended", "reason"]
     return Table("missing", "Missing or failed", columns, blocks, lead, text_columns=(1, 2, 3))
-
-
-def agreement_table(board: Board) -> Table:
-    """Differences between our scores and the published ones; scores that are not on the published
-    test are left out."""
-    groups: dict[str, list[float]] = {"trained on all data": [], "partial": []}
-    for results in board.sections.values():
-        for result in (result for configurations in results.values() for result in configurations):
-            for metric, summary in result.summaries.items():
-                published = counterpart(board, result, metric)
-                if published:
-                    group = groups["partial" if result.partial else "trained on all data"]
-                    group.append(difference(published, metric, summary))
-    rows = []
-    for name, differences in groups.items():
-        if differences:
-            within = sum(1 for points in differences if abs(points) <= 1)
-            numbers = [str(len(differences)), format_points(round(statistics.median(differences), 1)), str(within)]
-            numbers += [format_points(min(differences)), format_points(max(differences))]
-            rows.append(TableRow(name, [[Part(number)] for number in numbers]))
-    columns = ["Ours minus published, in points", "pairs", "median difference", "within one point", "lowest", "highest"]
-    lead = [
-        "A pair is one of our scores and the survey's value for the same architecture, data set and metric; two"
-        " settings are two pairs."
-    ]
-    return Table(
-        "agreement",
-        "Published and ours",
-        columns,
-        [Block("", rows)],
-        lead if rows else ["No score of ours has a published one."],
-    )
 
 
 def facts(board: Board) -> list[tuple[str, str]]:
