@@ -16,6 +16,7 @@ from harness.leaderboard.published import Published
 from harness.leaderboard.repeat import KEPT, checkout, repeat
 from harness.records import Store
 from harness.records.outcomes import Outcomes
+from harness.settings import Recipe
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import judged, record
 
@@ -114,6 +115,31 @@ def test_every_record_has_its_file_settings_and_command(store):
         assert f"records/sst2/dan/{each.key}.json" in text
         assert each.command in text
     assert "<dt>hidden</dt><dd>100</dd>" in text
+
+
+def test_a_record_says_when_and_from_which_code_it_is(store):
+    """Twelve commits without a day stood on one page, and no row said which was its own."""
+    fields = {"commit": "0123456789abcdef", "started": "2026-11-23T08:00:00+00:00"}
+    store.write(record(score=0.5, **fields))
+    store.write(record(seed=1, status="oom", error={"type": "Killed", "message": ""}, **fields, dirty=True))
+    store.write(record("nse", score=0.5, commit="", started=""))
+    text = html_of(page_of(store))
+    assert "seed 0, ok, on 2026-11-23, at commit 0123456789ab," in text
+    assert "seed 1, oom, on 2026-11-23, at commit 0123456789ab with local changes," in text
+    assert "<p>seed 0, ok, <code>" in html_of(page_of(store, "nse"))
+
+
+def test_a_recipe_and_the_settings_of_an_id_are_words(store):
+    """ "lr_schedule=step, betas=None" is what the code says."""
+    recipe = Recipe(optimizer="adadelta", rho=0.95, lr_schedule="step", decay_exempt=("biases", "vectors"))
+    entry = architecture("dan", "Deep averaging", recipe=recipe, hyperparameters={"channels": "random", "depth": 9})
+    store.write(record(score=0.5))
+    facts = dict(page_of(store, "dan", (entry,)).parts["facts"])
+    assert facts["settings of this id"] == "channels random, depth 9"
+    assert facts["training in protocol paper"] == (
+        "optimizer adadelta, learning rate 0.001, batches of 64, 20 passes, patience of 5 passes, schedule step of the"
+        " learning rate, word vectors of 300 dimensions, rho 0.95, no weight decay of biases and vectors"
+    )
 
 
 def test_a_row_has_one_command_of_its_own(store):

@@ -66,7 +66,7 @@ def test_pages_name_what_only_records_tell_of(store: Store):
     assert (facts["paper"], facts["year"], facts["registered"][:8]) == ("Me 2026", "2026", "not here")
     assert "class" not in facts and "file" not in facts
     assert leaderboard.about(board, "questions") == [
-        "classify. Six classes of short questions.",
+        "Classification. Six classes of short questions.",
         "Official sizes: train 1,000, test 60",
     ]
     assert board.main_metric("questions") == "accuracy"

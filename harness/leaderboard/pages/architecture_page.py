@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.leaderboard.board import ROOT, Board, Result, Section, architecture_file, flatten, task_file
 from harness.leaderboard.catalogue import CatalogueEntry
@@ -18,6 +17,7 @@ from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranks
 from harness.leaderboard.repeat import checkout, repeat
+from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (
     interval_part,
@@ -32,11 +32,16 @@ from harness.leaderboard.unregistered import is_installed
 from harness.leaderboard.verified import verified
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.records import Record
 from harness.records.outcomes import Outcomes
 from harness.registry import ArchitectureEntry
+from harness.settings import Recipe
 
 CURVES = {"length in words": "length, words", "unknown words": "share of words that the training data does not hold"}
 """Properties with ordered parts, drawn as curves as well as tables; the value is the axis title."""
+CHOSEN = ("optimizer", "lr", "batch_size", "epochs", "patience", "vector_dims")
+"""Settings of a recipe that are told even where they are those of most recipes."""
+PLAIN = Recipe()
 MIN_UNITS = 20
 """Smallest number of units of a part on a curve; the scores of smaller parts are too uncertain."""
 RESULTS_LEAD = (
@@ -159,21 +164,22 @@ def _facts(architecture: str, entry: ArchitectureEntry | None) -> list[tuple[str
         facts.append(("registered", "not here: these are the words of its records"))
         return [(name, text) for name, text in facts if text]
     facts += [("file", _path(entry.file)), ("class", entry.class_name), ("version", str(entry.version))]
-    if settings := entry.hyperparameters:
-        facts.append(("settings of this id", _assignments(settings)))
-    recipe = {name: value for name, value in dataclasses.asdict(entry.recipe).items() if value is not None}
-    facts.append(("training in protocol paper", _assignments(recipe)))
+    facts.append(("settings of this id", ", ".join(in_words(*setting) for setting in entry.hyperparameters.items())))
+    facts.append(("training in protocol paper", _recipe(entry.recipe)))
     return [(name, text) for name, text in facts if text]
+
+
+def _recipe(recipe: Recipe) -> str:
+    """A recipe in words: what every recipe chooses, and what else it has otherwise than most."""
+    chosen = {name: value for name, value in dataclasses.asdict(recipe).items() if value is not None}
+    told = (n for n, value in chosen.items() if n in CHOSEN or value != getattr(PLAIN, n))
+    return ", ".join(in_words(f"training.{name}", chosen[name]) for name in told)
 
 
 def _path(file: Path) -> str:
     """Path of a file in this repository; for a plugin from elsewhere only the name, which is the
     same on all machines."""
     return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
-
-
-def _assignments(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def docstring(entry: ArchitectureEntry) -> str:
@@ -275,10 +281,17 @@ def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
     commands = [checkout(result.first), repeat(result.ok or result.records)]
     store = board.store
     records = [
-        (f"seed {r.seed}, {r.status}", store.path(r).relative_to(store.folder).as_posix(), r.command)
-        for r in result.records
+        (_made(record), store.path(record).relative_to(store.folder).as_posix(), record.command)
+        for record in result.records
     ]
     return Rerun(_title(board, section, task, result), list(filter(None, commands)), settings, records)
+
+
+def _made(record: Record) -> str:
+    """Seed and status of a record, with its day and its commit where they are known."""
+    day = record.started[:10] and f"on {record.started[:10]}"
+    commit = record.commit and f"at commit {record.commit[:12]}{' with local changes' if record.dirty else ''}"
+    return ", ".join(filter(None, (f"seed {record.seed}", record.status, day, commit)))
 
 
 def _title(board: Board, section: Section, task: str, result: Result) -> str:
