@@ -44,6 +44,8 @@ LUCK = 2.0
 """The variance between seeds is taken to be at least this many times what luck with the units of
 the test explains. On each task of the first records it was 3 to 19 times; a smaller one is an
 accident of three seeds, of which false verdicts come."""
+RANKED_TASKS, RANKED_SYSTEMS = 5, 3
+"""Numbers of tasks and of systems from which on mean ranks are computed."""
 SMALLEST_P = 1e-6
 """No smaller p is given: nobody knows the tails of three seeds further out."""
 
@@ -389,10 +391,10 @@ def critical_difference(scores: Mapping[str, Mapping[str, float]], lower_is_bett
     (Demsar 2006), by autorank.
 
     ``scores`` holds each system's score by task; ``lower_is_better`` names the tasks with error
-    rates. None if fewer than 5 tasks or 3 systems have no gap (:func:`complete_block`), or autorank
-    (extra ``stats``) is not installed.
+    rates. None if fewer than :data:`RANKED_TASKS` or :data:`RANKED_SYSTEMS` have no gap
+    (:func:`complete_block`), or autorank (extra ``stats``) is not installed.
     """
-    systems, tasks = complete_block(scores, fewest_tasks=5, fewest_systems=3)
+    systems, tasks = complete_block(scores, RANKED_TASKS, RANKED_SYSTEMS)
     if not systems or importlib.util.find_spec("autorank") is None:
         return None
     import pandas as pd

@@ -282,9 +282,11 @@ def test_plots_hold_the_values_of_the_records(store):
     assert (edge["name"], edge["x"], edge["y"]) == ("Pareto front", [10.0, 100.0], [70.0, 81.0])
     assert edge["text"] == ["BILSTM", "DAN"]
     assert [(g["name"], g["x"], g["y"], g["text"]) for g in groups] == [
-        ("feedforward", [100.0], [81.0], ["DAN"]),
-        ("recurrent", [10.0], [70.0], ["BILSTM"]),
+        ("feedforward", [100.0], [81.0], ["DAN (2 seeds)<br>accuracy (%)"]),
+        ("recurrent", [10.0], [70.0], ["BILSTM (1 seed)<br>accuracy (%)"]),
     ]
+    hover = "%{text}: %{y:.1f}<br>%{x:,.4g} FLOPs of one example<extra></extra>"
+    assert {g["hovertemplate"] for g in groups} == {hover}
     assert groups[0]["error_y"]["array"] == [1.41]
     [_, size] = plots["Quality against trainable parameters"].data
     assert size["x"] == [1000.0], "no logarithm of nothing"

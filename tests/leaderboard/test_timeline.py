@@ -78,7 +78,7 @@ def test_ours_and_published_stand_at_the_year_of_the_architecture(store):
     }
     assert "3 results of ours, 2 published values. 1 more has no known year and is left out." in only.lead
     (mine,) = [trace for trace in only.plot.data if trace["name"] == "feedforward, ours"]
-    assert mine["text"] == ["Deep averaging (ours)<br>Iyyer 2015"]
+    assert mine["text"] == ["Deep averaging (ours, 1 seed, 1,000 examples)<br>Iyyer 2015"]
     assert only.plot.layout["xaxis"]["title"]["text"] == "year of the paper"
     assert only.plot.layout["yaxis"]["title"]["text"] == "accuracy, %"
 
@@ -158,7 +158,18 @@ def test_too_few_common_tasks_are_said_to_be_too_few(store):
     (ranking,) = story_page(board(store)).parts["rankings"]
     assert ranking.plot is None
     assert "3 architectures have scores here, on up to 1 tasks" in ranking.lead[0]
+    assert "autorank" not in ranking.lead[0]
     assert "No ranks" in html_of(story_page(board(store)))
+
+
+def test_without_the_package_that_ranks_the_page_says_so(store, monkeypatch):
+    """ "Architectures **and** the package autorank" told nobody which of the two was missing."""
+    for name in ("count", "bilstm", "dan"):
+        for each in ("sst2", "sst5", "ag_news", "imdb", "yelp2"):
+            store.write(record(name, each, 0.5))
+    monkeypatch.setattr(timeline, "critical_difference", lambda *_: None)
+    (ranking,) = story_page(board(store)).parts["rankings"]
+    assert ranking.lead == ["No ranks: the package autorank is not installed; pip install 'archbench[stats]'."]
 
 
 def test_bars_join_neighbours_within_the_critical_difference():

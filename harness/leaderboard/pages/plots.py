@@ -25,7 +25,7 @@ MAX_CURVES = 8
 
 class CostPoint(NamedTuple):
     """One result: cost, shown score, deviation over seeds, name, the family that sets its colour,
-    and true if it may stand on the front."""
+    true if it may stand on the front, and its number of seeds."""
 
     cost: float
     score: float
@@ -33,6 +33,7 @@ class CostPoint(NamedTuple):
     name: str
     family: str
     ranked: bool = True
+    seeds: int = 1
 
 
 Cost = Callable[[str, Result], float | None]
@@ -122,6 +123,7 @@ def _point(
         _name(board, architecture, result),
         entry.family if entry else "not registered here",
         result in members,
+        summary.n,
     )
 
 
@@ -130,6 +132,7 @@ def _scatter(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Points coloured by family, with the Pareto front of those that are ranked as a line that
     names its points, and the floor as a line; the axis of costs is logarithmic."""
+    unit = html.escape(axis_title(metric))
     edge = front([point for point in points if point.ranked], lower_is_better=display_info(metric).lower_is_better)
     line = {
         "type": "scatter",
@@ -154,9 +157,9 @@ def _scatter(
                 "x": [p.cost for p in members],
                 "y": [p.score for p in members],
                 "error_y": {"type": "data", "array": [p.sd for p in members], "thickness": 1},
-                "text": [p.name for p in members],
+                "text": [f"{p.name} ({p.seeds} seed{'s' * (p.seeds > 1)})<br>{unit}" for p in members],
                 "marker": {"size": 9, **marker(board, family)},
-                "hovertemplate": "%{text}<br>%{y:.1f} at %{x:,.4g}<extra></extra>",
+                "hovertemplate": f"%{{text}}: %{{y:.1f}}<br>%{{x:,.4g}} {axis}<extra></extra>",
             }
         )
     layout: dict[str, Any] = {

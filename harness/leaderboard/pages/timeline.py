@@ -15,7 +15,14 @@ from harness.leaderboard.board import Board, Result, Section
 from harness.leaderboard.pages.families import marker
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranked, scored
-from harness.leaderboard.significance import Ranks, critical_difference, normalised_means
+from harness.leaderboard.significance import (
+    RANKED_SYSTEMS,
+    RANKED_TASKS,
+    Ranks,
+    complete_block,
+    critical_difference,
+    normalised_means,
+)
 from harness.leaderboard.tables.formatting import metric_label, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.metrics import display_info
@@ -155,10 +162,17 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     for architecture, result, summary in scores:
         entry = board.architectures.get(architecture)
         if entry and entry.year is not None:
-            name, origin = board.result_name(architecture, result), "ours, partial" if result.partial else "ours"
+            name, origin = board.result_name(architecture, result), _origin(result)
             score = round(display_info(metric).scale(summary.mean), 2)
             points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in members))
     return points, len(scores) - len(points)
+
+
+def _origin(result: Result) -> str:
+    """Where a point of ours comes from: seeds and training examples, as far as they are known."""
+    seeds = f"{len(result.ok)} seed{'s' * (len(result.ok) > 1)}"
+    examples = f"{result.trained_on:,} examples" if result.trained_on else ""
+    return ", ".join(filter(None, ("ours", "partial" * result.partial, seeds, examples)))
 
 
 def _story(board: Board, id: str, title: str, metric: str, points: Iterable[YearPoint], without_year: int) -> Story:
@@ -281,18 +295,24 @@ def _ranking(board: Board, section: Section, section_ranks: SectionRanks | None)
     id = f"ranks-{section.id}"
     ranks = section_ranks(section) if section_ranks else critical_difference(*_rank_arguments(board, section))
     if ranks is None:
-        tasks = max((len(by_task) for by_task in scores.values()), default=0)
-        lead = (
-            "No ranks: they need at least 3 architectures that share at least 5 tasks, and the package autorank (extra"
-            f" stats). {len(scores)} architectures have scores here, on up to {tasks} tasks; results that are not"
-            " ranked on their task do not count."
-        )
-        return Ranking(id, title, [lead])
+        return Ranking(id, title, [_why_no_ranks(scores)])
     names = [board.name(architecture) for architecture in ranks.names]
     lead = _ranking_lead(board, ranks, len(scores), len(metrics))
     means, reason = _means(board, section, ranks, scores, metrics)
     table = _rank_table(f"{id}-table", names, ranks, means, reason)
     return Ranking(id, title, lead, _diagram(f"{id}-plot", names, ranks), table)
+
+
+def _why_no_ranks(scores: dict[str, dict[str, float]]) -> str:
+    """What is missing for mean ranks: results, or else the package that computes them."""
+    if complete_block(scores, RANKED_TASKS, RANKED_SYSTEMS)[0]:
+        return "No ranks: the package autorank is not installed; pip install 'archbench[stats]'."
+    tasks = max((len(by_task) for by_task in scores.values()), default=0)
+    return (
+        f"No ranks: they need at least {RANKED_SYSTEMS} architectures that share at least {RANKED_TASKS} tasks."
+        f" {len(scores)} architectures have scores here, on up to {tasks} tasks; results that are not ranked on their"
+        " task do not count."
+    )
 
 
 def _means(
