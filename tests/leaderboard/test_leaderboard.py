@@ -186,6 +186,12 @@ def test_an_ok_record_without_the_score_of_a_column_says_so(build):
     assert pages.cell(table, "Deep averaging", "SQuAD 1.1 EM: ours") == "not scored"
 
 
+def test_the_front_page_says_what_its_protocols_are(build):
+    """ "Protocol equal" alone told no newcomer what is equal."""
+    text = build(record("dan", score=0.5), record("bilstm", score=0.5, protocol="smoke")).text("index.html")
+    assert "Protocol equal gives all the same inputs" in text and "Protocol paper is" not in text
+
+
 def test_tiers_and_protocols_are_never_in_one_table_of_a_task(build):
     """The generated mini corpus or a smoke run beside the real corpus would be compared with it."""
     pages = build(record(score=0.8), record(score=0.9, protocol="paper"), record(score=0.99, tier="mini"))

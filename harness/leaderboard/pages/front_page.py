@@ -25,6 +25,14 @@ from harness.metrics import display_info
 from harness.records.groups import SMOKE
 from harness.settings import CUSTOM
 
+RULES = {
+    "equal": (
+        "Protocol equal gives all the same inputs, word vectors, dropout, optimiser, learning rates to choose from and"
+        " amount of training; sizes are those of the papers."
+    ),
+    "paper": "Protocol paper is the recipe of each architecture's own paper.",
+}
+"""Sentences on the protocols whose rows are ranked."""
 MINI_REMARK = (
     "These are scores on corpora that archbench generates itself (tier mini). They say whether an architecture learns,"
     " and nothing of the published data sets: `archbench run --tier local` or `--tier hub` takes those."
@@ -32,7 +40,7 @@ MINI_REMARK = (
 
 
 def lead(board: Board) -> list[str]:
-    """A sentence on the site, and how much stands in it."""
+    """Sentences on the site, how much stands in it, and its protocols."""
     if not board.records:
         return ["There are no records yet: `archbench run` makes them."]
     ok = sum(record.status == "ok" for record in board.records)
@@ -41,7 +49,8 @@ def lead(board: Board) -> list[str]:
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
         f" {len(recorded)} of them, on {len(board.recorded_tasks)} tasks, in {ok:,} trainings that ended well. Every"
         " training has a record, also one that failed. Where the records do not decide which is better, these pages"
-        " say so."
+        " say so.",
+        *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
     ]
 
 

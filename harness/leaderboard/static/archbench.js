@@ -56,7 +56,8 @@ window.archbench = (() => {
     const having = (mark) => columns.flatMap((cell, i) => (mark in cell.dataset ? [i] : []));
     const numbers = columns.flatMap((cell, i) => (cell.classList.contains("text") || i === 0 ? [] : [i]));
     const shown = wanted.has(key("columns")) ? wanted.get(key("columns")).split(",").map(Number) : names.map((_, i) => i).filter((i) => !("more" in columns[i].dataset));
-    const texts = [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => `${row.textContent} ${row.dataset.search ?? ""}`.toLowerCase());
+    const notes = (row) => [...row.querySelectorAll("[title]")].map(({ title }) => title);
+    const texts = [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => [row.textContent, row.dataset.search, ...notes(row)].join(" ").toLowerCase());
     const [at, direction] = (wanted.get(key("order")) ?? "").split("-");
     const sorted = new DataTable(table, {
       paging: false,
