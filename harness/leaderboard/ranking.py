@@ -125,6 +125,30 @@ def _not_behind(board: Board, section: Section, task: str, metric: str) -> Itera
     ]
     if names:
         yield f"As good as the best or better, and not ranked with it: {'; '.join(names)}."
+    if less := as_good_with_less(board, section, task):
+        yield f"As good as the best or better with less training: {'; '.join(less)}."
+
+
+@functools.cache  # the front page, the advisor and the task's page ask
+def as_good_with_less(board: Board, section: Section, task: str) -> list[str]:
+    """Names of the results that score no worse than the best of a section's task on the same test
+    data, and were trained on fewer examples: under another budget, all else being equal. They spoil
+    a claim that the best leads."""
+    metric, group = board.main_metric(task), board.group(section, task)
+    leaders = best_results(board, section, task, metric)
+    if group is None or not leaders:
+        return []
+    quality = display_info(metric).quality
+    best = max(quality(summary.mean) for result in leaders if (summary := result.summary(metric)))
+    examples = min(result.trained_on for result in leaders)
+    return [
+        f"{board.result_name(architecture, result)} (budget {other.budget})"
+        for other in board.sections
+        if other != section and other.ranked and other._replace(budget=section.budget) == section
+        for architecture, result in scored(board, other, task, metric)
+        if result.group and result.group.test == group.test and result.trained_on < examples
+        if (summary := result.summary(metric)) and quality(summary.mean) >= best
+    ]
 
 
 def unranked(board: Board, result: Result) -> str:

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section, task_file
-from harness.leaderboard.comparison import compare
 from harness.leaderboard.pages.front_page import MINI_REMARK, type_name, verdict
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.picture import row_id
-from harness.leaderboard.ranking import best_results, ranked
+from harness.leaderboard.ranking import ranked
 from harness.leaderboard.tables.formatting import axis_title, format_score, section_title
 from harness.metrics import display_info
 
@@ -48,7 +47,7 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
         for task in board.recorded_tasks:
             metric = board.main_metric(task)
             if rows := ranked(board, section, task, metric):
-                info, best = display_info(metric), best_results(board, section, task, metric)
+                info = display_info(metric)
                 yield {
                     "task": task,
                     "name": board.task_name(task),
@@ -59,7 +58,7 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
                     "metric": axis_title(metric),
                     "lower": info.lower_is_better,
                     "examples": max(result.trained_on for _, result in rows),
-                    "verdict": verdict(compare(board, section, task), len(best)),
+                    "verdict": verdict(board, section, task),
                     "rows": [_row(board, section, metric, *pair) for pair in rows],
                 }
 

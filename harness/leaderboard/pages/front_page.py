@@ -7,9 +7,16 @@ from typing import Any
 
 from harness import registry
 from harness.leaderboard.board import Board, Result, Section, task_file
-from harness.leaderboard.comparison import Comparison, compare
+from harness.leaderboard.comparison import compare
 from harness.leaderboard.picture import Line, Picture, pictures
-from harness.leaderboard.ranking import CUSTOM_REMARK, SMOKE_REMARK, best_results, elsewhere, scored
+from harness.leaderboard.ranking import (
+    CUSTOM_REMARK,
+    SMOKE_REMARK,
+    as_good_with_less,
+    best_results,
+    elsewhere,
+    scored,
+)
 from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import (
     axis_title,
@@ -173,7 +180,7 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
             scores.append(Part(format_score(metric, summary), "", caveats(board, result)))
             sizes.append(_size(result))
             latencies.append(_latency(board, architecture))
-    cells = [unit, names, scores, floors, [Part(verdict(comparison, len(best)))], compared, sizes, latencies]
+    cells = [unit, names, scores, floors, [Part(verdict(board, section, task))], compared, sizes, latencies]
     return TableRow(board.task_name(task), cells, link=task_file(task))
 
 
@@ -188,14 +195,17 @@ def _latency(board: Board, architecture: str) -> Part:
     return Part(format_number(speed.latency_ms)) if speed and speed.latency_ms else BLANK[0]
 
 
-def verdict(comparison: Comparison | None, best: int) -> str:
-    """Verdict of the tests on the first place, which ``best`` results hold, in a few words."""
+def verdict(board: Board, section: Section, task: str) -> str:
+    """Verdict of the tests on the first place of a section's task, in a few words."""
+    comparison, best = compare(board, section, task), best_results(board, section, task, board.main_metric(task))
     if comparison is None or len(comparison.rivals) < 2:
         return "not tested"
     if comparison.doubt:
         return f"not decided: {comparison.doubt}"
     if comparison.leads:
+        if less := as_good_with_less(board, section, task):
+            return f"not decided: as good with less training: {'; '.join(less)}"
         others = len(comparison.rivals) - 1
         return f"better than each of the {others} others" if others > 1 else "better than the other"
-    others = len(comparison.tie_group) - best
+    others = len(comparison.tie_group) - len(best)
     return f"not decided: {others} more cannot be told from it" if others > 0 else "the best are equal"
