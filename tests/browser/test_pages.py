@@ -336,6 +336,29 @@ def draw_all(page: Any) -> None:
     page.evaluate("scrollTo(0, 0)")
 
 
+MANY_NAMES = """document.addEventListener("DOMContentLoaded", () => {
+  const source = document.querySelector("script[data-plot]");
+  const plot = JSON.parse(source.textContent);
+  plot.data = Array.from({ length: 30 }, (_, i) => ({ ...plot.data.at(-1), name: `a family with a name, ${i}` }));
+  source.textContent = JSON.stringify(plot);
+});"""
+
+
+def test_a_long_legend_is_no_box_that_scrolls_within_the_page_of_a_phone(opened: Callable):
+    """Who moved the page with a thumb moved the legend."""
+    page = opened("story.html").page
+    page.add_init_script(MANY_NAMES)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    plot = page.locator(".plot").first
+    plot.scroll_into_view_if_needed()
+    page.wait_for_selector(".plot[data-drawn]")
+    assert plot.locator(".legend .traces").count() == 30
+    bars = plot.locator(".legend .scrollbar")
+    assert all(bar.bounding_box() is None or bar.bounding_box()["height"] == 0 for bar in bars.all())
+    assert plot.evaluate("box => box._fullLayout._size.h") > 200, "the legend leaves the plot its height"
+
+
 def test_plots_are_drawn_when_they_come_into_sight(opened: Callable):
     """Twenty at once took longer than a reader waits, and plotly is four fifths of a page."""
     page = opened("task-sst2.html").page

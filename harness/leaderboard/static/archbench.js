@@ -179,7 +179,7 @@ window.archbench = (() => {
         plot_bgcolor: colour("--paper"),
         colorway: [1, 2, 3, 4, 5, 6, 7, 8].map((i) => colour(`--series-${i}`)),
         margin: { l: 60, r: 20, t: 30, b: 60 },
-        legend: { orientation: "h", y: -0.3, font: { size: 11 } },
+        legend: { orientation: "h", y: -0.3, font: { size: 11 }, maxheight: 2000 },
         modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--ink") },
         hoverlabel: { bgcolor: colour("--band"), bordercolor: colour("--edge"), font: { color: colour("--ink") } },
         xaxis: axis,
@@ -191,7 +191,10 @@ window.archbench = (() => {
   const draw = (source) => {
     const { data, layout } = coloured(JSON.parse(source.textContent));
     const box = document.getElementById(source.dataset.plot);
-    return Plotly.react(box, data, { height: 420, ...layout, template: template() }, { responsive: true, displaylogo: false });
+    // On a phone a line of the legend holds one or two names: it takes as much height as it needs, and not that of the plot.
+    const lines = box.clientWidth < 640 ? data.filter(({ name, showlegend }) => name && showlegend !== false).length : 0;
+    const size = { height: (layout.height ?? 420) + 14 * lines };
+    return Plotly.react(box, data, { ...layout, ...size, template: template() }, { responsive: true, displaylogo: false });
   };
 
   /** Draws each plot when it comes into view: plotly itself is the largest file of a page, and twenty plots take seconds. */
