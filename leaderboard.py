@@ -35,6 +35,7 @@ from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.export import costs_csv, results, scores_csv, to_json
+from harness.leaderboard.tables.family_table import family_tables
 from harness.leaderboard.tables.gaps import gaps
 from harness.leaderboard.tables.latex import document, survey_latex, task_latex
 from harness.leaderboard.tables.methods import to_table
@@ -103,7 +104,10 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
     methods, (found_gaps, missing) = surveys(board), gaps(board)
     survey_tables = {survey.name: [to_table(board, table) for table in survey.tables] for survey in methods}
     with rank_in_background(board) as section_ranks:
-        tasks = {task: task_tables(board, task) + budget_tables(board, task) for task in board.recorded_tasks}
+        tasks = {
+            task: [*task_tables(board, task), *family_tables(board, task), *budget_tables(board, task)]
+            for task in board.recorded_tasks
+        }
         pages = [
             *task_pages(board, tasks),
             *survey_pages(methods, survey_tables),
