@@ -236,6 +236,17 @@ def test_numbers_sort_by_value_and_what_has_none_says_so(store, capsys):
     assert re.findall(r"data-lower[^>]*>(.*?)</th>", table)[:3] == ["rank", "parameters", "latency, ms"]
 
 
+def test_unsteady_rows_are_found_by_their_deviation_over_seeds(store):
+    """The means of two rows were alike, and one of them failed to learn in a third of its runs."""
+    made = [record("dan", score=score, seed=seed) for seed, score in enumerate((0.7, 0.8, 0.9))]
+    made += [record("bilstm", score=0.8, seed=seed) for seed in range(3)]
+    [table] = task_tables(board(store, *made, record("nse", score=0.8)), "sst2")
+    at = table.columns.index("± over seeds")
+    assert at in table.more
+    found = {row.name: (row.cells[at - 1][0].text, row.cells[at - 1][0].order) for row in table.blocks[0].rows}
+    assert found == {"DAN": ("10.0", pytest.approx(10.0)), "BILSTM": ("0.0", pytest.approx(0)), EVIL: ("–", None)}
+
+
 # --- plots ---
 
 

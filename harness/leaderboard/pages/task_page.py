@@ -74,6 +74,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
             "rank": BLANK if rank is None else [Part(format_rank(rank, comparison, result), order=rank)],
             "family": text_cell(entry and entry.family),
             "kind": text_cell(entry and entry.kind),
+            "± over seeds": _deviation_cell(result, main),
             **{metric_label(metric): _score_cell(result, metric, result in best[metric]) for metric in others},
             **quiet_cells(board.speeds.get(architecture)),
             **dict(zip(COLUMNS, cost_cells(result), strict=True)),
@@ -121,6 +122,16 @@ def _score_cell(result: Result, metric: str, best: bool) -> list[Part]:
         return BLANK
     order = display_info(metric).scale(summary.mean)
     return [Part(format_score(metric, summary), "best" if best else "", order=order)]
+
+
+def _deviation_cell(result: Result, metric: str) -> list[Part]:
+    """The standard deviation over seeds, by which unsteady rows are found; a dash for one seed."""
+    summary = result.summary(metric)
+    if summary is None or summary.sd is None:
+        return BLANK
+    info = display_info(metric)
+    order = info.scale_deviation(summary.mean, summary.sd)
+    return [Part(info.format_deviation(summary.mean, summary.sd), order=order)]
 
 
 def format_rank(rank: int, comparison: Comparison | None, result: Result) -> str:
