@@ -44,7 +44,7 @@ class Amount(NamedTuple):
     def words(self) -> str:
         """The limits in words, such as "5,000 examples, 10 passes"."""
         texts = {
-            "passes": "{:,g} passes",
+            "passes": "{:,g} pass" if self.passes == 1 else "{:,g} passes",
             "min_steps": "at least {:,} steps",
             "batch_size": "batches of {:,}",
             "tokens": "{:,} tokens",

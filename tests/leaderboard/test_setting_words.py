@@ -14,6 +14,7 @@ from tests.support.made_records import record
     [
         ("limits.max_epochs", None, "no limit on passes"),
         ("limits.max_epochs", 3, "at most 3 passes"),
+        ("limits.max_epochs", 1, "at most 1 pass"),
         ("limits.max_train", 12000, "at most 12,000 training examples"),
         ("training.learning_rates", [0.002, 0.001], "learning rates 0.002 and 0.001"),
         ("training.momentum", 0.9, "momentum 0.9"),

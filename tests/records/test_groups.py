@@ -186,6 +186,7 @@ def test_perplexities_of_other_tokens_are_not_compared():
 def test_the_words_of_a_budget():
     assert group_of(made()).budget.words == "5,000 examples, 10 passes, at least 500 steps, batches of 32"
     assert Amount("full").words == "all examples"
+    assert Amount("once", 1000, 1).words == "1,000 examples, 1 pass"
     assert Amount("full", seconds=1.5e3, flops=2.5e12).words == "all examples, 2.5e+12 operations, 1,500 s"
 
 

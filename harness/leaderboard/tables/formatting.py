@@ -8,6 +8,7 @@ from harness.leaderboard.board import Board, Result, Section, versioned
 from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, unranked
+from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.leaderboard.unregistered import is_installed
@@ -167,10 +168,10 @@ def _partial_notes(board: Board, result: Result) -> list[str]:
     official = board.tasks[first.task].sizes.get("train") if first.task in board.tasks else None
     passes = first.hyperparameters.get("limits", {}).get("max_epochs")
     if official == result.trained_on and passes:
-        return [f"partial: at most {passes} passes over the training set"]
+        return [f"partial: {in_words('limits.max_epochs', passes)} over the training set"]
     size = f"{official:,}" if official else "more"
     notes = [f"partial: trained on {result.trained_on:,} examples; the official training set has {size}"]
-    return [*notes, f"at most {passes} passes over them"] if passes else notes
+    return [*notes, f"{in_words('limits.max_epochs', passes)} over them"] if passes else notes
 
 
 def score_parts(
