@@ -23,14 +23,15 @@ from torch import Tensor, nn
 
 from harness import registry
 from harness.layers.pooling import pool
-from harness.objectives import Objective, add_loss
+from harness.objectives import Carried, Objective, add_loss
 from harness.registry import TaskEntry
 from harness.task import Row, Task
 from harness.views.base import View
 from harness.views.facts import Facts
 from harness.views.frames import Frames
+from harness.views.stream import Stream
 from harness.views.subwords import Subwords
-from harness.views.words import Words
+from harness.views.words import WordBatch, Words
 
 if TYPE_CHECKING:
     from harness.kept.model import KeptModel
@@ -52,6 +53,7 @@ OUTPUTS = {
     "frame labels": "label scores per frame",
     "next symbols": "scores of the next symbol",
     "symbols and copies": "scores of the next symbol, words of the source among them",
+    "next words": "the probability of each word of a text, given those before it",
     "joined states": "a state per piece of the joined texts",
     "predictions": "answers without gradient training",
 }
@@ -364,6 +366,42 @@ class CopyingGenerator(Generator):
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
         return Words() if column == "text" else None
+
+
+class LanguageModel(Encoder):
+    """The words before each word of a text to the probability of the word itself.
+
+    Texts are read stretch by stretch. ``forward(words, state)`` is given the word before each word
+    of a stretch, its vectors (B, T, width), and what the stretch before left behind; it returns
+    ``states`` (B, T, size), from which the words are scored, and the state that it leaves. A state
+    is a tensor with the texts in its first dimension, or a tuple or dict of such tensors;
+    :meth:`start` gives that of a text's beginning. A constructor with a parameter ``symbols`` is
+    given the number of words that can come.
+    """
+
+    gives = "next words"
+    view = Stream()
+    trained_by = Carried
+    window: int | None = None
+    """Number of words before a word on which its probability depends; None for all of them."""
+
+    def start(self, texts: int) -> Any:
+        """State before the first word of so many texts: none, for a network that sees nothing but
+        the stretch."""
+        return ()
+
+    def forward(self, words: WordBatch, state: Any) -> tuple[Tensor, Any]:
+        raise NotImplementedError
+
+    def scores(self, states: Tensor) -> Tensor:
+        """Scores (..., symbols) of all words behind states (..., size), before the softmax."""
+        raise NotImplementedError
+
+    def log_probabilities(self, states: Tensor, words: Tensor) -> Tensor:
+        """Natural log-probability of one word for each of the states; by default by a softmax over
+        the :meth:`scores`."""
+        scores = self.scores(states).flatten(0, -2)
+        return -F.cross_entropy(scores, words.flatten(), reduction="none").view_as(words)
 
 
 class PretrainedEncoder(Encoder):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
+    from harness.data.corpus import Split
     from harness.settings import TrainingSettings
     from harness.training.model import Model
 
@@ -91,6 +92,11 @@ class Objective(nn.Module):
         own = type(self).__name__
         return own if self.inner is None else f"{own}({self.inner.name})"
 
+    def portions(self, split: Split, settings: TrainingSettings) -> Split:
+        """The training rows in the portions of which a step has a batch: by default as they
+        are."""
+        return split
+
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
         """Losses of a step by name.
 
@@ -129,6 +135,10 @@ class Supervised(Objective):
     def at(self, model: Model, inputs: dict[str, Any], target: Any) -> dict[str, Tensor]:
         """Losses of inputs whose vectors are already looked up (a regime may have moved them):
         ``loss``, and where the encoder adds terms, ``task`` without them and each of them."""
+        return self.with_outputs(model, inputs, target)[0]
+
+    def with_outputs(self, model: Model, inputs: dict[str, Any], target: Any) -> tuple[dict[str, Tensor], Any]:
+        """As :meth:`at`, and the head's outputs."""
         with collected_losses() as terms:
             outputs = model.head(model.encoder, inputs)
             task = self.reduced(model, outputs, target)
@@ -136,8 +146,8 @@ class Supervised(Objective):
         if isinstance(older, Tensor) or older:
             terms["auxiliary"] = torch.as_tensor(older, dtype=task.dtype, device=task.device)
         if not terms:
-            return {"loss": task}
-        return {"loss": task + sum(terms.values()), "task": task} | terms
+            return {"loss": task}, outputs
+        return {"loss": task + sum(terms.values()), "task": task} | terms, outputs
 
     def reduced(self, model: Model, outputs: Any, target: Any) -> Tensor:
         """The head's loss, summed over what the settings say."""
@@ -145,6 +155,26 @@ class Supervised(Objective):
             return model.head.loss(model.encoder, outputs, target)
         losses = model.head.row_losses(model.encoder, outputs, target)
         return losses.sum() if self.reduction == "batch" else losses.mean()
+
+
+class Carried(Objective):
+    """The supervised loss of texts that are read stretch by stretch, each from the state in which
+    the stretch before it ended.
+
+    No gradient goes from a stretch to the one before (truncated back-propagation through time).
+    """
+
+    sequential = True
+
+    def portions(self, split: Split, settings: TrainingSettings) -> Split:
+        return split.cut(settings.stretch)
+
+    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        assert isinstance(self.inner, Supervised)
+        inputs = model.read(step.batch.inputs) | {"state": step.state}
+        losses, outputs = self.inner.with_outputs(model, inputs, step.batch.target)
+        step.state = outputs.state
+        return losses
 
 
 class RegimeLoss(Objective):

@@ -33,7 +33,22 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 Sort = Literal["architectures", "tasks", "problems", "metrics"]
-KINDS = ("seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "plm", "fit", "regime", "floor")
+KINDS = (
+    "seq",
+    "text",
+    "tree",
+    "pair",
+    "tag",
+    "span",
+    "answer",
+    "ctc",
+    "generate",
+    "lm",
+    "plm",
+    "fit",
+    "regime",
+    "floor",
+)
 TASK_TYPES = (
     "classify",
     "multilabel",

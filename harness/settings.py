@@ -58,7 +58,8 @@ class TrainingSettings:
     share. ``averaging`` is the decay of a moving average of the weights, which answers in their
     place; 0 is none. ``groups`` gives parameters whose name matches a shell pattern a rate of their
     own: pairs (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay``
-    multiplies the rate for each layer further from the output.
+    multiplies the rate for each layer further from the output. ``stretch`` is the number of words
+    of each text in a step of a language model, which carries its state to the next step.
 
     Three settings change what an encoder reads and what is read of it, whatever the encoder;
     recipes leave them alone. ``shared_words`` adds to each word of two texts whether it stands in
@@ -98,6 +99,7 @@ class TrainingSettings:
     shared_words: bool = False
     unknown_rate: float = 0.0
     dropout: float = 0.0
+    stretch: int = 35
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for a name or a number that no training can have."""
@@ -111,7 +113,7 @@ class TrainingSettings:
         for name in ("warmup_share", "label_smoothing", "averaging", "unknown_rate", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"training.{name}: {getattr(self, name)!r} is not a share from 0 to below 1")
-        for name in ("batch_size", "epochs", "step_epochs"):
+        for name in ("batch_size", "epochs", "step_epochs", "stretch"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"training.{name}: {getattr(self, name)!r} is not positive")
 

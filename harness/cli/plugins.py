@@ -84,9 +84,9 @@ def new(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="Input and output of the model: text, seq, tree, pair, tag, span, answer, ctc, generate, plm (starts"
-            " from random weights), fit (no gradients) or regime (trains another architecture). Or task: a task of your"
-            " own, not a model.",
+            help="Input and output of the model: text, seq, tree, pair, tag, span, answer, ctc, generate, lm, plm"
+            " (starts from random weights), fit (no gradients) or regime (trains another architecture). Or task: a"
+            " task of your own, not a model.",
         ),
     ] = "text",
     type: Annotated[

@@ -25,6 +25,7 @@ TASKS = {
     "answer": "babi",
     "ctc": "fsdd",
     "generate": "fsdd",
+    "lm": "wikitext2",
     "plm": "sst2",
     "fit": "sst2",
     "regime": "sst2",

@@ -76,6 +76,18 @@ class Split:
         inputs = {field: _taken(columns, rows) for field, columns in self.inputs.items()}
         return Split(self.rows.select(rows), self.view, self.target, inputs, _taken(self.targets, rows))
 
+    def cut(self, longest: int) -> Split:
+        """The split in stretches of at most so many units, which are its rows then."""
+        view: Any = self.view
+        return Stretches(
+            self.rows, view, self.target, {field: view.cut(c, longest) for field, c in self.inputs.items()}, {}
+        )
+
+    @property
+    def share(self) -> float:
+        """Part of a row of the data that one of its own rows is, on average."""
+        return len(self.rows) / max(1, len(self))
+
     def collate(self, rows: np.ndarray) -> Batch:
         """The batch of these rows."""
         if self.view.joins and len(self.inputs) == 2:
@@ -88,6 +100,13 @@ class Split:
         else:
             inputs = {field: self.view.collate(columns, rows) for field, columns in self.inputs.items()}
         return Batch(inputs, self.target.collate(self.targets, rows), rows, int(self.lengths[rows].sum()))
+
+
+class Stretches(Split):
+    """A split whose rows are stretches of those in ``rows``."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
 
 
 def _taken(columns: Columns, rows: np.ndarray) -> Columns:

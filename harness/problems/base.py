@@ -97,6 +97,8 @@ class Head(nn.Module):
     label_smoothing: float = 0.0
     dropout: float = 0.0
     """Probability with which :meth:`drop` leaves out a number."""
+    stretch: int = 35
+    """Number of words that a head whose encoder carries a state gives it at once."""
 
     def drop(self, values: Tensor) -> Tensor:
         """The numbers that a layer of this head reads, some of them left out in training."""
@@ -217,14 +219,20 @@ class Problem:
             raise NotImplementedError(f"{type(self).__name__} does not say which prediction is right")
         return row[answers[0]]
 
+    def by_heart(self, rows: Sequence[Row], encoder: Any) -> list[Prediction]:
+        """Predictions of a model with this encoder that knows the rows by heart: the right ones,
+        unless what it sees cannot tell them."""
+        return [self.right(row) for row in rows]
+
     def tokens(self, system: Any) -> dict[str, Any] | None:
-        """The division of texts into tokens that the scores of a fitted system count, as a record
-        has it (:class:`harness.records.blocks.Tokens`); None where scores count none."""
+        """The division of texts into tokens that the scores of a system count, as a record has it
+        (:class:`harness.records.blocks.Tokens`); None where scores count none. ``system`` is one
+        that was fitted, or the target of one that is trained by gradients."""
         return None
 
     def sound(self, system: Any, predict: Callable[[list[Row]], list[Prediction]], train: Sequence[Row]) -> None:
-        """Raise :class:`~harness.errors.ContractError` for a fitted system whose predictions break
-        a rule that no metric can see; ``predict`` asks it."""
+        """Raise :class:`~harness.errors.ContractError` for a system (as in :meth:`tokens`) whose
+        predictions break a rule that no metric can see; ``predict`` asks it."""
 
     # Rows that a contract check makes.
 

@@ -447,7 +447,7 @@ def _spent(
     pilot = max(1, round(PILOT_SHARE * training.settings.epochs * of_epoch)) if len(pilots) > 1 else 0
     share = 1 + len(pilots) * pilot / max(1, steps)
     spent: dict[str, Any] = {
-        "examples": round(share * passes * len(train)),
+        "examples": round(share * passes * len(train.rows)),
         "tokens": round(share * passes * int(train.lengths.sum())),
         "steps": steps + len(pilots) * pilot,
     }
@@ -536,7 +536,7 @@ def _score_and_measure(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = training.model.to(device)
     test = corpus.test()
-    dev = {
+    dev_scores = {
         name: value
         for name, value in training.curve[kept["best_epoch"] - 1].items()
         if name not in CURVE_FIELDS and not name.startswith("train_")
@@ -546,7 +546,7 @@ def _score_and_measure(
         task,
         settings,
         watch,
-        dev,
+        dev_scores,
         corpus.train.rows,
         test.rows,
         corpus.fingerprints,
@@ -555,8 +555,11 @@ def _score_and_measure(
     speed = training.clock.rates() | cost.inference(
         cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size
     )
-    rows = length_buckets(corpus.dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
-    flops = cost.flops_per_example(model, corpus.dev.collate(rows))
+    dev = training.objective.portions(corpus.dev, assembly.training)
+    rows = length_buckets(dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
+    flops = cost.flops_per_example(model, dev.collate(rows))
+    if (tokens := corpus.problem.tokens(corpus.target)) is not None:
+        fields["tokens"] = tokens
     return fields | {
         "counts": {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(test)},
         "partial": _partial(cell, task, len(corpus.train)),
@@ -564,6 +567,6 @@ def _score_and_measure(
         "vectors": assembly.vectors,
         "parameters": cost.parameters(model),
         "speed": speed,
-        "flops_per_example": flops,
+        "flops_per_example": flops and flops / dev.share,
         "seconds": dict(training.seconds),
     }

@@ -37,7 +37,7 @@ class StepClock:
     """
 
     def __init__(self) -> None:
-        self.steps: list[tuple[float, int, int]] = []
+        self.steps: list[tuple[float, float, int]] = []
         self._last: float | None = None
         self._seen = 0
 
@@ -45,7 +45,7 @@ class StepClock:
         """The next step has no predecessor."""
         self._last = None
 
-    def step(self, examples: int, units: int) -> None:
+    def step(self, examples: float, units: int) -> None:
         """One optimiser step is over."""
         now = time.perf_counter()
         self._seen += 1

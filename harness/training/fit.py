@@ -98,7 +98,9 @@ class FitModule(pl.LightningModule):
     ):
         super().__init__()
         self.model, self.objective = model, objective
-        self.splits = {"labelled": train} | ({} if unlabelled is None else {"unlabelled": unlabelled})
+        self.splits = {"labelled": objective.portions(train, settings)} | (
+            {} if unlabelled is None else {"unlabelled": unlabelled}
+        )
         self.dev_split = dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
@@ -257,7 +259,7 @@ class FitModule(pl.LightningModule):
         self._examples += len(batch.rows)
         self._steps += 1
         processes = self.trainer.world_size  # the others' batches are like this one
-        self.clock.step(len(batch.rows) * processes, batch.units * processes)
+        self.clock.step(len(batch.rows) * self.splits["labelled"].share * processes, batch.units * processes)
 
     def _minimised(self, optimizers: list[torch.optim.Optimizer], step: Step) -> dict[str, Tensor]:
         """The losses of a step, after the optimisers have moved."""
@@ -328,7 +330,7 @@ class FitModule(pl.LightningModule):
         row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
         row |= {f"train_{name}": value for name, value in means.items() if math.isfinite(value)}
         self.curve.append(row | scores | {"seconds": ended - self._began})
-        rate = examples / max(1e-9, trained - self._began)
+        rate = examples * self.splits["labelled"].share / max(1e-9, trained - self._began)
         if self.global_rank == 0:
             told = f"dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s"
             print(f"epoch {row['epoch']}: train loss {loss:.4f}, {told}")

@@ -181,7 +181,7 @@ def build(
         once = torch.tensor(view.vocabulary.row_counts()) == 1
         table = WordTable(view.width, dims, encoder.vectors, vectors, once, training.unknown_rate)
     head = problem.head(encoder, target)
-    head.dropout = training.dropout
+    head.dropout, head.stretch = training.dropout, training.stretch
     return Model(encoder, head, table, marked, training.dropout)
 
 

@@ -232,6 +232,7 @@ def test_pairs_that_do_not_fit_are_cells_with_a_reason():
         ("answer", {"answer"}),
         ("ctc", {"transcribe"}),
         ("generate", {"extract", "transcribe", "translate"}),
+        ("lm", {"language_model"}),
         ("plm", {"classify", "multilabel", "match", "rank", "tag", "extract", "regress", "regress_pair"}),
     ],
 )
@@ -247,12 +248,13 @@ def test_the_problems_that_an_architecture_of_each_kind_can_answer(kind: str, ty
         "answer": kinds.Answerer,
         "ctc": kinds.FrameEncoder,
         "generate": kinds.Generator,
+        "lm": kinds.LanguageModel,
         "plm": kinds.PretrainedEncoder,
     }[kind]
     assert {type for type in registry.entries("problems") if base.can_answer(type)} == types
 
 
-@pytest.mark.parametrize("kind", ["lm", "vectors", "tokens"])
+@pytest.mark.parametrize("kind", ["vectors", "tokens"])
 def test_a_kind_with_nothing_behind_it_is_refused(kind: str):
     """Every cell of such an architecture would be skipped, and nobody told why."""
     with pytest.raises(registry.RegistryError, match=f"kind '{kind}' is none of seq, text"):
