@@ -278,6 +278,19 @@ def test_the_loss_is_the_mean_over_the_words_of_a_batch(corpus):
     assert rows.tolist() == pytest.approx([-logs for logs, _ in sums])
 
 
+def test_dropout_of_protocol_equal_acts_on_what_words_are_scored_from_and_not_on_the_state(corpus):
+    """With all dropped the bias alone scores; in the state it would wipe out the words before."""
+    model, batch = fading(corpus), corpus.dev.collate(np.arange(2))
+    words = model.read(batch.inputs)["text"]
+    inputs = {"text": words._replace(**{n: getattr(words, n)[:, :20] for n in ("ids", "next", "mask", "vectors")})}
+    expected = model.encoder.output.bias.log_softmax(0)[inputs["text"].next]
+    _, state = model.encoder(words.before(slice(None), 0, 20), model.encoder.start(2))
+    model.head.dropout = 1.0
+    outputs = model.train().head(model.encoder, inputs)
+    torch.testing.assert_close(outputs.logs, expected)
+    torch.testing.assert_close(outputs.state, state)
+
+
 def test_what_can_be_known_by_heart_by_hand():
     """Two texts that part at the second word: nobody knows which one begins. Who sees one word
     cannot tell the places of "a" from each other."""
