@@ -53,6 +53,7 @@ TASK_TYPES = (
     "classify",
     "multilabel",
     "language_model",
+    "text",
     "match",
     "rank",
     "tag",

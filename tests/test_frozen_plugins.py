@@ -156,6 +156,7 @@ def test_every_frozen_plugin_runs_here():
         "multilabel",
         "regress",
         "regress_pair",
+        "text",
         "translate",
     }
     assert {entry.kind for entry in architectures.values()} == set(registry.KINDS) - {"floor", "lm"}

@@ -94,6 +94,7 @@ def test_there_is_a_cell_of_each_kind_and_of_each_type():
         "multilabel",
         "regress",
         "regress_pair",
+        "text",
         "translate",
     }  # heads of their own tests alone
 

@@ -95,7 +95,7 @@ def new(
             "--type",
             metavar="TYPE",
             help="With --kind task: answer, classify (the default), extract, language_model, match, multilabel,"
-            " rank, regress, regress_pair, tag, transcribe or translate.",
+            " rank, regress, regress_pair, tag, text, transcribe or translate.",
         ),
     ] = None,
     family: Annotated[

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ VERSION = 1
 Rows: TypeAlias = "Sequence[Row] | datasets.Dataset"
 AT_ONCE = 10_000
 """Training rows that are looked up together."""
+_FACTORS = np.random.default_rng(0).integers(-(2**63), 2**63, WORDS) | 1
+"""What the hash of each word of a sequence is multiplied by, so that their order counts."""
 
 
 def overlap_of(
@@ -75,6 +78,26 @@ def overlap(problem: Problem, train: Rows, test: Rows) -> Overlap:
     return {"exact": exact, "near": int(near.sum()), "words": WORDS}
 
 
+# Texts without rows.
+
+
+def sequences(texts: Iterable[str]) -> np.ndarray:
+    """Hashes of all sequences of 13 words that texts have, rising. They hold in this process
+    alone."""
+    hashes = array("q")
+    for text in texts:
+        hashes.frombytes(_text(text).sequences.tobytes())
+    found = np.frombuffer(hashes, dtype=np.int64)
+    found.sort()  # in place, and equal ones stay: np.unique takes five times the memory
+    return found
+
+
+def shares_one(text: str, known: np.ndarray) -> bool:
+    """True for a text that has one of the :func:`sequences` of others."""
+    own = _text(text).sequences
+    return bool(len(known)) and bool((known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own).any())
+
+
 # Rows and their texts.
 
 
@@ -106,8 +129,11 @@ def _text_of(name: str, of_texts: bool, row: Row) -> Text:
 @functools.lru_cache(maxsize=4096)  # a passage stands beside each of its questions
 def _text(text: str | tuple[str, ...]) -> Text:
     words = tuple(word.lower() for word in (words_of(text) if isinstance(text, str) else text))
-    starts = range(max(1, len(words) - WORDS + 1))
-    return Text(hash(words), np.array([hash(words[i : i + WORDS]) for i in starts], dtype=np.int64))
+    whole = hash(words)
+    if len(words) < WORDS:
+        return Text(whole, np.array([whole], dtype=np.int64))
+    hashes = np.fromiter(map(hash, words), np.int64, len(words))
+    return Text(whole, np.lib.stride_tricks.sliding_window_view(hashes, WORDS) @ _FACTORS[:WORDS])  # modulo 2^64
 
 
 def _texts(readers: Sequence[Callable[[Row], Text]], row: Row) -> list[Text]:

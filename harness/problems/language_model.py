@@ -193,12 +193,18 @@ class LanguageModelProblem(Problem):
         for context in (beginning[:1], beginning):
             texts = [context, *([*context, word] for word in words)]
             (before, _), *after = predict([{"id": str(number), "text": text} for number, text in enumerate(texts)])
-            total = math.fsum(math.exp(longer - before) for longer, _ in after)
-            if not math.isclose(total, 1, abs_tol=1e-3):
-                raise ContractError(
-                    f"behind {' '.join(context)!r} the probabilities of the {len(words):,} words of its vocabulary sum"
-                    f" to {total:.4g}, not 1"
-                )
+            logs = (longer - before for longer, _ in after)
+            require_sum_of_one(logs, len(words), f"behind {' '.join(context)!r}")
+
+
+def require_sum_of_one(logs: Iterable[float], words: int, where: str) -> None:
+    """Raise :class:`ContractError` unless the probabilities of all words at a place, given by their
+    logarithms, sum to one."""
+    total = math.fsum(map(math.exp, logs))
+    if not math.isclose(total, 1, abs_tol=1e-3):
+        raise ContractError(
+            f"{where} the probabilities of the {words:,} words of its vocabulary sum to {total:.4g}, not 1"
+        )
 
 
 def _windows(words: list[str], before: int | None) -> list[tuple[str, ...]]:

@@ -70,6 +70,7 @@ DECLARED = [
     ("multilabel", "majority", {"precision_at_3": sum(sorted(SHARES)[-3:]) / 3, "precision_at_5": sum(SHARES) / 5}),
     # ten words and the unknown one
     ("language_model", "uniform", {"nats_per_token": math.log(11), "perplexity": 11}),
+    ("text", "uniform", {"nats_per_token": math.log(11), "perplexity": 11}),
     ("multilabel", "shuffled", {"micro_f1": sum(SHARES**2) / sum(SHARES), "precision_at_5": sum(SHARES**2) / 5}),
     ("answer", "majority", {"skill_accuracy": max(SHARES), "skills_solved": 0}),
     ("rank", "equal", {"mrr": _equal_mrr}),

@@ -208,6 +208,11 @@ def _texts(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
     }
 
 
+def _some_words(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.Generator) -> Scores:
+    found = _texts(predictions, rows, rng)
+    return {name: found[name] for name in ("nats_per_token", "perplexity")}
+
+
 def _tags(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
     right = predicted = actual = same = 0
     for ours, row in zip(predictions, rows, strict=True):
@@ -346,6 +351,7 @@ DEFINITIONS: dict[str, Definition] = {
     "match": _labels,
     "multilabel": _label_sets,
     "language_model": _texts,
+    "text": _some_words,
     "rank": _ranks,
     "tag": _tags,
     "extract": _answered,

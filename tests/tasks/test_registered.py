@@ -33,6 +33,7 @@ IDS = (
         "mnli_mismatched",
         "reuters21578",
         "wikitext2",
+        "text_mix",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -53,7 +54,9 @@ def test_what_is_listed_is_what_is_registered(id, task):
     assert set(entry.metrics) <= set(METRICS)
 
 
-NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578", "amazon5", "sogou"}
+NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578", "amazon5", "sogou"} | {
+    "text_mix"
+}
 
 
 @pytest.mark.parametrize("id", sorted({*IDS} - NOT_ON_THE_HUB))
