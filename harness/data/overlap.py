@@ -39,7 +39,7 @@ Rows: TypeAlias = "Sequence[Row] | datasets.Dataset"
 AT_ONCE = 10_000
 """Training rows that are looked up together."""
 _FACTORS = np.random.default_rng(0).integers(-(2**63), 2**63, WORDS) | 1
-"""What the hash of each word of a sequence is multiplied by, so that their order counts."""
+"""Factors of the hashes of a sequence's words, so that their order counts."""
 
 
 def overlap_of(

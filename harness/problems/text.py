@@ -131,6 +131,10 @@ class VectorTrainer(Estimator):
         texts = _numbered([row["text"] for row in train], self.known)
         self.logs = _log_shares(self.known, texts).astype(np.float32)
         self.vectors = np.ascontiguousarray(self.train(texts, self.known), dtype=np.float32)
+        if not np.isfinite(self.vectors).all():
+            raise ValueError(
+                f"{type(self).__name__} made vectors that are no finite numbers; a lower rate or smaller steps may help"
+            )
         self.parameter_count = self.vectors[2:].size
         self._prepare()
         self.strength = self._tuned(dev)

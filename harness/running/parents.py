@@ -12,7 +12,7 @@ from harness.errors import UsageError, check_choice, unknown
 from harness.kept import shelf
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running.grid import Planned, Planner, combinations
+from harness.running.grid import Planned, Planner, combinations, reason_to_skip
 from harness.settings import ROLES, Limits
 
 
@@ -124,10 +124,12 @@ class _Family:
         architecture = known[wish.name]
         on = task if wish.task is None else registry.entry("tasks", wish.task)
         planned = self.cell(architecture, on, child.seed, children=children)
+        if planned.unfit and wish.task is None and (only := self._only_task(architecture, planned.cell)):
+            planned = self.cell(architecture, only, child.seed, children=children)
         if planned.reason is None and shelf.is_kept(self.results, planned.cell.key):
             return self._with(planned)
         if not self.planner.changes(architecture):  # else the user says which settings it has
-            tasks = None if planned.reason is not None and wish.task is None else on.id
+            tasks = None if planned.reason is not None and wish.task is None else planned.cell.task
             fitting = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]
             if len(fitting) > 1:
                 listed = "\n  ".join(f"{cell.key}: {cell.architecture} on {cell.task}" for cell in fitting)
@@ -138,6 +140,13 @@ class _Family:
             if fitting:
                 return Planned(fitting[0], None)
         return self._with(planned)
+
+    def _only_task(self, architecture: ArchitectureEntry, cell: Cell) -> TaskEntry | None:
+        """The task on which an architecture runs, where there is but one, such as that of plain
+        text for one that makes word vectors."""
+        tasks = registry.entries("tasks").values()
+        fitting = [task for task in tasks if reason_to_skip(architecture, task, cell.hyperparameters) is None]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _with(self, planned: Planned) -> Planned:
         self.planned.setdefault(planned.cell.key, planned)

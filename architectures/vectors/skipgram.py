@@ -1,0 +1,46 @@
+"""word2vec's skip-gram: a word foretells each of the words around it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from architectures.blocks.negative_sampling import Examples, Places, WindowTrainer
+from harness.registry import register
+
+
+@register(
+    "skipgram",
+    name="Skip-gram (word2vec)",
+    kind="fit",
+    paper="Mikolov et al. 2013",
+    source="M-A.1[3]",
+    year=2013,
+    tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2},
+    deviations=(
+        "The sum of the gradients of 256 pairs is one step, where the authors' program makes a step for each pair.",
+        "Five passes, as in the authors' program; the paper makes one over a billion words and more.",
+        "The texts come in an order of chance, since those of a corpus may stand by source.",
+        "No phrases are joined to one word.",
+    ),
+)
+class SkipGram(WindowTrainer):
+    """Each pair of a word w and a word c that stands near it is an example: log s(u_c v_w) + sum log
+    s(-u_n v_w) rises, n being drawn words (:class:`NegativeSampling`)."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        dims: int = 300,
+        window: int = 5,
+        negatives: int = 5,
+        threshold: float = 1e-5,
+        rate: float = 0.025,
+        epochs: int = 5,
+        batch_size: int = 256,
+    ):
+        super().__init__(seed)
+        self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
+        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
+
+    def examples(self, words: np.ndarray, places: Places) -> Examples:
+        return Examples(words[places.centres], np.arange(len(places.centres)), words[places.contexts])
