@@ -115,8 +115,8 @@ def _key(text: str) -> str:
         " 1.2 %, SST 1.0 %. AG News, SNLI, MultiNLI and SQuAD are the parts of their training sets that were at hand:"
         " from other files come other rows, and a note says so. The score is the dev loss that all systems have in"
         " common: the mean negative log-probability of every tenth word given the words around it, shown as perplexity;"
-        " the floor is each word's share of the training words. Coverage is no score, since random vectors cover every word. The texts are of"
-        " many publishers, so there is no tier hub."
+        " the floor is each word's share of the training words. Coverage is no score, since random vectors cover"
+        " every word. The texts are of many publishers, so there is no tier hub."
     ),
 )
 class TextMix(Task):

@@ -24,8 +24,8 @@ from harness.registry import register
     ),
 )
 class SkipGram(WindowTrainer):
-    """Each pair of a word w and a word c that stands near it is an example: log s(u_c v_w) + sum log
-    s(-u_n v_w) rises, n being drawn words (:class:`NegativeSampling`)."""
+    """Each pair of a word w and a word c that stands near it is an example: log s(u_c v_w) + sum
+    log s(-u_n v_w) rises, n being drawn words (:class:`NegativeSampling`)."""
 
     def __init__(
         self,
