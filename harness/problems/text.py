@@ -203,7 +203,7 @@ def _numbered(texts: Sequence[Text], vocabulary: Vocabulary) -> Ragged:
     """The numbers of the words of each text."""
     view = reader()
     view.vocabulary = vocabulary
-    parts = [view.encode(part)["ids"] for part in in_parts(texts, AT_ONCE)]
+    parts: list[Any] = [view.encode(part)["ids"] for part in in_parts(texts, AT_ONCE)]
     lengths = np.concatenate([part.lengths for part in parts])
     return Ragged(np.concatenate([part.values for part in parts]), np.append(0, lengths.cumsum()))
 
