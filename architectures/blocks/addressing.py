@@ -76,5 +76,6 @@ def linked(link: Tensor, latest: Tensor, writing: Tensor) -> Tensor:
 
 
 def last_written(latest: Tensor, writing: Tensor) -> Tensor:
-    """How surely each slot (B, N) is the last one that was written, after ``writing`` (B, N)."""
+    """The sureness (B, N) with which each slot is the last one that was written, after ``writing``
+    (B, N)."""
     return (1 - writing.sum(1, keepdim=True)) * latest + writing

@@ -11,7 +11,7 @@ from harness.kinds import SequenceEncoder
 from harness.registry import Recipe, register
 
 EMPTY = 1e-6
-"""What every number of the memory is at the start of a text."""
+"""Every number of the memory at the start of a text."""
 
 
 class Heads(nn.Module):

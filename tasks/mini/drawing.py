@@ -1,4 +1,4 @@
-"""What the generated corpora share: the split of a text, and as many texts of each label."""
+"""Steps that generated corpora share: the split of a text, and as many texts of each label."""
 
 from __future__ import annotations
 

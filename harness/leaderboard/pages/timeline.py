@@ -169,7 +169,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
 
 
 def _origin(result: Result) -> str:
-    """Where a point of ours comes from: seeds and training examples, as far as they are known."""
+    """Seeds and training examples behind a point of ours, as far as they are known."""
     seeds = f"{len(result.ok)} seed{'s' * (len(result.ok) > 1)}"
     examples = f"{result.trained_on:,} examples" if result.trained_on else ""
     return ", ".join(filter(None, ("ours", "partial" * result.partial, seeds, examples)))
@@ -304,7 +304,7 @@ def _ranking(board: Board, section: Section, section_ranks: SectionRanks | None)
 
 
 def _why_no_ranks(scores: dict[str, dict[str, float]]) -> str:
-    """What is missing for mean ranks: results, or else the package that computes them."""
+    """Lack of mean ranks explained: too few results, or no package that computes them."""
     if complete_block(scores, RANKED_TASKS, RANKED_SYSTEMS)[0]:
         return "No ranks: the package autorank is not installed; pip install 'archbench[stats]'."
     tasks = max((len(by_task) for by_task in scores.values()), default=0)
