@@ -75,14 +75,14 @@ def visit(browser: Any) -> Iterator[Callable[[Path, str], Visit]]:
 
 
 @pytest.fixture
-def barriers() -> Callable[[Any], list[str]]:
-    """What axe finds on a page that keeps people out: its rule, and the elements that break it."""
+def barriers() -> Callable[..., list[str]]:
+    """Finds what keeps people out of a page, by axe: a rule, and elements that break it. Given
+    ``rules``, it asks for those alone."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
 
-    def found(page: Any) -> list[str]:
-        violations = (
-            axe.Axe().run(page, options={"preload": False}).response["violations"]
-        )  # else it fetches style sheets
+    def found(page: Any, *rules: str) -> list[str]:
+        options = {"preload": False} | ({"runOnly": rules} if rules else {})  # preloading fetches style sheets
+        violations = axe.Axe().run(page, options=options).response["violations"]
         return [f"{each['id']}: {[node['html'][:100] for node in each['nodes'][:3]]}" for each in violations]
 
     return found

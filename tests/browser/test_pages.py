@@ -201,9 +201,9 @@ def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(
             )
             wrong.append(f"{width} px: the page is {wide[0]} px wide, because of {causes}")
         page.screenshot(path=tmp_path / f"{file}-{width}.png")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        wrong += [f"{scheme}: {found}" for found in barriers(page)]
+    wrong += barriers(page)
+    page.emulate_media(color_scheme="dark")
+    wrong += [f"dark: {found}" for found in barriers(page, "color-contrast")]
     assert visit.wrong + wrong == []
     assert page.locator("img").count() == 0
 
