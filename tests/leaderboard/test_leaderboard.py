@@ -295,6 +295,8 @@ def test_two_settings_of_one_model_are_two_results_that_say_how_they_differ(buil
     assert "50 hidden units" in page
     assert "100 hidden units" in page
     assert not any("learning rate" in note for note in re.findall(r"<li id=[^>]*>(.*)</li>", page))
+    names = [row[0] for row in pages.rows(TASK)[1:]]
+    assert names == ["Deep averaging (50 hidden units)", "Deep averaging (100 hidden units)"], "a note is far below"
 
 
 def test_scores_of_older_code_and_of_other_test_data_are_marked(build):

@@ -88,7 +88,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         taken.add(id)
         compared = comparison is not None and comparison.row(result) is not None
         ticked = result_id(board, section, architecture, result) if compared else ""
-        rows.append(replace(row, id=id, compare=ticked))
+        rows.append(replace(row, name=board.result_name(architecture, result), id=id, compare=ticked))
     names = ["Architecture", *columns]
     lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}
     lower |= {"rank", QUIET[0], *COLUMNS} - {*MORE_IS_BETTER, *TEXTS}
