@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 import typer.main
 
-from harness import cli
-from harness.leaderboard.pages.architecture_page import architecture_pages, docstring, mean_slices, paragraphs
+from harness import cli, registry
+from harness.leaderboard.pages.architecture_page import (
+    architecture_pages,
+    docstring,
+    mean_slices,
+    paragraphs,
+    source_in_words,
+)
 from harness.leaderboard.published import Published
 from harness.leaderboard.repeat import KEPT, checkout, repeat
 from harness.records import Store
@@ -140,6 +146,29 @@ def test_a_recipe_and_the_settings_of_an_id_are_words(store):
         "optimizer adadelta, learning rate 0.001, batches of 64, 20 passes, patience of 5 passes, schedule step of the"
         " learning rate, word vectors of 300 dimensions, rho 0.95, no weight decay of biases and vectors"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("M2.3[50] T1 T2", "Minaee et al. 2020: 2.3[50] T1 T2"),
+        ("X4.5.3 eq.4.77", "Xiao & Zhu: 4.5.3 eq.4.77"),
+        ("Z16.1.1 R25.3 M-A.4", "Zhang & Teng 2021: 16.1.1; Russell & Norvig 2020: 25.3; Minaee et al. 2020: A.4"),
+        ("my thesis, ch. 3", "my thesis, ch. 3"),
+        ("Miller 1990", "Miller 1990"),
+        ("", ""),
+    ],
+)
+def test_a_source_names_its_text(source, words):
+    """ "X4.2.4 M-T5[209]" was on every page, and no page said what X and M are."""
+    assert source_in_words(source) == words
+
+
+def test_the_sources_of_all_architectures_are_words():
+    """A letter of another text would stand there unexplained."""
+    entries = registry.entries("architectures").values()
+    sources = {word for entry in entries for word in source_in_words(entry.source).replace(";", "").split()}
+    assert not [word for word in sources if re.match(r"[A-Z]-?\d", word) and not re.match(r"T\d", word)]
 
 
 def test_a_row_has_one_command_of_its_own(store):

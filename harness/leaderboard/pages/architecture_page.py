@@ -39,6 +39,13 @@ from harness.settings import Recipe
 
 CURVES = {"length in words": "length, words", "unknown words": "share of words that the training data does not hold"}
 """Properties with ordered parts, drawn as curves as well as tables; the value is the axis title."""
+SOURCE_TEXTS = {
+    "M": "Minaee et al. 2020",
+    "R": "Russell & Norvig 2020",
+    "X": "Xiao & Zhu",
+    "Z": "Zhang & Teng 2021",
+}
+"""The texts from which the catalogue's systems are taken, by the letter before a place in them."""
 CHOSEN = ("optimizer", "lr", "batch_size", "epochs", "patience", "vector_dims")
 """Settings of a recipe that are told even where they are those of most recipes."""
 PLAIN = Recipe()
@@ -156,7 +163,7 @@ def _facts(architecture: str, entry: ArchitectureEntry | None) -> list[tuple[str
         ("id", architecture),
         ("paper", entry.paper),
         ("year", str(entry.year or "")),
-        ("source", entry.source),
+        ("source", source_in_words(entry.source)),
         ("family", entry.family),
         ("kind", entry.kind),
     ]
@@ -174,6 +181,21 @@ def _recipe(recipe: Recipe) -> str:
     chosen = {name: value for name, value in dataclasses.asdict(recipe).items() if value is not None}
     told = (n for n, value in chosen.items() if n in CHOSEN or value != getattr(PLAIN, n))
     return ", ".join(in_words(f"training.{name}", chosen[name]) for name in told)
+
+
+def source_in_words(source: str) -> str:
+    """The places of a system in the source texts, with the names of these.
+
+    >>> source_in_words("X4.2.4 M-T5[209]")
+    'Xiao & Zhu: 4.2.4; Minaee et al. 2020: T5[209]'
+    """
+    places: list[str] = []
+    for word in source.split():
+        if found := re.fullmatch(r"([MRXZ])-?((?:\d|T\d|A\.).*)", word):
+            places.append(f"{SOURCE_TEXTS[found[1]]}: {found[2]}")
+        else:  # more on the place before, such as the number of an equation
+            places[-1:] = [" ".join([*places[-1:], word])]
+    return "; ".join(places)
 
 
 def _path(file: Path) -> str:
