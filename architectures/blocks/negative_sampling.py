@@ -21,6 +21,11 @@ LOWEST = 1e-4
 """Share of the first learning rate below which it does not fall."""
 
 
+SPREAD = 10
+"""Entries of the vocabulary for each example of a step: in a step that reads the same few vectors
+again and again, the sum of their gradients would throw them too far."""
+
+
 class Places(NamedTuple):
     """Pairs of places in a stream of words, ``centres`` (P,), rising, and ``contexts`` (P,)."""
 
@@ -105,8 +110,9 @@ class WindowTrainer(VectorTrainer):
     A word of the text is kept with the probability sqrt(``threshold`` / its share), at most 1, anew
     in each of the ``epochs`` passes; rare words are left out before. The texts come in an order of
     chance. ``window`` words at most on each side of a centre are read (:func:`window_pairs`); the
-    rate falls linearly from ``rate`` to zero, by the words read. Subclasses make :meth:`examples`
-    of a window.
+    rate falls linearly from ``rate`` to zero, by the words read. A step is of ``batch_size``
+    examples, or of fewer where the vocabulary is small (:data:`SPREAD`). Subclasses make
+    :meth:`examples` of a window.
     """
 
     dims: int
@@ -132,8 +138,9 @@ class WindowTrainer(VectorTrainer):
         outputs = torch.zeros(len(vocabulary), self.dims)
         tables = NegativeSampling(torch.from_numpy(inputs), outputs, counts, self.negatives, rng)
         kept = kept_shares(counts, self.threshold)
+        size = max(1, min(self.batch_size, int(len(vocabulary) / SPREAD)))
         for done, words, places in self._windows(texts, kept, rng):
-            for batch in self.examples(words, places).batches(self.batch_size):
+            for batch in self.examples(words, places).batches(size):
                 tables.learn(batch, self.rate * max(1 - done, LOWEST))
         return inputs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from architectures.blocks.negative_sampling import Examples, Places
+from architectures.blocks.negative_sampling import Examples, NegativeSampling, Places
 from architectures.vectors.cbow import ContinuousBagOfWords
 from architectures.vectors.skipgram import SkipGram
 from harness.kept import shelf
@@ -38,15 +38,27 @@ def test_cbow_foretells_a_word_from_all_beside_it():
 @pytest.mark.parametrize("cls", [SkipGram, ContinuousBagOfWords])
 def test_words_of_a_planted_topic_are_neighbours(cls):
     """The first thing that anyone looks at."""
-    system = cls(dims=12, threshold=1.0, rate=0.1, epochs=2, batch_size=16)
+    system = cls(dims=12, threshold=1.0, rate=0.1, epochs=2)
     system.fit(planted_topics.rows(600), planted_topics.rows(40, seed=1))
     vectors = system.word_vectors()
     assert planted_topics.share_of_neighbours(list(vectors), np.array(list(vectors.values()))) > 0.95
     assert all(vector.shape == (12,) for vector in vectors.values())
 
 
-def test_vectors_that_are_no_numbers_end_the_cell():
+def test_steps_are_small_where_words_are_few(monkeypatch):
+    """Else a user's first hundred sentences would end in NaN."""
+    sizes: list[int] = []
+    learn = NegativeSampling.learn
+    monkeypatch.setattr(
+        NegativeSampling, "learn", lambda self, batch, rate: (sizes.append(len(batch.words)), learn(self, batch, rate))
+    )
+    SkipGram(dims=4, threshold=1.0, epochs=1).fit(planted_topics.rows(60), planted_topics.rows(10))
+    assert {*sizes[:-1]} == {3}
+
+
+def test_vectors_that_are_no_numbers_end_the_cell(monkeypatch):
     """Thirty words in steps of a thousand pairs at a high rate: a child would start from NaN."""
+    monkeypatch.setattr("architectures.blocks.negative_sampling.SPREAD", 0.01)
     system = SkipGram(dims=4, threshold=1.0, rate=5.0, epochs=3, batch_size=1000)
     with pytest.raises(ValueError, match="vectors that are no finite numbers; a lower rate"):
         system.fit(planted_topics.rows(100), planted_topics.rows(10))

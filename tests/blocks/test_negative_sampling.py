@@ -113,6 +113,7 @@ def test_the_rate_falls_to_zero_over_all_passes(monkeypatch):
     rates: list[float] = []
     monkeypatch.setattr(NegativeSampling, "learn", lambda self, examples, rate: rates.append(rate))
     monkeypatch.setattr("architectures.blocks.negative_sampling.TEXTS_AT_ONCE", 50)
+    monkeypatch.setattr("architectures.blocks.negative_sampling.SPREAD", 1e-9)
     SkipGram(dims=4, threshold=1.0, rate=0.4, epochs=2, batch_size=10**6).train(TEXTS, WORDS)
     assert rates == pytest.approx([0.4 * (1 - part / 8) for part in range(8)])
 
@@ -123,5 +124,6 @@ def test_each_pass_reads_all_texts_in_an_order_of_its_own(monkeypatch):
     words = Vocabulary([f"w{n}" for n in range(20)], [5] * 20)
     seen: list[list[int]] = []
     monkeypatch.setattr(NegativeSampling, "learn", lambda self, examples, rate: seen.append(examples.words.tolist()))
+    monkeypatch.setattr("architectures.blocks.negative_sampling.SPREAD", 1e-9)
     SkipGram(dims=4, threshold=1.0, epochs=2).train(texts, words)
     assert sorted(seen[0]) == sorted(seen[1]) == sorted(texts.values.tolist()) and seen[0] != seen[1]
