@@ -21,8 +21,8 @@ from harness.registry import register
         "The window, shrunk at random, the rate and five passes are those of the authors' program; the paper reads four"
         " words on each side and begins at 0.025.",
         "Each word of a window takes the whole gradient of their mean, as in the authors' program.",
-        "The sum of the gradients of 64 windows (fewer where words are few) is one step, where the authors' program makes"
-        " a step for each window.",
+        "The sum of the gradients of 64 windows (fewer where words are few) is one step, where the authors' program"
+        " makes a step for each window.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
     ),
 )

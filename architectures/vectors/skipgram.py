@@ -17,8 +17,8 @@ from harness.registry import register
     year=2013,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2},
     deviations=(
-        "The sum of the gradients of 256 pairs (fewer where words are few) is one step, where the authors' program makes"
-        " a step for each pair.",
+        "The sum of the gradients of 256 pairs (fewer where words are few) is one step, where the authors' program"
+        " makes a step for each pair.",
         "Five passes, as in the authors' program; the paper makes one over a billion words and more.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
         "No phrases are joined to one word.",
