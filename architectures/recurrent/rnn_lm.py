@@ -120,7 +120,11 @@ class RecurrentLanguageModel(LanguageModel):
         return (zeros, zeros) if isinstance(self.recurrence, nn.LSTM) else zeros
 
     def forward(self, words: WordBatch, state: Any) -> tuple[Tensor, Any]:
-        states, state = self.recurrence(self.dropout(words.vectors), _turned(state))
+        return self.through(self.dropout(words.vectors), state)
+
+    def through(self, vectors: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """States (B, T, hidden) of words with these vectors, and the state behind them."""
+        states, state = self.recurrence(vectors, _turned(state))
         return self.dropout(states), _turned(state)
 
     def scores(self, states: Tensor) -> Tensor:
