@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.word_contexts import contexts
 from harness.kinds import LanguageModel
 from harness.registry import Recipe, register
 from harness.views.words import WordBatch
@@ -56,12 +57,12 @@ class NeuralProbabilisticLanguageModel(LanguageModel):
         return self.output.weight.new_zeros(texts, self.window - 1, self.width)
 
     def forward(self, words: WordBatch, state: Tensor) -> tuple[Tensor, Tensor]:
-        vectors = torch.cat([state, words.vectors], dim=1)
-        contexts = vectors.unfold(1, self.window, 1).transpose(2, 3).flatten(2)
-        states = torch.tanh(self.hidden(contexts))
+        before, state = contexts(state, words.vectors)
+        side_by_side = before.flatten(2)
+        states = torch.tanh(self.hidden(side_by_side))
         if self.direct:
-            states = torch.cat([states, contexts], dim=2)
-        return states, vectors[:, vectors.shape[1] - self.window + 1 :]
+            states = torch.cat([states, side_by_side], dim=2)
+        return states, state
 
     def scores(self, states: Tensor) -> Tensor:
         return self.output(states)

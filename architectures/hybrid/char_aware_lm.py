@@ -55,6 +55,7 @@ class SpeltStream(Stream):
         "char_aware_lm_large": {
             "name": "Character-aware LM, large",
             "hyperparameters": {"widths": [1, 2, 3, 4, 5, 6, 7], "filters": 50, "highway": 2, "hidden": 650},
+            "tiny": {"hidden": 64, "dropout": 0.0, "spread": 0.2, "filters": 8, "most_filters": 24},
         },
     },
 )
