@@ -17,7 +17,7 @@ from harness.views.words import WordBatch
     name="Hierarchical log-bilinear model",
     kind="lm",
     paper="Mnih & Hinton 2009",
-    source="M-T2[221]",
+    source="M-T2",
     year=2009,
     recipe=Recipe(
         optimizer="sgd",
