@@ -203,9 +203,13 @@ def _numbered(texts: Sequence[Text], vocabulary: Vocabulary) -> Ragged:
     """The numbers of the words of each text."""
     view = reader()
     view.vocabulary = vocabulary
-    parts: list[Any] = [view.encode(part)["ids"] for part in in_parts(texts, AT_ONCE)]
-    lengths = np.concatenate([part.lengths for part in parts])
-    return Ragged(np.concatenate([part.values for part in parts]), np.append(0, lengths.cumsum()))
+    values, lengths = [], []
+    for part in in_parts(texts, AT_ONCE):
+        ids = view.encode(part)["ids"]
+        assert isinstance(ids, Ragged)
+        values.append(ids.values)
+        lengths.append(ids.lengths)
+    return Ragged(np.concatenate(values), np.append(0, np.concatenate(lengths).cumsum()))
 
 
 def _log_shares(vocabulary: Vocabulary, texts: Ragged) -> np.ndarray:
