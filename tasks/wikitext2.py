@@ -29,9 +29,9 @@ FILES = {"train": "wiki.train.tokens", "dev": "wiki.valid.tokens", "test": "wiki
     budgets={
         "small": Budget(
             4,
-            examples=100,
-            reason="328,565 words, a sixth of train: by speeds of single steps a quarter of an hour of a core for a"
-            " network of 100 units, one hour for two LSTM layers of 650; what more passes bring is not measured",
+            examples=10,
+            reason="ten articles: beside other work nnlm trained for 19 s, rnn_lm for 30 s, and scored dev for twice"
+            " as long; their test perplexities were 217 and 198, that of ngram_lm 144",
         ),
         "full": Budget(
             10,
