@@ -68,14 +68,13 @@ def allocated(usage: Tensor) -> Tensor:
 
 
 def linked(link: Tensor, latest: Tensor, writing: Tensor) -> Tensor:
-    """Links (B, N, N): entry (i, j) tells how surely slot i was written right after slot j, of
-    which ``latest`` (B, N) tells how surely it was the last one before ``writing`` (B, N)."""
+    """Links (B, N, N): entry (i, j) is the share in which slot i was written right after slot j,
+    of which ``latest`` (B, N) are the shares in being the last one before ``writing`` (B, N)."""
     kept = 1 - writing[:, :, None] - writing[:, None]
     link = kept * link + writing[:, :, None] * latest[:, None]
     return link * (1 - torch.eye(link.shape[1], dtype=link.dtype, device=link.device))
 
 
 def last_written(latest: Tensor, writing: Tensor) -> Tensor:
-    """The sureness (B, N) with which each slot is the last one that was written, after ``writing``
-    (B, N)."""
+    """Shares (B, N) in which each slot is the last one written, after ``writing`` (B, N)."""
     return (1 - writing.sum(1, keepdim=True)) * latest + writing
