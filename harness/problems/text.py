@@ -112,7 +112,8 @@ class VectorTrainer(Estimator):
     Its score is that of a rule which is the same for all of them: p(w | the words around) is
     proportional to count(w) exp(b cos(v(w), c)), c being the sum of the vectors, scaled to length
     1, of the words up to :data:`AROUND` places away, and b what gives words of dev the highest
-    probability. With b = 0 it is the unigram floor.
+    probability. The mean of all vectors is taken from each before: word2vec's have it in common,
+    and it tells nothing of a word (Mu and Viswanath 2018). With b = 0 it is the unigram floor.
     """
 
     task_types = ("text",)
@@ -128,6 +129,8 @@ class VectorTrainer(Estimator):
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         self.known = vocabulary(train)
+        if not self.known.words:
+            raise ValueError(f"no word stands {MIN_COUNT} times in the {len(train):,} training texts: more are needed")
         texts = _numbered([row["text"] for row in train], self.known)
         self.logs = _log_shares(self.known, texts).astype(np.float32)
         self.vectors = np.ascontiguousarray(self.train(texts, self.known), dtype=np.float32)
@@ -166,9 +169,11 @@ class VectorTrainer(Estimator):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Vectors of length 1; zero for padding, the unknown word and any without a direction."""
-        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
-        self.directions = self.vectors / np.where(lengths > 0, lengths, 1)
+        """Vectors less their mean, scaled to length 1; zero for padding, the unknown word and any
+        without a direction."""
+        centred = self.vectors - self.vectors[2:].mean(axis=0)
+        lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+        self.directions = centred / np.where(lengths > 0, lengths, 1)
         self.directions[:2] = 0
 
     def _asked(self, text: Text) -> tuple[np.ndarray, np.ndarray]:

@@ -64,15 +64,29 @@ def test_a_word_is_foretold_by_the_vectors_around_it():
     system.fit(TRAIN, rows("red blue red"))
     assert system.texts[0].tolist() == [2, 2, 3] and system.known.words == ["red", "blue", "green"]
     system.strength = 1.5
-    directions = {"red": (1, 0), "blue": (0, 1), "green": (-(0.5**0.5), 0.5**0.5), "<unk>": (0, 0)}
+    less_their_mean = {"red": (5 / 3, -4 / 3), "blue": (-1 / 3, 5 / 3), "green": (-4 / 3, -1 / 3)}
+    directions = {word: np.array(vector) / math.hypot(*vector) for word, vector in less_their_mean.items()}
+    directions["<unk>"] = np.zeros(2)
     counts = {"red": 11, "blue": 6, "green": 6, "<unk>": 1}
-    around = np.array(directions["blue"]) + directions["green"]
+    around = directions["blue"] + directions["green"]
     around = around / np.linalg.norm(around)
     weights = {word: counts[word] * math.exp(1.5 * float(around @ directions[word])) for word in counts}
     for word in counts:
         [[log, number]] = system.predict(rows(f"blue {word.strip('<>')} green"))
         assert (math.exp(log), number) == (pytest.approx(weights[word] / sum(weights.values()), abs=1e-4), 1)
     ASKED.sound(system, system.predict, TRAIN)
+
+
+def test_what_all_vectors_have_in_common_tells_nothing():
+    """Skip-gram on two million words scored no better than the floor by it."""
+    vectors = {"red": [2.0, 0.0], "blue": [0.0, 3.0], "green": [-1.0, 1.0]}
+    found = []
+    for shift in (0.0, 50.0):
+        system = given(**{word: [x + shift, y + shift] for word, (x, y) in vectors.items()})
+        system.fit(TRAIN, rows("red blue red"))
+        system.strength = 1.0
+        found.append(system.predict(rows("blue red green"))[0][0])
+    assert found[0] == pytest.approx(found[1], abs=1e-3)
 
 
 def test_words_further_than_five_places_away_do_not_matter():
@@ -97,6 +111,11 @@ def test_vectors_that_tell_nothing_have_the_score_of_the_floor():
     assert score(metrics, system.predict(texts), texts)["nats_per_token"] == pytest.approx(
         floor["nats_per_token"], abs=0.02
     )
+
+
+def test_too_little_text_is_named():
+    with pytest.raises(ValueError, match="no word stands 5 times in the 2 training texts"):
+        given().fit(rows("a b", "c"), rows("a"))
 
 
 def test_a_system_that_looks_at_the_word_itself_is_found():
