@@ -68,7 +68,8 @@ class GloVe(VectorTrainer):
     by AdaGrad, with f(x) = min(1, (x / ``most``)^0.75).
 
     X are the :func:`neighbour_counts`; the cells come in an order of chance in each of the
-    ``epochs``. A word's vector is the sum w + v of both sides.
+    ``epochs``. A word's vector is the sum w + v of both sides. Slow for a text system, because each
+    of its many passes takes every pair of neighbours.
     """
 
     def __init__(
