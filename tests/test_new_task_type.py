@@ -154,7 +154,7 @@ def test_a_task_type_is_one_file(folder: Path):
     page = (folder / "results" / "leaderboard" / "task-reds.html").read_text()
     text = " ".join(re.sub("<[^>]+>", " ", page).split())
     assert "miscount ↓ 95 % interval rank" in text and " accuracy " in text
-    assert re.search(r"Counter 0\.03 \(1\) 0\.00 to 0\.\d\d – \S+ .*? fit 97\.5 \(1\)", text), (
+    assert re.search(r"Counter 0\.03 \(1\) 0\.00 to 0\.\d\d – \S+ .*? fit – 97\.5 \(1\)", text), (
         "the lowest comes first, and protocol smoke has no rank"
     )
 

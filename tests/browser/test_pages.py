@@ -314,7 +314,7 @@ def test_search_and_filter_leave_the_rows_that_fit(opened: Callable):
 def test_plots_are_drawn_with_their_points(opened: Callable):
     """An empty box where quality against speed should be."""
     page = opened("task-sst2.html").page
-    page.wait_for_selector(".plot svg.main-svg")
+    draw_all(page)
     plots = page.locator(".plot").all()
     assert len(plots) >= 3
     for plot in plots:

@@ -29,6 +29,7 @@ CELLS = (
     ("memn2n", "babi"),
     ("bilstm_ctc", "fsdd"),
     ("attn_seq2seq", "fsdd"),  # generate
+    ("rnn_lm", "wikitext2"),
     ("bert", "squad2"),
     ("adversarial", "sst2"),  # regime
     ("naive_bayes", "sst2"),

@@ -31,8 +31,8 @@ def allocate() -> None:
 
 
 def fork_often() -> None:
-    """Ten processes with the same 60 MiB."""
-    held = b"x" * (60 << 20)
+    """Ten processes with the same 200 MiB."""
+    held = b"x" * (200 << 20)
     for _ in range(10):
         if os.fork() == 0:
             time.sleep(60)
