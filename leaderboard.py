@@ -24,7 +24,7 @@ from harness.leaderboard.board import Board, read, task_file
 from harness.leaderboard.pages.advisor_page import advisor_page
 from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
-from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks, type_name
+from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
 from harness.leaderboard.pages.gaps_page import gaps_document, gaps_page
 from harness.leaderboard.pages.index_page import index_page
 from harness.leaderboard.pages.page import FOLDER, Page, templates
@@ -212,7 +212,7 @@ def about(board: Board, task: str) -> list[str]:
     if entry is None:
         return []
     sizes = ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items())
-    return [f"{type_name(entry.type)}. {entry.protocol}", *([f"Official sizes: {sizes}"] if sizes else [])]
+    return [f"{board.type_name(entry.type)}. {entry.protocol}", *([f"Official sizes: {sizes}"] if sizes else [])]
 
 
 def serve(out: Path) -> None:

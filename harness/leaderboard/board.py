@@ -221,6 +221,17 @@ class Board:
         entry = self.tasks.get(task)
         return entry.type if entry else ""
 
+    def type_name(self, type: str) -> str:
+        """Name of a type of tasks in words, or its id where it is not registered here."""
+        return self._type_names.get(type, type)
+
+    @functools.cached_property
+    def _type_names(self) -> dict[str, str]:
+        try:
+            return {id: entry.name for id, entry in registry.entries("problems").items()}
+        except registry.RegistryError:
+            return {}
+
     @functools.cached_property
     def known_tasks(self) -> list[str]:
         """Ids of the registered tasks, then of those that only records name."""

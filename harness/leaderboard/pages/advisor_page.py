@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section, task_file
-from harness.leaderboard.pages.front_page import MINI_REMARK, type_name, verdict
+from harness.leaderboard.pages.front_page import MINI_REMARK, verdict
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import ranked
@@ -51,7 +51,7 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
                 yield {
                     "task": task,
                     "name": board.task_name(task),
-                    "type": type_name(board.type_of(task)),
+                    "type": board.type_name(board.type_of(task)),
                     "tier": section.tier,
                     "section": section_title(section),
                     "page": task_file(task),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness import registry
 from harness.leaderboard.board import Board, Result, Section, task_file
 from harness.leaderboard.comparison import compare
 from harness.leaderboard.picture import Line, Picture, pictures
@@ -88,7 +87,7 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
         {
             "name": board.task_name(task),
             "link": task_file(task),
-            "type": type_name(board.type_of(task)),
+            "type": board.type_name(board.type_of(task)),
             "metric": metric_label(board.main_metric(task)),
         }
         for task in picture.tasks
@@ -107,14 +106,14 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
 
 def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) -> dict[str, Any]:
     means = {
-        type_name(type): [
+        board.type_name(type): [
             f"{100 * mean:.0f}" if n == numbers[type] else f"{n} of {numbers[type]}",
             round(mean, 4),
             n,
         ]
         for type, (mean, n) in line.means.items()
     }
-    first = means.get(type_name(types[0])) if types else None
+    first = means.get(board.type_name(types[0])) if types else None
     return {
         "name": board.name(line.architecture),
         "link": board.page_of(line.architecture),
@@ -124,14 +123,6 @@ def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) ->
         "mean": first[0] if first else "",
         "squares": line.squares,
     }
-
-
-def type_name(type: str) -> str:
-    """Name of a type of tasks in words, or its id where it is not registered here."""
-    try:
-        return registry.entries("problems")[type].name
-    except (registry.RegistryError, KeyError):
-        return type
 
 
 # --- the best of each task ---
