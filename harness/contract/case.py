@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from harness.contract.base import Check
+from harness.contract.base import Broken, Check
 from harness.contract.process import Watch
+from harness.errors import ContractError
 from harness.problems.base import Problem
 from harness.task import Row
 
@@ -31,6 +33,14 @@ class Case:
         """The checks that it takes texts which real data hold now and then."""
         yield "a text of length 1", lambda: self.accepts(self.problem.shortened)
         yield "a text of unknown words", lambda: self.accepts(self.problem.with_unknown_words)
+
+    def keeps_the_rules(self, system: Any, predict: Callable[[list[Row]], list[Any]], rows: Sequence[Row]) -> None:
+        """The predictions of a system keep the rules of the problem that no metric can see; the
+        parameters are those of :meth:`~harness.problems.base.Problem.sound`."""
+        try:
+            self.problem.sound(system, predict, rows)
+        except ContractError as error:
+            raise Broken(str(error)) from error
 
     def accepts(self, change: Callable[[Row], Row]) -> None:
         """Some of the training rows can be answered when they are changed."""

@@ -16,7 +16,6 @@ from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.corpus import chosen
-from harness.errors import ContractError
 from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
 from harness.metrics import better, score
@@ -130,10 +129,7 @@ class FittedCase(Case):
 
     def rules(self) -> None:
         system = self.first.estimator
-        try:
-            self.problem.sound(system, lambda rows: self.predict(system, rows), self.train)
-        except ContractError as error:
-            raise Broken(str(error)) from error
+        self.keeps_the_rules(system, lambda rows: self.predict(system, rows), self.train)
 
     def determinism(self) -> None:
         """A second fit by the plugin's file imported once more, as in a new process."""

@@ -35,7 +35,6 @@ from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.batches import length_buckets
 from harness.data.corpus import Corpus, Split
-from harness.errors import ContractError
 from harness.kept.folder import Origin, Part
 from harness.kept.model import TrainedModel, load, trained_model
 from harness.kinds import OUTPUTS, Encoder
@@ -220,10 +219,7 @@ class TrainedCase(Case):
             columns = self.encoded(dict.fromkeys(self.corpus.fields, rows))
             return predict(model, Split(rows, self.corpus.view, NoTarget(), columns, {}), 64)
 
-        try:
-            self.problem.sound(self.corpus.target, answered, self.some_rows())
-        except ContractError as error:
-            raise Broken(str(error)) from error
+        self.keeps_the_rules(self.corpus.target, answered, self.some_rows())
 
     def shape(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())
