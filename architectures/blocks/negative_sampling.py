@@ -115,13 +115,20 @@ class WindowTrainer(VectorTrainer):
     :meth:`examples` of a window.
     """
 
-    dims: int
-    window: int
-    negatives: int
-    threshold: float
-    rate: float
-    epochs: int
-    batch_size: int
+    def __init__(
+        self,
+        seed: int,
+        dims: int,
+        window: int,
+        negatives: int,
+        threshold: float,
+        rate: float,
+        epochs: int,
+        batch_size: int,
+    ):
+        super().__init__(seed)
+        self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
+        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
 
     def examples(self, words: np.ndarray, places: Places) -> Examples:
         """Examples of the numbers of the words (n,) of some texts, and pairs of places in them."""

@@ -39,9 +39,7 @@ class SkipGram(WindowTrainer):
         epochs: int = 5,
         batch_size: int = 256,
     ):
-        super().__init__(seed)
-        self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
-        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
+        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, batch_size)
 
     def examples(self, words: np.ndarray, places: Places) -> Examples:
         return Examples(words[places.centres], np.arange(len(places.centres)), words[places.contexts])

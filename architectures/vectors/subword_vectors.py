@@ -97,9 +97,7 @@ class SubwordVectors(WindowTrainer):
         longest: int = 6,
         buckets: int = 2_000_000,
     ):
-        super().__init__(seed)
-        self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
-        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
+        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, batch_size)
         self.shortest, self.longest, self.buckets = shortest, longest, buckets
 
     @classmethod
