@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
+    from harness.leaderboard.board import Board
     from harness.records import Record
     from harness.registry import ArchitectureEntry
 
@@ -102,15 +103,21 @@ def results(folder: str | Path = "results") -> pd.DataFrame:
     records are named by a warning and left out. Raises :class:`~harness.errors.LeaderboardError`
     where there is no such folder.
     """
-    import pandas as pd
-
     from harness.leaderboard import board as boards
 
-    board = boards.read(Path(folder))
+    with boards.uncollected():
+        board = boards.read(Path(folder))
+        table = _table(board)
     for notice in board.notices:
         warnings.warn(notice, stacklevel=2)
+    return table
+
+
+def _table(board: Board) -> pd.DataFrame:
+    import pandas as pd
+
     found = [result for results in board.sections.values() for pair in results.values() for result in pair]
-    groups = {record.key: result.group.id for result in found if result.group for record in result.ok}
+    groups = {record.key: id for result in found if result.group for id in [result.group.id] for record in result.ok}
     told = [_Told(each, board.architectures.get(each.architecture), groups.get(each.key)) for each in board.records]
     rows = [(row, *score) for row, record in enumerate(board.records) for score in _scores(record)]
     at, splits, metrics, values, mains = zip(*rows, strict=True) if rows else ((),) * 5

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 LONGEST_LINE = 1 << 20
@@ -29,6 +30,8 @@ refused."""
 def not_json(value: Any, where: str = "") -> str | None:
     """The first field below ``value`` that is not a finite number or not JSON at all, with the
     reason; None when there is none."""
+    if _is_plain(value):
+        return None
     if isinstance(value, dict):
         return next(filter(None, (not_json(v, f"{where}.{k}" if where else str(k)) for k, v in value.items())), None)
     if isinstance(value, list | tuple):
@@ -40,6 +43,26 @@ def not_json(value: Any, where: str = "") -> str | None:
     if value is None or isinstance(value, str | int | float):
         return None
     return f"{where}: a {type(value).__name__} cannot be written as JSON"
+
+
+def _is_plain(value: Any) -> bool:
+    """True for a value of dicts, lists, tuples, texts and finite numbers, of no subclass of these:
+    what nearly every file holds, decided in a fifth of the time that a field's path takes."""
+    largest = sys.float_info.max
+    left = [value]
+    while left:
+        part = left.pop()
+        kind = type(part)
+        if kind is dict:
+            left += part.values()
+        elif kind is list or kind is tuple:
+            left += part
+        elif kind is float or kind is int:
+            if not -largest <= part <= largest:  # what is no number is not either
+                return False
+        elif kind not in (str, bool, NoneType):
+            return False
+    return True
 
 
 def read_limited(path: Path, most: int = MAX_RECORD_BYTES) -> bytes:

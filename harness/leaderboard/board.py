@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -413,7 +415,7 @@ def read(results: Path) -> Board:
         raise LeaderboardError(f"--results {results}: no such folder; `archbench run` writes one, or name another")
     notices = []
     store = Store(results)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), uncollected():
         warnings.simplefilter("ignore")  # the notices name the same files
         records = list(store.all())
     notices += [f"record skipped: {reason}" for reason in store.damaged.values()]
@@ -428,6 +430,19 @@ def read(results: Path) -> Board:
     architectures = recorded_architectures(records) | entries["architectures"]
     tasks = recorded_tasks(records) | entries["tasks"]
     return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Stops the collector of cycles. Records are in none, and it would walk all that are there
+    whenever some more have come."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _read_published(results: Path) -> list[Published]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, stdtr, stdtrit
+import scipy  # its parts load when they are first asked for
 
 from harness.errors import LeaderboardError
 
@@ -146,7 +146,7 @@ class Estimates:
         than the scores of single units do."""
         clusters = np.maximum(0, np.diag(self.of_clusters) - self.of_chance)
         variance, df = self._variance(self.of_seeds, self.df, clusters)
-        margin = stdtrit(df, (1 + level) / 2) * np.sqrt(variance)
+        margin = scipy.special.stdtrit(df, (1 + level) / 2) * np.sqrt(variance)
         return np.clip(np.stack([self.scores - margin, self.scores + margin], 1), *self.bounds)
 
     def p_values(self) -> np.ndarray:
@@ -157,13 +157,13 @@ class Estimates:
         t = np.divide(difference, np.sqrt(variance), out=np.full(variance.shape, np.inf), where=variance > 0)
         # n units that all point one way have probability 2^(1 - n): no test of them can say more.
         smallest = np.maximum(SMALLEST_P, 2.0 ** np.minimum(0, 1 - self.differing))
-        return np.where(differs, np.maximum(2 * stdtr(df, -t), smallest), 1.0)
+        return np.where(differs, np.maximum(2 * scipy.special.stdtr(df, -t), smallest), 1.0)
 
     def margins(self, level: float = 0.95) -> np.ndarray:
         """Half the width (rows, rows) of the interval of every difference, by the same estimate as
         its p."""
         variance, df = self._of_differences()
-        return np.asarray(stdtrit(df, (1 + level) / 2) * np.sqrt(variance))
+        return np.asarray(scipy.special.stdtrit(df, (1 + level) / 2) * np.sqrt(variance))
 
     def _of_differences(self) -> tuple[np.ndarray, np.ndarray]:
         """Variance (rows, rows) of every difference, and its degrees of freedom."""
@@ -235,7 +235,7 @@ def _pooled(between: np.ndarray, df: np.ndarray) -> float:
     between, df = between[df > 0], df[df > 0]
     if not len(df):
         return 0.0
-    typical = float(np.median(between * df / chdtri(df, 0.5)))
+    typical = float(np.median(between * df / scipy.special.chdtri(df, 0.5)))
     return float(np.average(np.minimum(between, UNSTEADY * typical), weights=df))
 
 

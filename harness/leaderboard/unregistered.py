@@ -18,44 +18,42 @@ def is_installed(entry: Entry) -> bool:
 
 def recorded_architectures(records: Iterable[Record]) -> dict[str, ArchitectureEntry]:
     """Architectures by id, each as the last of its records that tells of it."""
-    found = {}
-    for record in records:
-        if told := (record.registered or {}).get("architecture"):
-            year = told.get("year")
-            found[record.architecture] = ArchitectureEntry(
-                id=record.architecture,
-                file=Path(_text(told.get("family")) or "unknown", f"{record.architecture}.py"),
-                class_name="",
-                name=_text(told.get("name")) or record.architecture,
-                kind=_text(told.get("kind")),
-                paper=_text(told.get("paper")),
-                source="",
-                year=year if isinstance(year, int) else 0,
-                version=record.architecture_version,
-            )
-    return found
+    last = {r.architecture: (r, told) for r in records if (told := (r.registered or {}).get("architecture"))}
+    return {
+        id: ArchitectureEntry(
+            id=id,
+            file=Path(_text(told.get("family")) or "unknown", f"{id}.py"),
+            class_name="",
+            name=_text(told.get("name")) or id,
+            kind=_text(told.get("kind")),
+            paper=_text(told.get("paper")),
+            source="",
+            year=year if isinstance(year := told.get("year"), int) else 0,
+            version=record.architecture_version,
+        )
+        for id, (record, told) in last.items()
+    }
 
 
 def recorded_tasks(records: Iterable[Record]) -> dict[str, TaskEntry]:
     """Tasks by id, each as the last of its records that tells of it."""
-    found = {}
-    for record in records:
-        if told := (record.registered or {}).get("task"):
-            metrics, sizes = told.get("metrics"), told.get("sizes")
-            found[record.task] = TaskEntry(
-                id=record.task,
-                file=Path(f"{record.task}.py"),
-                class_name="",
-                name=_text(told.get("name")) or record.task,
-                type=_text(told.get("type")),
-                metrics=tuple(metrics) if isinstance(metrics, list) else (),
-                main_metric=_text(told.get("main_metric")) or record.main_metric or "accuracy",
-                sizes=_by_split(sizes),
-                epochs=0,
-                protocol=_text(told.get("protocol")),
-                version=record.task_version,
-            )
-    return found
+    last = {r.task: (r, told) for r in records if (told := (r.registered or {}).get("task"))}
+    return {
+        id: TaskEntry(
+            id=id,
+            file=Path(f"{id}.py"),
+            class_name="",
+            name=_text(told.get("name")) or id,
+            type=_text(told.get("type")),
+            metrics=tuple(metrics) if isinstance(metrics := told.get("metrics"), list) else (),
+            main_metric=_text(told.get("main_metric")) or record.main_metric or "accuracy",
+            sizes=_by_split(told.get("sizes")),
+            epochs=0,
+            protocol=_text(told.get("protocol")),
+            version=record.task_version,
+        )
+        for id, (record, told) in last.items()
+    }
 
 
 def _by_split(sizes: object) -> dict[str, int]:

@@ -27,6 +27,9 @@ def check_name(name: str) -> None:
         )
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def of_all_seeds(hyperparameters: dict[str, Any]) -> dict[str, Any]:
     """Hyperparameters that the seeds of a cell share: each starts from another seed of its
     parents."""
@@ -67,7 +70,7 @@ class Cell:
         Raises :class:`RecordError` for hyperparameters that JSON cannot hold.
         """
         try:
-            text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+            text = _CANONICAL.encode(self.to_dict())
         except (ValueError, TypeError) as error:
             raise RecordError(
                 f"cell {self.architecture} on {self.task}: {not_json(self.to_dict()) or error}"
@@ -88,8 +91,7 @@ class Cell:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name; without the protocol's version where it is 1, which was not recorded
         when there was no other."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {n: v for n, v in values.items() if n != "protocol_version" or v != 1}
+        return {name: value for name, value in vars(self).items() if name != "protocol_version" or value != 1}
 
     @property
     def budget(self) -> Budget:
@@ -105,3 +107,6 @@ class Cell:
     def from_dict(cls, fields: dict[str, Any]) -> Cell:
         """A cell from :meth:`to_dict`; :class:`TypeError` when a field is missing or unknown."""
         return cls(**fields)
+
+
+CELL_FIELDS = tuple(each.name for each in dataclasses.fields(Cell))

@@ -8,7 +8,6 @@ with None in their place, may not have them, and stays one when it is written ag
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from typing import Any, Final, Literal, get_args
@@ -43,7 +42,7 @@ from harness.records.blocks import (
     Vectors,
     Whole,
 )
-from harness.records.cell import Cell, check_name
+from harness.records.cell import CELL_FIELDS, Cell, check_name
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
 from harness.records.registered import registered, seen
 from harness.task import Split, Tier
@@ -183,7 +182,7 @@ class Record(BaseModel):
     @property
     def cell(self) -> Cell:
         """The cell that this is the record of."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Cell)}
+        fields = {name: getattr(self, name) for name in CELL_FIELDS}
         return Cell(**fields | {"protocol_version": self.protocol_version or 1})
 
     def to_json(self) -> str:

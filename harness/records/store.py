@@ -108,19 +108,20 @@ class Store:
         Damaged files stay as they are; each is named by a warning and in :attr:`damaged`.
         """
         self.damaged = {}
-        files = (
-            Path(folder, name)
-            for folder, dirs, names in os.walk(self.folder / "records")
-            for name in dirs + names
-            if name.endswith(".json")
-        )
-        for path in sorted(files):
+        for path in self._files():
             try:
                 yield self.read(path)
             except RecordError as error:
                 reason = str(error).encode("utf-8", "backslashreplace").decode()  # a file's name may be no UTF-8
                 self.damaged[path] = reason
                 warnings.warn(f"record skipped: {reason}", stacklevel=2)
+
+    def _files(self) -> Iterator[Path]:
+        """Whatever is named like a record, by path."""
+        for folder, dirs, names in os.walk(self.folder / "records"):
+            dirs.sort()
+            here = Path(folder)
+            yield from (here / name for name in sorted(dirs + names) if name.endswith(".json"))
 
     def find(self, cell: Cell) -> Record | None:
         """The record of ``cell``, if there is one; :class:`RecordError` when the file in its place

@@ -146,9 +146,11 @@ def _with_mark(words: Any, other: Any) -> Any:
 def on_device(batch: Any, device: torch.device | str) -> Any:
     """The batch's tensors moved to a device. On the CPU they are there: only to look through a
     batch takes a tenth of a millisecond."""
-    from pytorch_lightning.utilities import move_data_to_device
+    if torch.device(device).type == "cpu":
+        return batch
+    from pytorch_lightning.utilities import move_data_to_device  # which takes a second to import
 
-    return batch if torch.device(device).type == "cpu" else move_data_to_device(batch, device)
+    return move_data_to_device(batch, device)
 
 
 def build(

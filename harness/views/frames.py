@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.signal
+import scipy  # its parts load when they are first asked for: who reads texts needs none
 import soundfile
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
