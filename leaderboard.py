@@ -1,10 +1,11 @@
 """Builds the leaderboard from the record files: HTML pages, Markdown, CSV, LaTeX and JSON.
 
 ``python leaderboard.py [--results DIR] [--out DIR] [--serve]`` needs neither torch nor a network;
-with ``--data-dir DIR`` the compare page shows the texts of the test data, too. The survey's tables
-are those of Minaee et al. (2020), "Deep Learning Based Text Classification", with ours beside the
-values printed there. Rows are compared only within one group: the same data,
-protocol, budget and sight of other data (:mod:`harness.records.groups`).
+with ``--data-dir DIR`` the compare page shows the texts of the test data, too, and with
+``--since FILE`` a page says what changed since an earlier build. The survey's tables are those of
+Minaee et al. (2020), "Deep Learning Based Text Classification", with ours beside the values printed
+there. Rows are compared only within one group: the same data, protocol, budget and sight of other
+data (:mod:`harness.records.groups`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.budgets import budget_tables
+from harness.leaderboard.tables.changes import Result, changes_table, read_earlier
 from harness.leaderboard.tables.export import costs_csv, results, scores_csv, to_json
 from harness.leaderboard.tables.family_table import family_tables
 from harness.leaderboard.tables.gaps import gaps
@@ -88,6 +90,7 @@ LEGEND = (
         f" training; unstable: it is above {UNSTABLE_ABOVE}, or there were too few steps to tell."
     ),
 )
+CHANGES = "changes.html"
 EXPORTS = (
     ("Markdown", "tables.md"),
     ("scores as CSV", "tables.csv"),
@@ -97,9 +100,10 @@ EXPORTS = (
 )
 
 
-def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
+def write(board: Board, out: Path, data_dir: Path | None = None, earlier: Sequence[Result] | None = None) -> Path:
     """Write all pages below ``out`` and return the front page. The same records give the same
-    bytes. ``data_dir`` holds the official data, whose test examples the compare page then shows."""
+    bytes. ``data_dir`` holds the official data, whose test examples the compare page then shows;
+    ``earlier`` are the results of another build, of which a page tells what changed since."""
     (out / "latex").mkdir(parents=True, exist_ok=True)
     methods, (found_gaps, missing) = surveys(board), gaps(board)
     survey_tables = {survey.name: [to_table(board, table) for table in survey.tables] for survey in methods}
@@ -117,6 +121,12 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
             story_page(board, section_ranks),
             *([advisor_page(board), index_page(board), runs_page(board)] if board.records else []),
         ]
+    rows = list(results(board, methods))
+    if earlier is None:
+        (out / CHANGES).unlink(missing_ok=True)  # of a build before
+    else:
+        tables = [changes_table(board, earlier, rows)]
+        pages.append(Page(CHANGES, "What changed", "content.html", {"legend": LEGEND, "tables": tables}))
     pages.append(front_page(board))  # the last one, because it shows the notices of the others
     environment = templates()
     page_files = {page.file for page in pages}
@@ -129,6 +139,7 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
         ("Compare", "compare.html"),
         ("Story", "story.html"),
         ("What was run", "runs.html"),
+        ("What changed", CHANGES),
     ]
     shared = {
         "navigation": [(name, file) for name, file in places if file in page_files],
@@ -143,7 +154,6 @@ def write(board: Board, out: Path, data_dir: Path | None = None) -> Path:
             (out / name).write_text(content, encoding="utf-8")
     shown = [replace(table, lead=survey.lead) for survey in methods for table in survey_tables[survey.name]]
     shown += [table for of_task in tasks.values() for table in of_task]
-    rows = list(results(board, methods))
     files = {
         "tables.md": markdown("Leaderboard", LEGEND, shown),
         "gaps.md": gaps_document(board, found_gaps),
@@ -243,14 +253,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="folder of the official data files: the compare page shows the texts of their test examples, which most"
         " licences do not allow to publish (default: they are not read)",
     )
+    parser.add_argument(
+        "--since",
+        type=Path,
+        metavar="FILE",
+        help="leaderboard.json of an earlier build: a page says which results are new, gone or changed since",
+    )
     parser.add_argument("--serve", action="store_true", help="serve the pages on 127.0.0.1 and print the address")
     arguments = parser.parse_args(argv)
     out = arguments.out or arguments.results / "leaderboard"
     try:
         if arguments.data_dir and not arguments.data_dir.is_dir():
             raise LeaderboardError(f"--data-dir {arguments.data_dir}: no such folder; name that of the official files")
+        earlier = read_earlier(arguments.since) if arguments.since else None
         board = read(arguments.results)
-        front = write(board, out, arguments.data_dir)
+        front = write(board, out, arguments.data_dir, earlier)
     except LeaderboardError as error:
         print(f"leaderboard: {error}", file=sys.stderr)
         return 2

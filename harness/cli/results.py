@@ -37,6 +37,14 @@ def leaderboard(
             rich_help_panel=DATA,
         ),
     ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add a page on what changed since an earlier build, whose leaderboard.json this is.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the pages on 127.0.0.1 until Ctrl-C.", rich_help_panel=OUTPUT)
     ] = False,
@@ -50,8 +58,8 @@ def leaderboard(
     import leaderboard as pages
 
     add_plugins(plugin)
-    folders = {"--results": results, "--out": out, "--data-dir": data_dir}
-    arguments = [part for name, folder in folders.items() if folder for part in (name, str(folder))]
+    paths = {"--results": results, "--out": out, "--data-dir": data_dir, "--since": since}
+    arguments = [part for name, path in paths.items() if path for part in (name, str(path))]
     raise typer.Exit(pages.main([*arguments, *(["--serve"] if serve else [])]))
 
 

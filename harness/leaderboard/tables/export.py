@@ -66,6 +66,8 @@ from harness.metrics.information import PERCENT
 from harness.records import Record
 from harness.records.groups import seen
 
+SCHEMA = 2
+"""Raised when a field of ``leaderboard.json`` changes its meaning."""
 RESULT = (
     "task",
     "architecture",
@@ -239,7 +241,7 @@ def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any
     # One line for each object, because a diff of two builds is then readable, and json is many
     # times slower with indentation.
     lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
-    return ('{"schema": 2,\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
+    return (f'{{"schema": {SCHEMA},\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
 
 
 def _object(value: object) -> str:
