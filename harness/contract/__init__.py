@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import registry
-from harness.contract.base import CLEARLY, Broken, Result, floor, require, run, shortened, with_unknown_words
+from harness.contract.base import Broken, Result, floor, require, run, shortened, with_unknown_words
 from harness.contract.fitted import FittedCase
 from harness.contract.imports import changes_nothing
 from harness.contract.trained import FIRST, LEARNING_EPOCHS, OVERFIT_STEPS, VECTOR_DIMS, TrainedCase
 from harness.kinds import Estimator
+from harness.metrics import CLEARLY
 from harness.registry import ArchitectureEntry
 from harness.running import grid
 

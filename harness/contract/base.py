@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import registry
-from harness.metrics import better, info, score
-from harness.metrics.information import PERCENT
+from harness.metrics import CLEARLY, above, better, info, score
 from harness.problems import problem
 from harness.registry import TaskEntry
 from harness.task import Row
-
-CLEARLY = 0.05
-"""Margin over the floor that a plugin's main metric must be on the mini task it learns."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +64,6 @@ def best_floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
     """The best main metric on the rows that needs no learning."""
     main, floors = task.main_metric, problem(task.type).floors(train, rows).values()
     return max((score([main], predictions, rows)[main] for predictions in floors), key=info(main).quality)
-
-
-def perfect(metric: str) -> float:
-    """The best value of a metric of which more is better in fractions, or less in anything."""
-    return 0.0 if better(metric, 0.0, 1.0) else 1.0
-
-
-def is_fraction(metric: str) -> bool:
-    """True for a metric that counts, and can be perfect; a squared error comes near at best."""
-    return info(metric).unit == PERCENT
-
-
-def above(metric: str, limit: float, share: float) -> float:
-    """The value that is better than ``limit`` by ``share``; on a scale that is no fraction, by that
-    share of what is missing to the perfect value."""
-    step = share if is_fraction(metric) else share * abs(perfect(metric) - limit)
-    return limit - step if info(metric).lower_is_better else limit + step
 
 
 class Flipped:

@@ -19,10 +19,10 @@ from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from harness import registry
-from harness.contract.base import CLEARLY, Result, above, best_floor
+from harness.contract.base import Result, best_floor
 from harness.errors import ArchbenchError, UsageError
 from harness.kinds import Estimator, made
-from harness.metrics import better, score
+from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry

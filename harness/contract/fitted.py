@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from harness import registry
-from harness.contract.base import CLEARLY, NOT_FLIPPED, Broken, Check, Flipped, above, floor_score, require
+from harness.contract.base import NOT_FLIPPED, Broken, Check, Flipped, floor_score, require
 from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.corpus import chosen
 from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
-from harness.metrics import better, score
+from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.task import Row

@@ -18,16 +18,12 @@ from torch import Tensor
 
 from harness import registry
 from harness.contract.base import (
-    CLEARLY,
     NOT_FLIPPED,
     Broken,
     Check,
     Flipped,
-    above,
     floor,
     floor_score,
-    is_fraction,
-    perfect,
     require,
 )
 from harness.contract.case import Case
@@ -38,7 +34,7 @@ from harness.data.corpus import Corpus, Split
 from harness.kept.folder import Origin, Part
 from harness.kept.model import TrainedModel, load, trained_model
 from harness.kinds import OUTPUTS, Encoder
-from harness.metrics import better, score
+from harness.metrics import CLEARLY, above, better, is_fraction, perfect, score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch, NoTarget
 from harness.ragged import Columns

@@ -31,13 +31,16 @@ from typing import Any, TypeVar
 from harness import registry
 from harness.errors import Named, UnknownName
 from harness.metrics.characters import characters_of
-from harness.metrics.information import PER_TOKEN, MetricInfo, exponential, unchanged
+from harness.metrics.information import PER_TOKEN, PERCENT, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import compute_of, info_of
 from harness.task import Row
 
 T = TypeVar("T")
 Compute = Callable[[Sequence[Any], Sequence[Row]], dict[str, float]]
+CLEARLY = 0.05
+"""Distance from the floor that tells learning from chance where nobody counts the errors: what a
+plugin must reach on its mini task, and what makes a pilot's score worth comparing."""
 
 
 def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
@@ -83,6 +86,23 @@ def better(metric: str, a: float, b: float) -> bool:
     :class:`~harness.registry.UnknownName`."""
     quality = info(metric).quality
     return quality(a) > quality(b)
+
+
+def perfect(metric: str) -> float:
+    """The best value of a metric of which more is better in fractions, or less in anything."""
+    return 0.0 if better(metric, 0.0, 1.0) else 1.0
+
+
+def is_fraction(metric: str) -> bool:
+    """True for a metric that counts, and can be perfect; a squared error comes near at best."""
+    return info(metric).unit == PERCENT
+
+
+def above(metric: str, limit: float, share: float) -> float:
+    """The value that is better than ``limit`` by ``share``; on a scale that is no fraction, by that
+    share of what is missing to the perfect value."""
+    step = share if is_fraction(metric) else share * abs(perfect(metric) - limit)
+    return limit - step if info(metric).lower_is_better else limit + step
 
 
 def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:

@@ -36,7 +36,7 @@ from harness.kept.folder import Origin, Part
 from harness.kept.model import KeptModel, fitted_model, load, trained_model
 from harness.kept.parents import Parents
 from harness.kinds import Encoder, Estimator, Regime, made
-from harness.metrics import better, score
+from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import NO_VECTORS, Ruler, Vectors
@@ -517,13 +517,15 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
 def _best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:
     """The rate whose pilot did best on dev; the first one when there is nothing to compare.
 
-    Where no score is above the floor, the scores tell nothing yet: then it is the smallest loss.
+    Where no score is clearly above the floor, the scores tell nothing yet: then it is the smallest
+    loss. A pilot is a tenth of the steps, and a point over the floor is an accident of few rows.
     """
     pilots = {lr: pilot for lr, pilot in tried.items() if pilot is not None}
     if not pilots:
         return next(iter(tried))
     main = assembly.task.entry.main_metric
-    if any(better(main, pilot.score, assembly.pilot_floor) for pilot in pilots.values()):
+    clear = above(main, assembly.pilot_floor, CLEARLY)
+    if any(better(main, pilot.score, clear) for pilot in pilots.values()):
         return max(pilots, key=lambda lr: pilots[lr].selection)
     return min(pilots, key=lambda lr: pilots[lr].loss)
 

@@ -9,13 +9,14 @@ import json
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness import registry
-from harness.metrics import score
+from harness.metrics import info, score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, code_digest
 from harness.running import grid, worker
@@ -299,6 +300,31 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
     assert len(seen) == 6 and all(ids == seen[0] for ids in seen) and len(seen[0]) == 20
     assert len(labels) == 2
     assert len(assembly.corpus.dev) > 20, "the choice left rows out"
+
+
+@pytest.mark.parametrize(
+    ("metric", "floor", "scores", "losses", "best"),
+    [
+        ("accuracy", 0.25, (0.24, 0.25, 0.25), (3.0, 1.0, 2.0), 0.02),  # at the floor
+        ("accuracy", 0.25, (0.28, 0.25, 0.25), (3.0, 1.0, 2.0), 0.02),  # an accident of few steps and rows
+        ("accuracy", 0.25, (0.28, 0.25, 0.31), (3.0, 1.0, 2.0), 0.03),
+        ("wer", 1.0, (0.97, 0.99, 1.0), (3.0, 1.0, 2.0), 0.02),
+        ("wer", 1.0, (0.9, 0.99, 1.0), (3.0, 1.0, 2.0), 0.01),
+        ("nats_per_token", 6.0, (5.9, 5.8, 6.0), (3.0, 2.0, 1.0), 0.03),
+        ("nats_per_token", 6.0, (5.9, 5.6, 6.0), (3.0, 2.0, 1.0), 0.02),
+    ],
+)
+def test_scores_choose_a_rate_where_one_is_clearly_above_the_floor_else_losses_do(metric, floor, scores, losses, best):
+    """An architecture would train for hours at the rate that a constant answer picked."""
+    sign = -1 if info(metric).lower_is_better else 1
+    tried = {
+        lr: worker.Pilot(sign * score, score, loss)
+        for lr, score, loss in zip((0.01, 0.02, 0.03), scores, losses, strict=True)
+    }
+    entry = SimpleNamespace(main_metric=metric)
+    assembly: Any = SimpleNamespace(pilot_floor=floor, task=SimpleNamespace(entry=entry))
+    assert worker._best_rate(tried | {0.04: None}, assembly) == best
+    assert worker._best_rate(dict.fromkeys((0.04, 0.05)), assembly) == 0.04
 
 
 def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
