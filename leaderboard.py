@@ -34,6 +34,7 @@ from harness.leaderboard.pages.runs_page import facts, missing_table, run_table
 from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import rank_in_background, story_page
+from harness.leaderboard.tables.axis import INPUTS, TOKENS, VECTORS, axis_tables
 from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.changes import Result, changes_table, read_earlier
 from harness.leaderboard.tables.export import costs_csv, results, scores_csv, to_json
@@ -119,6 +120,7 @@ def write(board: Board, out: Path, data_dir: Path | None = None, earlier: Sequen
             *architecture_pages(board),
             compare_page(board, data_dir),
             story_page(board, section_ranks),
+            *axis_pages(board),
             *([advisor_page(board), index_page(board), runs_page(board)] if board.records else []),
         ]
     rows = list(results(board, methods))
@@ -138,6 +140,8 @@ def write(board: Board, out: Path, data_dir: Path | None = None, earlier: Sequen
         ("Gaps", "gaps.html"),
         ("Compare", "compare.html"),
         ("Story", "story.html"),
+        ("Vectors", "vectors.html"),
+        ("Tokens", "tokens.html"),
         ("What was run", "runs.html"),
         ("What changed", CHANGES),
     ]
@@ -195,6 +199,18 @@ def runs_page(board: Board) -> Page:
     """Cells that were run or are missing, machines and commits."""
     parts = {"facts": facts(board), "legend": LEGEND, "tables": [run_table(board), missing_table(board)]}
     return Page("runs.html", "What was run", "content.html", parts)
+
+
+def axis_pages(board: Board) -> Iterator[Page]:
+    """What is read of a word, a page for vectors and one for tokens and characters, as far as there
+    are records of architectures with it and without it."""
+    pages = (
+        ("vectors.html", "What word vectors are worth", (VECTORS,)),
+        ("tokens.html", "Tokens and characters", (TOKENS, INPUTS)),
+    )
+    for file, title, axes in pages:
+        if tables := [table for axis in axes for table in axis_tables(board, axis)]:
+            yield Page(file, title, "content.html", {"legend": LEGEND, "tables": tables})
 
 
 def task_pages(board: Board, tables: dict[str, list[Table]]) -> Iterator[Page]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,6 +148,22 @@ def compare(board: Board, section: Section, task: str) -> Comparison | None:
         len(untested),
         sum(_quality(metric, result) >= best for result in untested),
     )
+
+
+def p_beside_first(board: Board, metric: str, results: Sequence[Result]) -> list[float | None]:
+    """Two-sided p-values of the differences between the first result and each of the others,
+    corrected by Holm for those that are tested; None for one without outcomes of the same test
+    units. The results may be of several groups that an axis joins
+    (:func:`harness.records.groups.along`)."""
+    first = _outcomes(board, metric, results[0], None)
+    units = first[0].units if first else None
+    others = [_outcomes(board, metric, result, units) if first else [] for result in results[1:]]
+    tested = [first, *filter(None, others)]
+    if len(tested) < 2:
+        return [None] * len(others)
+    p = significance.estimate([_arrays(seeds) for seeds in tested], _clusters(tested)).p_values()[0, 1:].tolist()
+    corrected = iter(significance.holm(p))
+    return [next(corrected) if seeds else None for seeds in others]
 
 
 def _quality(metric: str, result: Result) -> float:
