@@ -34,6 +34,7 @@ def run(
     data_dir: str | Path | None = None,
     max_train: int | None = None,
     vectors: str | Path | None = None,
+    inputs: str | Sequence[str] = (),
     protocol: str = "smoke",
     budget: str = "full",
     overrides: Mapping[str, object] = MappingProxyType({}),
@@ -80,6 +81,8 @@ def run(
     ``max_train`` and ``max_epochs``: limits on training examples and on passes over them, a budget
     of your own, which is never ranked.
     ``vectors``: file of word vectors in GloVe or word2vec text format; random ones by default.
+    ``inputs``: names of sources of further numbers for each word, such as ``char_cnn_words``, in a
+    list or comma-separated.
     ``protocol``: ``smoke``, ``equal`` or ``paper``; the scores of ``smoke`` mean nothing.
     ``budget``: amount of training, by a name that the task declares.
     ``overrides``: hyperparameters by name, such as ``{"dan.hidden": 100, "dan.training.epochs":
@@ -138,7 +141,8 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     plugins = [*map(Path, options["plugins"]), *own]
     overrides = [f"{name}={value!r}" for name, value in options["overrides"].items()]
     parents = [f"{role}={name}" for role, name in options["parents"].items()]
-    as_typed = options | chosen | {"plugins": plugins, "overrides": overrides, "parents": parents}
+    inputs = [name.strip() for name in _pattern(options["inputs"]).split(",") if name.strip()]
+    as_typed = options | chosen | {"plugins": plugins, "overrides": overrides, "parents": parents, "inputs": inputs}
     as_typed["seeds"] = list(dict.fromkeys(options["seeds"]))
     home = as_typed.pop("home")
     request = Request(
@@ -196,5 +200,5 @@ def _command(options: Mapping[str, Any]) -> list[str]:
         elif name in ("plugins", "overrides", "parents"):
             words += [word for each in value for word in (option, str(each))]
         else:
-            words += [option, ",".join(map(str, value)) if name == "seeds" else str(value)]
+            words += [option, ",".join(map(str, value)) if name in ("seeds", "inputs") else str(value)]
     return words

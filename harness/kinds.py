@@ -32,6 +32,7 @@ from harness.views.frames import Frames
 from harness.views.stream import Stream
 from harness.views.subwords import Subwords
 from harness.views.words import WordBatch, Words
+from harness.views.words_and_characters import WordCharacterBatch
 
 if TYPE_CHECKING:
     from harness.kept.model import KeptModel
@@ -419,6 +420,24 @@ class PretrainedEncoder(Encoder):
     def word_states(self, states: Tensor) -> Tensor:
         """States (B, W, size) of words, as the layer that labels them reads them."""
         return states
+
+
+class InputSource(nn.Module):
+    """Further numbers for each word, which an encoder reads behind the word's vector.
+
+    It is registered by :func:`harness.registry.register_input`, made anew for each model that
+    ``--inputs`` gives it to, and trained with it. ``forward`` is given words without their vectors
+    and returns numbers (B, T, ``size``); those at padding are not read. The constructor is given
+    the fitted ``view``, a :class:`~harness.views.words_and_characters.WordsAndCharacters`; all its
+    other parameters are hyperparameters with the paper's values as defaults.
+    """
+
+    size: int
+    ordinary_dropouts: ClassVar[tuple[str, ...]] = ("dropout",)
+    """Hyperparameters that protocol ``equal`` sets to 0, as those of an :class:`Encoder`."""
+
+    def forward(self, words: WordCharacterBatch) -> Tensor:
+        raise NotImplementedError
 
 
 class Estimator(Architecture):

@@ -32,7 +32,7 @@ from harness.settings import FULL, ROLES, Budget, Recipe
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-Sort = Literal["architectures", "tasks", "problems", "metrics"]
+Sort = Literal["architectures", "inputs", "tasks", "problems", "metrics"]
 KINDS = (
     "seq",
     "text",
@@ -128,6 +128,23 @@ class ArchitectureEntry(Entry):
             raise RegistryError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
         if strange := [role for role in self.parents if role not in ROLES]:
             raise RegistryError(f"{self.id}: parents: role {strange[0]!r} is none of {', '.join(ROLES)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputEntry(Entry):
+    """A source of further numbers for each word, which a run names by ``--inputs``."""
+
+    sort = "inputs"
+    name: str
+    paper: str
+    source: str
+    year: int
+    tiny: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Sizes for the contract tests."""
+    deviations: tuple[str, ...] = ()
+    """Sentences, each on one difference from the paper."""
+    version: int = 1
+    """Raised when results would change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +256,7 @@ class MetricEntry(Entry):
 
 _ENTRIES: dict[Sort, type[Entry]] = {
     "architectures": ArchitectureEntry,
+    "inputs": InputEntry,
     "tasks": TaskEntry,
     "problems": ProblemEntry,
     "metrics": MetricEntry,
@@ -267,6 +285,12 @@ def register(id: str, *, variants: Mapping[str, dict[str, Any]] = MappingProxyTy
     ``Recipe(...)`` or ``Budget(...)`` of literals), because listings are read from the source text.
     """
     return _register("architectures", id, options | {"variants": variants})
+
+
+def register_input(id: str, **options: Any):
+    """Register a source of further numbers for each word under ``id``; ``options`` are the fields
+    of :class:`InputEntry`."""
+    return _register("inputs", id, options)
 
 
 def register_task(id: str, **options: Any):
@@ -342,6 +366,7 @@ def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
 
 _NAMES: dict[str, Sort] = {
     "register": "architectures",
+    "register_input": "inputs",
     "register_task": "tasks",
     "register_problem": "problems",
     "register_metric": "metrics",
@@ -355,6 +380,7 @@ harness import registry`` or ``import harness.registry``."""
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDERS: dict[Sort, str] = {
     "architectures": "architectures",
+    "inputs": "architectures",
     "tasks": "tasks",
     "problems": "harness/problems",
     "metrics": "harness/metrics",
@@ -417,7 +443,7 @@ def plugin_files() -> list[Path]:
 def _files(sort: Sort) -> Iterator[Path]:
     """Every file that may register something: our own folders, installed entry points, then
     ``--plugin`` files."""
-    pattern = "*/*.py" if sort == "architectures" else "*.py"
+    pattern = "*/*.py" if _FOLDERS[sort] == "architectures" else "*.py"
     yield from sorted(
         f
         for f in (_ROOT / _FOLDERS[sort]).glob(pattern)
@@ -604,6 +630,8 @@ def _arguments(call: ast.Call) -> tuple[str, dict[str, Any]]:
 @overload
 def entries(sort: Literal["architectures"]) -> dict[str, ArchitectureEntry]: ...
 @overload
+def entries(sort: Literal["inputs"]) -> dict[str, InputEntry]: ...
+@overload
 def entries(sort: Literal["tasks"]) -> dict[str, TaskEntry]: ...
 @overload
 def entries(sort: Literal["problems"]) -> dict[str, ProblemEntry]: ...
@@ -648,6 +676,8 @@ def broken(sort: Sort) -> dict[Path, str]:
 @overload
 def entry(sort: Literal["architectures"], id: str) -> ArchitectureEntry: ...
 @overload
+def entry(sort: Literal["inputs"], id: str) -> InputEntry: ...
+@overload
 def entry(sort: Literal["tasks"], id: str) -> TaskEntry: ...
 @overload
 def entry(sort: Literal["problems"], id: str) -> ProblemEntry: ...
@@ -672,6 +702,8 @@ def unknown_name(sorts: Sequence[Sort], name: str, known: Iterable[str]) -> Unkn
 
 @overload
 def match(sort: Literal["architectures"], patterns: str) -> list[ArchitectureEntry]: ...
+@overload
+def match(sort: Literal["inputs"], patterns: str) -> list[InputEntry]: ...
 @overload
 def match(sort: Literal["tasks"], patterns: str) -> list[TaskEntry]: ...
 @overload

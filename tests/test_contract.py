@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness import registry
-from harness.contract import Result, check
+from harness.contract import Result, check, inputs
 from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
 from harness.problems import problem
@@ -28,7 +28,15 @@ def test_plugin_keeps_to_the_contract(id: str) -> None:
     assert not failed, "\n".join(failed)
 
 
-@pytest.mark.parametrize("sort", ["architectures", "tasks"])
+@pytest.mark.parametrize("id", registry.entries("inputs"))
+def test_input_source_keeps_to_the_contract(id: str) -> None:
+    """One that fails here would give wrong numbers to every architecture that reads it."""
+    results = inputs.check(registry.entry("inputs", id))
+    broken = [f"{result.name}: {result.message}" for result in results if not result.passed]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("sort", ["architectures", "inputs", "tasks"])
 def test_what_the_listing_parsed_is_what_is_registered(sort: registry.Sort) -> None:
     """`archbench list` reads source text; it must not tell another story than the imported
     plugin."""

@@ -383,8 +383,9 @@ def test_a_listing_imports_neither_torch_nor_any_plugin(tmp_path):
 def test_every_built_in_file_registers_something():
     """A file without a decorator, or with one that the listing does not see, would silently be
     missing from the grid."""
-    for sort in ("architectures", "tasks"):
-        listed = {entry.file for entry in registry.entries(sort).values()}
+    sorts: tuple[registry.Sort, ...] = ("architectures", "inputs", "tasks")
+    listed = {entry.file for sort in sorts for entry in registry.entries(sort).values()}
+    for sort in sorts:
         assert registry.broken(sort) == {}
         assert set(registry._files(sort)) <= listed
 

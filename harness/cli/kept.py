@@ -167,7 +167,8 @@ def _described(kept: Kept, store: Store) -> str:
         notes.append("there is no record of its cell here")
     elif record.predictions is None or record.predictions["sha256"] != origin.predictions:
         notes.append("the record of its cell is of another run")
-    told = f"{cell.architecture} on {cell.task}, seed {cell.seed}, {cell.protocol} on {cell.tier}"
+    reads = f" with {' and '.join(cell.inputs)}" if cell.inputs else ""
+    told = f"{cell.architecture}{reads} on {cell.task}, seed {cell.seed}, {cell.protocol} on {cell.tier}"
     return "; ".join([told, *notes])
 
 

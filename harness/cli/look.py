@@ -18,13 +18,13 @@ from harness.leaderboard.tables.overlap import Counted, overlaps, short
 @app.command("list", cls=LightCommand, rich_help_panel=RUNNING)
 def list_(
     what: Annotated[
-        str | None, typer.Argument(metavar="[architectures|tasks]", help="List only these. Default: both.")
+        str | None, typer.Argument(metavar="[architectures|inputs|tasks]", help="List only these. Default: all.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     plugin: Plugins = None,
     results: Results = Path("results"),
 ) -> None:
-    """List the architectures and tasks.
+    """List the architectures, the sources of further inputs, and the tasks.
 
     The list is read from the source text of their files; none of them is imported.
 
@@ -50,7 +50,9 @@ def list_(
 
 def _described(entry: registry.Entry) -> dict[str, Any]:
     """Fields of an entry in a listing."""
-    names = ("name", "kind", "paper", "year", "source", "vectors_of_paper", "version")
+    names: tuple[str, ...] = ("name", "kind", "paper", "year", "source", "vectors_of_paper", "version")
+    if entry.sort == "inputs":
+        names = ("name", "paper", "year", "source", "version")
     if entry.sort == "tasks":
         names = ("name", "type", "metrics", "main_metric", "sizes", "protocol", "version")
     family = {"family": entry.family} if entry.sort == "architectures" else {}
@@ -58,10 +60,11 @@ def _described(entry: registry.Entry) -> dict[str, Any]:
 
 
 def _print_table(sort: registry.Sort, described: list[dict[str, Any]], counted: dict[str, Counted]) -> None:
-    """Print architectures by family, tasks in one table, with a column for overlaps where some are
-    known."""
+    """Print architectures by family, inputs and tasks in one table each; that of the tasks with a
+    column for overlaps where some are known."""
     columns = {
         "architectures": ("id", "name", "kind", "paper", "year"),
+        "inputs": ("id", "name", "paper", "year"),
         "tasks": ("id", "name", "type", "main_metric", "sizes", *(("test in train",) if counted else ())),
     }[sort]
     families: dict[str, list[list[str]]] = {}
@@ -69,7 +72,7 @@ def _print_table(sort: registry.Sort, described: list[dict[str, Any]], counted: 
         if sort == "tasks":
             row["sizes"] = ", ".join(f"{split} {count}" for split, count in row["sizes"].items())
             row["test in train"] = short(counted[row["id"]]) if row["id"] in counted else "unknown"
-        families.setdefault(row.get("family", "tasks"), []).append([str(row[column]) for column in columns])
+        families.setdefault(row.get("family", sort), []).append([str(row[column]) for column in columns])
     header = [column.replace("_", " ") for column in columns]
     for family, rows in sorted(families.items()):
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]

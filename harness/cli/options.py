@@ -16,7 +16,7 @@ GRID, DATA, TRAINING, EXECUTION, OUTPUT = "Grid", "Data", "Training", "Execution
 RUNNING, EXTENDING, READING = "Run a grid", "Add a model", "Work with results"
 """Panels of commands."""
 
-SORTS: tuple[Sort, ...] = ("architectures", "tasks")
+SORTS: tuple[Sort, ...] = ("architectures", "inputs", "tasks")
 """Sorts of plugins that a user lists and checks."""
 
 Results = Annotated[

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @app.command(rich_help_panel=EXTENDING)
 def check(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture or task.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the architecture, input source or task.")],
     plugin: Plugins = None,
     data_dir: DataDir = None,
     default_size: Annotated[
@@ -30,14 +30,15 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Check that an architecture or a task keeps its contract.
+    """Check that an architecture, an input source or a task keeps its contract.
 
     Of an architecture: shapes, gradients, padding, seeds, saving, threads, that it can overfit a
-    few examples, and that it learns from train alone. Of a task: its rows in every split, its
+    few examples, and that it learns from train alone. Of an input source: the same, of a mean of
+    words that reads it. Of a task: its rows in every split, its
     metrics, and that systems see no answer; with --data-dir also what its files hold.
     """
     add_plugins(plugin)
-    known = registry.entries("architectures") | registry.entries("tasks")
+    known: dict[str, registry.Entry] = {id: entry for sort in SORTS for id, entry in registry.entries(sort).items()}
     if name not in known:
         raise registry.unknown_name(SORTS, name, known)
     registry.import_other_plugins([known[name]])
@@ -62,6 +63,10 @@ def _results(entry: registry.Entry, data_dir: Path | None, default_size: bool) -
         return tasks.check(entry, data_dir and data_dir.resolve())
     from harness import contract
 
+    if isinstance(entry, registry.InputEntry):
+        from harness.contract import inputs
+
+        return inputs.check(entry)
     assert isinstance(entry, registry.ArchitectureEntry)
     results = contract.check(entry)
     if default_size:

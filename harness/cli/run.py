@@ -109,6 +109,15 @@ def run(
             rich_help_panel=DATA,
         ),
     ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Sources of further numbers for each word, which stand behind its vector, such as char_cnn_words;"
+            " `archbench list inputs` lists them.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -257,6 +266,7 @@ def run(
         max_train=max_train,
         max_epochs=max_epochs,
         vectors=vectors,
+        inputs=_names(inputs or ""),
         overrides=override or (),
         plugins=plugin or (),
         mlflow=mlflow,
@@ -284,6 +294,11 @@ def run(
         report(f"not kept: {record.architecture} on {record.task}, seed {record.seed}; the end of {log} says why")
     if not session.complete(records):
         raise typer.Exit(1)
+
+
+def _names(text: str) -> list[str]:
+    """Comma-separated names."""
+    return list(filter(None, map(str.strip, text.split(","))))
 
 
 def _workers(text: str) -> int | None:

@@ -13,10 +13,10 @@ import torch
 from harness import registry
 from harness.contract.base import require
 from harness.contract.process import Watch
-from harness.registry import ArchitectureEntry
+from harness.registry import Entry
 
 
-def changes_nothing(entry: ArchitectureEntry) -> None:
+def changes_nothing(entry: Entry) -> None:
     """Import the plugin's file once more: settings of the process, its threads and its random
     generators stay."""
     registry.load(entry)  # what it imports for the first time is not its own doing
@@ -28,7 +28,7 @@ def changes_nothing(entry: ArchitectureEntry) -> None:
     require(_generators() == generators, "a global random generator was used")
 
 
-def again(entry: ArchitectureEntry) -> Any:
+def again(entry: Entry) -> Any:
     """The plugin's class from its file imported once more: nothing that an object of the other one
     has done is left in it, as in a new process."""
     spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)

@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ from harness.training.lazy_updates import LazyAdam, clip_gradients
 from harness.training.model import Model, build, objective_of, predict, predict_with_loss
 from harness.training.optimizers import set_gradients
 from harness.views.base import View
+from harness.views.words_and_characters import with_characters
 
 VECTOR_DIMS = 24
 SETTINGS = TrainingSettings()
@@ -103,6 +105,11 @@ def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...]) -> Corpus:
 class TrainedCase(Case):
     """A trained architecture on one mini task."""
 
+    inputs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    """Sources of further numbers for each word, as a cell has them."""
+    dims = VECTOR_DIMS
+    """Width of word vectors."""
+
     def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
         self.entry, self.task, self.given = entry, registry.load(task)(task), settings
         self.regime, wrapped, settings = unwrapped(entry, settings)
@@ -111,6 +118,8 @@ class TrainedCase(Case):
         self.settings = settings
         self.cls: type[Encoder] = registry.load(wrapped)
         view = self.cls.view_for(task, settings)
+        if self.inputs:
+            view = with_characters(view)
         assert view is not None  # the case is one that the architecture fits
         self.corpus = _corpus(self.task, view, self.cls.output_form(), wrapped.sees)
         self.problem = self.corpus.problem
@@ -144,7 +153,7 @@ class TrainedCase(Case):
 
     def built(self) -> Model:
         view = self.corpus.view
-        model = build(self.cls, self.problem, self.settings, view, self.corpus.target, VECTOR_DIMS)
+        model = build(self.cls, self.problem, self.settings, view, self.corpus.target, self.dims, inputs=self.inputs)
         if self.regime is not None:
             self.regime.apply(model, view)
         return model
@@ -271,7 +280,8 @@ class TrainedCase(Case):
         for rows in np.array_split(np.arange(64), 2):
             self.loss(model, self.corpus.train.collate(rows)).backward()
         excused = tuple(f"encoder.{name}" for name in self.cls.unused)
-        without = [n for n, p in model.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
+        trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad and p.numel())
+        without = [name for name, p in trained if p.grad is None or not p.grad.any()]
         without = [name for name in without if not name.startswith(excused)] if excused else without
         require(not without, f"no gradient reaches {', '.join(without)}")
 
@@ -363,14 +373,14 @@ class TrainedCase(Case):
             for entry, settings in ((wrapped, self.settings), (self.entry, self.given))
         ]
         return trained_model(
-            Origin(key="", cell={}, data={}, predictions=None),
+            Origin(key="", cell={"hyperparameters": {"inputs": dict(self.inputs)}}, data={}, predictions=None),
             self.task.entry.type,
             parts[0],
             parts[1] if self.regime is not None else None,
             model,
             self.corpus.view,
             self.corpus.target,
-            VECTOR_DIMS,
+            self.dims,
             SETTINGS,
             self.corpus.train.rows[0],
         )

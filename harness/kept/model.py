@@ -21,16 +21,18 @@ from harness.errors import ArchbenchError, ModelError
 from harness.kept import folder as files
 from harness.kept.folder import Description, Origin, Part
 from harness.kept.parents import Parents, require_same
-from harness.kept.shelf import ASKED, parents_of
+from harness.kept.shelf import ASKED, inputs_of, parents_of
 from harness.kept.values import packed, unpacked
 from harness.kinds import Encoder, Estimator, made
 from harness.problems import problem
 from harness.problems.base import Answer, NoTarget, Target, with_probability
 from harness.records.provenance import own_version
+from harness.registry import ArchitectureEntry, InputEntry
 from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.model import Model, answers, build
 from harness.views.base import View
+from harness.views.words_and_characters import with_characters
 
 
 class KeptModel:
@@ -220,12 +222,16 @@ def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:
 def _class_of(folder: Path, part: Part) -> Any:
     """The registered class of a part; an error for one of another version."""
     entry = registry.entry("architectures", part.architecture)
-    if entry.version != part.version:
+    _require_version(folder, entry, part.version)
+    return registry.load(entry)
+
+
+def _require_version(folder: Path, entry: ArchitectureEntry | InputEntry, version: int) -> None:
+    if entry.version != version:
         raise ModelError(
-            f"{folder}: made by version {part.version} of {part.architecture}, and here is version {entry.version}:"
+            f"{folder}: made by version {version} of {entry.id}, and here is version {entry.version}:"
             " train it again with `archbench run --keep`"
         )
-    return registry.load(entry)
 
 
 def _fitted(
@@ -248,6 +254,9 @@ def _trained(
     weights: dict[str, Tensor],
     device: torch.device | str,
 ) -> TrainedModel:
+    sources = inputs_of(description)
+    for name, given in sources.items():
+        _require_version(folder, registry.entry("inputs", name), given["version"])
     view = parents.inherited_view(cls, _view(cls, description))
     view.restore(state["view"])
     asked = problem(description.type)
@@ -255,7 +264,7 @@ def _trained(
     target.restore(state["target"])
     training, settings = TrainingSettings.from_dict(description.training or {}), description.part.settings
     with torch.random.fork_rng(devices=[]):  # a model begins at random, and nobody's numbers should be used up
-        model = build(cls, asked, settings, view, target, description.dims or 0, None, training)
+        model = build(cls, asked, settings, view, target, description.dims or 0, None, training, sources)
         if description.regime is not None:
             _class_of(folder, description.regime)(**description.regime.settings).apply(model, view)
         parents.give(model.encoder, (), view)
@@ -272,6 +281,8 @@ def _view(cls: type[Encoder], description: Description) -> View:
     settings = dict(description.view or {})
     name, column = settings.pop("view", None), description.column or "text"
     view = cls.reads(column, description.part.settings)
+    if inputs_of(description):
+        view = with_characters(view)
     if view is None or type(view).__name__ != name:
         found = "nothing" if view is None else type(view).__name__
         raise ValueError(

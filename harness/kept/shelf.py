@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.errors import ModelError, UsageError, did_you_mean
 from harness.files import taking_the_place_of, write_whole
@@ -60,6 +60,11 @@ def ancestors(results: Path, cell: Cell) -> list[str]:
 def parents_of(description: Description) -> dict[str, dict[str, str]]:
     """The cells that a kept model started from, by role, as :attr:`Cell.parents` has them."""
     return (description.origin.cell.get("hyperparameters") or {}).get("parents") or {}
+
+
+def inputs_of(description: Description) -> dict[str, dict[str, Any]]:
+    """The input sources of a kept model, as :attr:`Cell.inputs` has them."""
+    return (description.origin.cell.get("hyperparameters") or {}).get("inputs") or {}
 
 
 class Kept(NamedTuple):

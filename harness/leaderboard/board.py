@@ -110,20 +110,28 @@ class Section(NamedTuple):
     sees: tuple[str, ...] | None = ()
     vectors: Source | None = None
     tokens: str = ""
+    inputs: tuple[Source, ...] = ()
 
     @classmethod
     def of(cls, group: Group) -> Section:
         """The section that shows a group."""
         protocol = group.protocol, group.protocol_version
-        return cls(group.tier, *protocol, group.budget.name, group.sees, group.vectors, group.tokens)
+        return cls(group.tier, *protocol, group.budget.name, group.sees, group.vectors, group.tokens, group.inputs)
 
     @property
     def words(self) -> tuple[str, ...]:
         """Its parts as short texts, without those that say that there is nothing special."""
         sees = "unknown sight" if self.sees is None else " and ".join(self.sees)
         vectors = f"{self.vectors.name} {self.vectors.id[:8]}" if self.vectors else ""
-        parts = (self.tier, versioned(self.protocol, self.protocol_version), self.budget, sees, vectors, self.tokens)
+        inputs = " and ".join(f"{source.name} {source.id[:8]}" for source in self.inputs)
+        protocol = versioned(self.protocol, self.protocol_version)
+        parts = (self.tier, protocol, self.budget, sees, vectors, self.tokens, inputs)
         return tuple(filter(None, parts))
+
+    @property
+    def input_names(self) -> str:
+        """Further inputs in words; empty without any."""
+        return " and ".join(source.name for source in self.inputs)
 
     @property
     def id(self) -> str:

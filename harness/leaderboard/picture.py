@@ -103,7 +103,9 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
         if of_section:
             sees = "" if section == first else f"sees: {seen(section.sees)}"
             vectors = f"vectors {section.vectors.name}" if section.vectors else ""
-            title = ", ".join(filter(None, (sees, vectors, section.tokens and f"tokens {section.tokens}")))
+            inputs = f"inputs {section.input_names}" if section.inputs else ""
+            tokens = f"tokens {section.tokens}" if section.tokens else ""
+            title = ", ".join(filter(None, (sees, vectors, inputs, tokens)))
             ordered = [line._replace(squares=[line.squares[i] for i in order]) for line in of_section]
             blocks.append((title, sorted(ordered, key=lambda line: _place(board, line, types))))
     place = Section(first.tier, first.protocol, first.protocol_version, first.budget)

@@ -46,9 +46,9 @@ def _moment(text: str) -> str:
 
 
 def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters whose parts ``limits``, ``training`` and ``parents``, where they have them,
-    are mappings."""
-    for part in ("limits", "training", "parents"):
+    """Hyperparameters whose parts ``limits``, ``training``, ``parents`` and ``inputs``, where they
+    have them, are mappings."""
+    for part in ("limits", "training", "parents", "inputs"):
         if not isinstance(hyperparameters.get(part, {}), dict):
             raise ValueError(f"{part} is {type(hyperparameters[part]).__name__}, expected a mapping")
     limits = hyperparameters.get("limits", {})
@@ -57,6 +57,9 @@ def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
     for role, parent in hyperparameters.get("parents", {}).items():
         if not isinstance(parent, dict) or {*parent} != PARENT or not all(isinstance(t, str) for t in parent.values()):
             raise ValueError(f"parents.{role}: expected the texts {', '.join(sorted(PARENT))}")
+    for name, source in hyperparameters.get("inputs", {}).items():
+        if not isinstance(source, dict) or not isinstance(source.get("version"), int):
+            raise ValueError(f"inputs.{name}: expected a mapping with its version and settings")
     for name, limit in limits.items():
         if name != "budget" and limit is not None and not (isinstance(limit, int) and abs(limit) <= LARGEST):
             raise ValueError(f"limits.{name} is {type(limit).__name__}, expected null or a number up to {LARGEST:g}")

@@ -84,6 +84,11 @@ class Cell:
         return self.hyperparameters.get("parents") or {}
 
     @property
+    def inputs(self) -> dict[str, dict[str, Any]]:
+        """Sources of further numbers for each word by name: ``version`` and settings of each."""
+        return self.hyperparameters.get("inputs") or {}
+
+    @property
     def row(self) -> str:
         """Identity of the cell and its other seeds."""
         return dataclasses.replace(self, seed=0, hyperparameters=of_all_seeds(self.hyperparameters)).key

@@ -33,7 +33,7 @@ scores of the tests tell."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OWN = ("architectures", "tasks")
-_DECORATORS = ("register", "register_task")
+_DECORATORS = ("register", "register_input", "register_task")
 _FOR_PAGES = (
     "name",
     "paper",
@@ -58,11 +58,12 @@ def code_of(
 ) -> Code:
     """The code of the cells of an architecture on a task.
 
-    ``hyperparameters`` are those of the cell: the architecture that a regime wraps counts too.
+    ``hyperparameters`` are those of the cell: the architecture that a regime wraps counts too, and
+    so do sources of further numbers for each word.
     """
     wrapped = registry.entries("architectures").get(_wraps(hyperparameters))
     return {
-        "architecture": _architecture_digest(architecture, wrapped),
+        "architecture": _architecture_digest(architecture, wrapped, _sources(hyperparameters)),
         "task": _task_digest(task, _not_shown(architecture)),
         "harness": HARNESS,
         "packages": dict(filter(None, map(_package, (architecture, task)))),
@@ -74,8 +75,17 @@ def _wraps(hyperparameters: Mapping[str, Any]) -> str:
     return str(hyperparameters.get("wraps") or "")
 
 
-def _architecture_digest(entry: ArchitectureEntry, wrapped: ArchitectureEntry | None) -> str:
-    return _digest([entry.file, *([wrapped.file] if wrapped else [])])
+def _sources(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the sources of further numbers for each word."""
+    return tuple(sorted(hyperparameters.get("inputs") or ()))
+
+
+def _architecture_digest(
+    entry: ArchitectureEntry, wrapped: ArchitectureEntry | None, sources: tuple[str, ...] = ()
+) -> str:
+    known = registry.entries("inputs") if sources else {}
+    of_sources = [known[name].file for name in sources if name in known]
+    return _digest([entry.file, *([wrapped.file] if wrapped else []), *of_sources])
 
 
 def _not_shown(architecture: ArchitectureEntry | None) -> tuple[str, ...]:
@@ -109,8 +119,9 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
     architectures, tasks = registry.entries("architectures"), registry.entries("tasks")
 
     @functools.cache
-    def architecture(id: str, wraps: str) -> str | None:
-        return _architecture_digest(architectures[id], architectures.get(wraps)) if id in architectures else None
+    def architecture(id: str, wraps: str, sources: tuple[str, ...]) -> str | None:
+        known = id in architectures
+        return _architecture_digest(architectures[id], architectures.get(wraps), sources) if known else None
 
     @functools.cache
     def task(id: str, unused: tuple[str, ...]) -> str | None:
@@ -118,7 +129,8 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
 
     def differs(then: Code, record: Record) -> bool:
         unused = _not_shown(architectures.get(record.architecture))
-        digest = architecture(record.architecture, _wraps(record.hyperparameters))
+        settings = record.hyperparameters
+        digest = architecture(record.architecture, _wraps(settings), _sources(settings))
         now = digest, task(record.task, unused), HARNESS
         before = then.get("architecture"), then.get("task"), then.get("harness")
         return None not in now and any(a is not None and a != b for a, b in zip(before, now, strict=True))

@@ -72,8 +72,8 @@ class Group(NamedTuple):
     ``train``, ``dev`` and ``test`` are digests of the data; where none was recorded, the number of
     examples stands for it. ``sees``: data that training used besides the labelled training
     examples, None where it was not recorded. ``vectors``: given word vectors. ``inputs``: kept
-    models that give further word representations. ``tokens``: the division of text into tokens,
-    empty except for metrics whose unit is a token.
+    models and sources that give further numbers for each word. ``tokens``: the division of text
+    into tokens, empty except for metrics whose unit is a token.
     """
 
     task: str
@@ -258,9 +258,17 @@ def _parents(record: Record, *roles: str) -> dict[str, Source]:
 
 
 def _inputs(record: Record) -> tuple[Source, ...]:
+    """Parents, kept models that only the record tells of, and sources that are trained with the
+    model: of these, all that the cell says is what they are."""
     parents = _parents(record, "inputs", "tags")
     others = [each for each in record.inputs or () if each.keys() & {"artefact", "key"}]
-    return tuple(sorted({*parents.values(), *(_source(each) for each in others if each.get("key") not in parents)}))
+    trained = {Source(_digest([name, each]), name) for name, each in record.cell.inputs.items()}
+    kept = {_source(each) for each in others if each.get("key") not in parents}
+    return tuple(sorted({*parents.values(), *kept, *trained}))
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _vectors(record: Record) -> Source | None:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from harness import registry
-from harness.errors import RecordError, RegistryError, UsageError, did_you_mean
+from harness.errors import RecordError, RegistryError, UsageError, check_choice, did_you_mean
 from harness.files import LONGEST_LINE
 from harness.records import UNFIT, Cell, Record, Store
 from harness.records.code_digest import made_by_other_code
-from harness.registry import ArchitectureEntry, Entry, TaskEntry
+from harness.registry import ArchitectureEntry, Entry, InputEntry, TaskEntry
 from harness.settings import FULL, Limits, TrainingSettings
 from harness.task import Task, Tier
 
@@ -33,10 +33,10 @@ E = TypeVar("E", bound=Entry)
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed", "task_type")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
-HARNESS_SECTIONS = ("training", "limits", "vectors", "view", "parents")
+HARNESS_SECTIONS = ("training", "limits", "vectors", "view", "parents", "inputs")
 """Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments.
-``view`` is there only where a setting of the view is not the architecture's own, ``parents`` where
-there are any."""
+``view`` is there only where a setting of the view is not the architecture's own, ``parents`` and
+``inputs`` where there are any."""
 
 FAILED = ("failed", "oom", "timeout", "diverged")
 """Statuses of a cell whose model is at fault: a result, run again only when asked."""
@@ -130,6 +130,24 @@ def reason_to_skip(architecture: ArchitectureEntry, task: TaskEntry, hyperparame
     return _load(architecture).reason_to_skip(task, hyperparameters)
 
 
+def no_place_for_inputs(
+    architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: dict[str, Any], names: Iterable[str]
+) -> str | None:
+    """The reason why an architecture that runs on a task cannot read input sources of such names
+    there, or None: they stand behind the vectors of words whose characters can be had."""
+    listed = ", ".join(names)
+    if not listed:
+        return None
+    from harness.views.words_and_characters import with_characters  # it imports torch
+
+    reader, settings = getattr(_load(architecture), "reader", lambda _: None)(hyperparameters) or (None, {})
+    view = reader and reader.view_for(task, settings)
+    if view is not None and view.embeds and with_characters(view):
+        return None
+    read = "rows" if view is None else type(view).__name__
+    return f"--inputs {listed} stands behind the vectors of words; {architecture.id} reads {read}"
+
+
 def tier_of(task: TaskEntry, asked: Tier) -> Tier:
     """The tier whose rows a task gives to a run that asks for one."""
     cls: type[Task] = registry.load(task)
@@ -174,15 +192,28 @@ def _load(architecture: ArchitectureEntry) -> type:
     return cls
 
 
+def _defaults(cls: type) -> dict[str, Any]:
+    """Keyword defaults of a class, without what the harness gives it."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if name not in GIVEN_BY_HARNESS and parameter.default is not inspect.Parameter.empty
+    }
+
+
+def input_settings(source: InputEntry, own_dropout: bool = True) -> dict[str, Any]:
+    """Version and constructor arguments of an input source by default, as a cell has them; with its
+    ordinary dropouts or with 0 in their place."""
+    cls = registry.load(source)
+    values = {"version": source.version, **_plain(_defaults(cls), source)}
+    return values if own_dropout else _without_dropouts(values, cls)
+
+
 def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
     """Constructor arguments of an architecture by default: the keyword defaults of its class, then
     those its decorator fixes."""
     parameters = inspect.signature(_load(architecture)).parameters
-    defaults = {
-        name: parameter.default
-        for name, parameter in parameters.items()
-        if name not in GIVEN_BY_HARNESS and parameter.default is not inspect.Parameter.empty
-    }
+    defaults = _defaults(_load(architecture))
     fixed = architecture.hyperparameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if not open_ended and (unknown := [name for name in fixed if name not in parameters]):
@@ -201,20 +232,24 @@ def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
 def without_dropouts(architecture: ArchitectureEntry) -> dict[str, Any]:
     """As :func:`hyperparameters`, with the ordinary dropouts at 0."""
     values = hyperparameters(architecture)
-    for name in getattr(_load(architecture), "ordinary_dropouts", ()):
+    return _without_dropouts(values, _load(architecture))
+
+
+def _without_dropouts(values: dict[str, Any], cls: type) -> dict[str, Any]:
+    for name in getattr(cls, "ordinary_dropouts", ()):
         if name in values:
             values[name] = [0.0] * len(values[name]) if isinstance(values[name], list) else 0.0
     return values
 
 
-def _plain(values: dict[str, Any], architecture: ArchitectureEntry) -> dict[str, Any]:
+def _plain(values: dict[str, Any], entry: Entry) -> dict[str, Any]:
     """The values as JSON holds them, so that a cell read back from its record equals the cell that
     ran."""
     try:
         return json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise RegistryError(
-            f"{architecture.file}: hyperparameters of {architecture.id} must be plain finite values: {error}"
+            f"{entry.file}: hyperparameters of {entry.id} must be plain finite values: {error}"
         ) from error
 
 
@@ -292,6 +327,7 @@ class Planner:
         max_train: int | None = None,
         max_epochs: int | None = None,
         vectors: Path | None = None,
+        inputs: Sequence[str] = (),
         precision: str = "32",
         devices: int = 1,
     ):
@@ -299,12 +335,13 @@ class Planner:
         self.max_train, self.max_epochs = max_train, max_epochs
         self.overrides = [parse_override(text) for text in overrides]
         self.vectors = _described(vectors) if vectors else None
+        self.inputs = _sources(inputs)
         if budget != FULL and (max_train, max_epochs) != (None, None):
             raise UsageError(f"--budget {budget} with --max-train or --max-epochs: a budget of your own has no name")
         self._names: dict[Override, set[str]] = {override: set() for override in self.overrides}
         self._used: set[Override] = set()
         self._ids: dict[str, None] = {}
-        self._pairs: dict[tuple[str, str], Planned] = {}
+        self._pairs: dict[tuple[str, str, bool], Planned] = {}
         self._tiers: dict[str, tuple[Tier, str | None]] = {}
 
     def _tier(self, task: TaskEntry) -> tuple[Tier, str | None]:
@@ -313,7 +350,7 @@ class Planner:
             self._tiers[task.id] = tier_of(task, self.tier), no_data(task, self.tier) or no_budget(task, self.budget)
         return self._tiers[task.id]
 
-    def _overridden(self, architecture: ArchitectureEntry, section: str, values: dict[str, Any]) -> dict[str, Any]:
+    def _overridden(self, architecture: Entry, section: str, values: dict[str, Any]) -> dict[str, Any]:
         for override in self.overrides:
             if override.section == section and fnmatchcase(architecture.id, override.id):
                 self._names[override] |= set(values)
@@ -326,17 +363,17 @@ class Planner:
         """True if an override changes a setting of the architecture."""
         return any(fnmatchcase(architecture.id, override.id) for override in self._used)
 
-    def cell(self, architecture: ArchitectureEntry, task: TaskEntry, seed: int) -> Planned:
+    def cell(self, architecture: ArchitectureEntry, task: TaskEntry, seed: int, inputs: bool = True) -> Planned:
         """The cell of an architecture, a task and a seed, with the reason to skip it if it does not
-        fit."""
-        pair = architecture.id, task.id
+        fit. Without ``inputs`` it reads none of the input sources."""
+        pair = architecture.id, task.id, inputs
         if pair not in self._pairs:
-            self._pairs[pair] = self._of_pair(architecture, task)
+            self._pairs[pair] = self._of_pair(architecture, task, self.inputs if inputs else [])
         planned = self._pairs[pair]
         return planned._replace(cell=replace(planned.cell, seed=seed))
 
-    def _of_pair(self, architecture: ArchitectureEntry, task: TaskEntry) -> Planned:
-        """The cell of the two with seed 0."""
+    def _of_pair(self, architecture: ArchitectureEntry, task: TaskEntry, inputs: Sequence[InputEntry]) -> Planned:
+        """The cell of the two with seed 0, which reads the input sources."""
         from harness.training.protocols import VERSIONS, has_own_dropout, training, view_settings
 
         self._ids[architecture.id] = None
@@ -353,9 +390,14 @@ class Planner:
         except ValueError as error:
             raise UsageError(f"-o {architecture.id}.{error}") from error
         values = {**chosen, "training": settings.to_dict(), "limits": limits.to_dict(), "vectors": self.vectors}
+        if inputs:
+            own_dropout = has_own_dropout(protocol)
+            values["inputs"] = {e.id: self._overridden(e, "", input_settings(e, own_dropout)) for e in inputs}
+            self._ids |= {each.id: None for each in inputs}
         ours = functools.partial(view_settings, protocol, task)
         if ours(True) or any(override.section == "view" for override in self.overrides):
-            values |= _changed_view(architecture, task, chosen, ours, functools.partial(overridden, "view"))
+            overridden_view = functools.partial(overridden, "view")
+            values |= _changed_view(architecture, task, chosen, bool(inputs), ours, overridden_view)
         tier, missing = self._tier(task)
         cell = Cell(
             architecture=architecture.id,
@@ -371,6 +413,7 @@ class Planner:
             protocol_version=VERSIONS[protocol],
         )
         unfit = reason_to_skip(architecture, task, values)
+        unfit = unfit or no_place_for_inputs(architecture, task, chosen, [each.id for each in inputs])
         return Planned(cell, missing or unfit, unfit is not None)
 
     def check_overrides(self) -> None:
@@ -419,15 +462,21 @@ def _changed_view(
     architecture: ArchitectureEntry,
     task: TaskEntry,
     hyperparameters: dict[str, Any],
+    spelt: bool,
     ours: Callable[[bool], dict[str, Any]],
     overridden: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     """``view`` with the settings that the protocol (``ours``, of views of words or of others) and
     overrides change; nothing where they change none, so that the cell is the one without them. A
-    setting that follows from a hyperparameter is left to it."""
+    setting that follows from a hyperparameter is left to it. ``spelt`` views read characters of
+    words, too."""
     reader = getattr(_load(architecture), "reader", None)
     cls, own = (reader and reader(hyperparameters)) or (None, {})
     view = cls and cls.view_for(task, own)
+    if spelt:
+        from harness.views.words_and_characters import with_characters  # it imports torch
+
+        view = with_characters(view) or view
     settings = {} if view is None else view.settings()
     known = {name: value for name, value in settings.items() if name != "view" and name not in cls.view_settings}
     wished = known | {name: value for name, value in ours(view.embeds).items() if name in known} if known else {}
@@ -446,6 +495,14 @@ def _unused(override: Override, names: set[str], ids: list[str]) -> str:
         return f"-o {override.text}: no architecture of this run is called {override.id!r}{_near(override.id, ids)}"
     what = f"{override.id} has no hyperparameter {override.section + '.' if override.section else ''}{override.name}"
     return f"-o {override.text}: {what}{_near(override.name, sorted(names))}"
+
+
+def _sources(names: Iterable[str]) -> list[InputEntry]:
+    """Input sources by name, each once; :class:`UsageError` for a name that none has."""
+    known = registry.entries("inputs")
+    for name in names:
+        check_choice("--inputs", name, tuple(known))
+    return [known[name] for name in sorted(set(names))]
 
 
 def _near(name: str, known: Sequence[str]) -> str:

@@ -83,9 +83,11 @@ class _Family:
         seed: int,
         wishes: Sequence[Wish] = (),
         children: tuple[str, ...] = (),
+        inputs: bool = True,
     ) -> Planned:
-        """A cell with its parents; ``children`` are the architectures for which it is planned."""
-        planned = self.planner.cell(architecture, task, seed)
+        """A cell with its parents; ``children`` are the architectures for which it is planned.
+        Without ``inputs`` it reads none of the run's input sources."""
+        planned = self.planner.cell(architecture, task, seed, inputs)
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
             for role, name in architecture.parents.items()
@@ -123,9 +125,12 @@ class _Family:
             return Planned(self._by_key(wish, known), None)
         architecture = known[wish.name]
         on = task if wish.task is None else registry.entry("tasks", wish.task)
-        planned = self.cell(architecture, on, child.seed, children=children)
+        # Weights go on only in a network that reads as much; in all other roles a parent is what it
+        # is without the run's input sources.
+        inputs = wish.role == "weights"
+        planned = self.cell(architecture, on, child.seed, children=children, inputs=inputs)
         if planned.unfit and wish.task is None and (only := self._only_task(architecture, planned.cell)):
-            planned = self.cell(architecture, only, child.seed, children=children)
+            planned = self.cell(architecture, only, child.seed, children=children, inputs=inputs)
         if planned.reason is None and shelf.is_kept(self.results, planned.cell.key):
             return self._with(planned)
         if not self.planner.changes(architecture):  # else the user says which settings it has
@@ -194,6 +199,7 @@ def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:
     return (
         all(getattr(cell, each) == getattr(wanted, each) for each in same)
         and Limits.of(cell.hyperparameters) == Limits.of(wanted.hyperparameters)
+        and cell.inputs == wanted.inputs
         and task in (None, cell.task)
     )
 

@@ -145,8 +145,10 @@ def duration(seconds: float) -> str:
 
 
 def name(cell: Cell | Record) -> str:
-    """Architecture, task and seed as text."""
-    return f"{cell.architecture} on {cell.task}, seed {cell.seed}"
+    """Architecture, input sources, task and seed as text."""
+    inputs = (cell if isinstance(cell, Cell) else cell.cell).inputs
+    read = f" with {' and '.join(inputs)}" if inputs else ""
+    return f"{cell.architecture}{read} on {cell.task}, seed {cell.seed}"
 
 
 def result(record: Record) -> str:

@@ -72,6 +72,7 @@ class Request:
     max_train: int | None = None
     max_epochs: int | None = None
     vectors: Path | None = None
+    inputs: Sequence[str] = ()
     overrides: Sequence[str] = ()
     plugins: Sequence[Path] = ()
     mlflow: str | None = None
@@ -203,6 +204,7 @@ class Session:
             max_train=request.max_train,
             max_epochs=request.max_epochs,
             vectors=request.vectors,
+            inputs=request.inputs,
             precision=request.precision,
             devices=request.devices,
         )

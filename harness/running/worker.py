@@ -55,6 +55,7 @@ from harness.training import cost
 from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, PILOT_SHARE, Diverged, FitModule, fit
 from harness.training.model import Model, build, objective_of, predict
 from harness.training.protocols import has_own_dropout
+from harness.views.words_and_characters import with_characters
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -303,6 +304,8 @@ class Assembly:
         )
         self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
         view = self.encoder_class.view_for(self.task.entry, self.settings)
+        if cell.inputs:
+            view = with_characters(view)
         if changes := cell.hyperparameters.get("view"):
             view = view.changed(changes)
         self.parents = _parents(cell, settings)
@@ -348,6 +351,7 @@ class Assembly:
             dims,
             vectors,
             self.training,
+            self.cell.inputs,
         )
         self.dims = dims
         if model.table is not None:
@@ -416,6 +420,9 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     spent = _spent(training, kept, pilots, fields["flops_per_example"], cell.devices)
     fields |= _of_parents(assembly.parents) | {"spent": spent}
+    if sources := training.model.sources:
+        described = [{"name": name, "dims": source.size} for name, source in sources.items()]
+        fields["inputs"] = [*fields.get("inputs", []), *described]
     if settings.keeps(cell):
         name = training.objective.name
         keep(cell, settings, lambda: _trained_model(assembly, training.model, fields, name))

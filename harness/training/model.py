@@ -4,16 +4,18 @@ type ask for."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from harness import registry
 from harness.data.batches import length_buckets
 from harness.data.corpus import Split
-from harness.kinds import VECTORS, Encoder, Regime
+from harness.kinds import VECTORS, Encoder, InputSource, Regime
 from harness.layers.overlap import shared
 from harness.objectives import Objective, RegimeLoss, Supervised
 from harness.problems.base import Answer, Batch, Head, Problem, Target
@@ -73,6 +75,7 @@ class WordTable(nn.Module):
 class Model(nn.Module):
     """Reads a batch's inputs, encodes them and answers.
 
+    The numbers of ``sources`` stand behind each word's vector, in the order of their names.
     ``marked`` are two inputs in each of whose words one more number says whether the other has it.
     ``dropout`` acts on the vectors that the encoder reads.
     """
@@ -84,16 +87,21 @@ class Model(nn.Module):
         table: WordTable | None,
         marked: tuple[str, ...] = (),
         dropout: float = 0.0,
+        sources: Mapping[str, InputSource] = MappingProxyType({}),
     ):
         super().__init__()
         self.encoder, self.head, self.table = encoder, head, table
+        self.sources = nn.ModuleDict(dict(sorted(sources.items())))
         self.marked, self.dropout = marked, dropout
 
     def read(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs with what the encoder reads of each word: its vector, and the mark."""
+        """The inputs with what the encoder reads of each word: its vector, the numbers of the
+        sources, and the mark."""
         if self.table is None:
             return inputs
         words = {field: self.table(batch) for field, batch in inputs.items()}
+        for source in self.sources.values():
+            words = {field: _joined(batch, source(inputs[field])) for field, batch in words.items()}
         if self.dropout and self.training:
             words = {field: _changed(batch, self._dropped) for field, batch in words.items()}
         if self.marked:
@@ -137,10 +145,15 @@ def _changed(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return batch._replace(static=change(batch.static)) if getattr(batch, "static", batch.vectors[:0]).numel() else batch
 
 
+def _joined(words: Any, numbers: Tensor) -> Any:
+    """The batch with more numbers (B, T, n) in each vector, which are 0 at padding."""
+    numbers = numbers * words.mask[..., None]
+    return _changed(words, lambda vectors: torch.cat([vectors, numbers.to(vectors.dtype)], dim=-1))
+
+
 def _with_mark(words: Any, other: Any) -> Any:
     """The batch with one more number in each vector: 1 where the word stands in the other text."""
-    mark = shared(words, other)[..., None]
-    return _changed(words, lambda vectors: torch.cat([vectors, mark.to(vectors.dtype)], dim=-1))
+    return _joined(words, shared(words, other)[..., None])
 
 
 def on_device(batch: Any, device: torch.device | str) -> Any:
@@ -162,15 +175,19 @@ def build(
     dims: int,
     vectors: Tensor | None = None,
     training: TrainingSettings = _PLAIN,
+    inputs: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Model:
     """The model of an architecture class for a problem.
 
     ``settings`` are its hyperparameters, ``dims`` is the width of word vectors, ``vectors``
     (words, dims) where they start; None is at random. ``training`` says what all encoders read
-    otherwise.
+    otherwise, ``inputs`` which sources of further numbers, as a cell does
+    (:attr:`harness.records.cell.Cell.inputs`).
     """
     marked = problem.entry.texts if training.shared_words and view.embeds and len(problem.entry.texts) == 2 else ()
-    given = {"width": dims + bool(marked) if view.embeds else view.width, "view": view}
+    sources = {name: _source(name, settings, view) for name, settings in inputs.items()}
+    read = dims + sum(source.size for source in sources.values()) + bool(marked)
+    given = {"width": read if view.embeds else view.width, "view": view}
     labels = getattr(target, "labels", None)
     if labels is not None:
         given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
@@ -184,7 +201,13 @@ def build(
         table = WordTable(view.width, dims, encoder.vectors, vectors, once, training.unknown_rate)
     head = problem.head(encoder, target)
     head.dropout, head.stretch = training.dropout, training.stretch
-    return Model(encoder, head, table, marked, training.dropout)
+    return Model(encoder, head, table, marked, training.dropout, sources)
+
+
+def _source(name: str, settings: Mapping[str, Any], view: View) -> InputSource:
+    """A fresh source with the settings that a cell gives it."""
+    settings = {setting: value for setting, value in settings.items() if setting != "version"}
+    return registry.load(registry.entry("inputs", name))(view=view, **settings)
 
 
 def objective_of(model: Model, settings: TrainingSettings, regime: Regime | None = None) -> Objective:

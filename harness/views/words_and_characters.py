@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from harness.ragged import Columns, Ragged, pad_nested
-from harness.views.base import Text, words_of
+from harness.views.base import Text, View, words_of
 from harness.views.words import UNKNOWN, Vocabulary, Words
 
 
@@ -69,3 +70,11 @@ class WordsAndCharacters(Words):
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.characters = Vocabulary(state["characters"], state["character_counts"])
+
+
+def with_characters(view: View | None) -> WordsAndCharacters | None:
+    """The view that reads the same words and their characters too; None for one that has no such
+    form, since its words are nodes, sentences, pieces or none at all."""
+    if isinstance(view, WordsAndCharacters):
+        return view
+    return WordsAndCharacters(**dataclasses.asdict(view)) if type(view) is Words else None

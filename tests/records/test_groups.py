@@ -216,7 +216,7 @@ ALONG: dict[str, list[Record]] = {
         )
         for name in ("words", "characters")
     ],
-    "inputs": [made(), made(inputs=[KEPT], hyperparameters=KNOWN["hyperparameters"] | {"inputs": ["lm"]})],
+    "inputs": [made(), made(inputs=[KEPT], hyperparameters=KNOWN["hyperparameters"] | {"inputs": {"lm": {"version": 1}}})],
     "seeds": [made(seed=0), made(seed=1), made(seed=2)],
 }
 """Records that differ along an axis alone."""

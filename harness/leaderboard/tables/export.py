@@ -9,8 +9,9 @@ fields:
 
 - ``tier``, ``protocol``, ``protocol_version``, ``budget`` (its name), ``sees`` (data that training
   used besides the labelled training examples, null if not recorded), ``vectors`` (the name of given
-  word vectors, or null), ``tokens`` (the token unit, null except for metrics per token), ``group``
-  (the same for all results that may be compared, null where none ended ok), ``task``,
+  word vectors, or null), ``inputs`` (the names of further inputs, or null), ``tokens`` (the token
+  unit, null except for metrics per token), ``group`` (the same for all results that may be
+  compared, null where none ended ok), ``task``,
   ``task_name``, ``architecture``, ``name``, ``family`` and ``kind`` (both null if neither the
   registry nor the records tell of them), ``settings`` (differences to the other configurations),
   ``main_metric``;
@@ -79,6 +80,7 @@ RESULT = (
     "budget",
     "sees",
     "vectors",
+    "inputs",
     "tokens",
     "group",
 )
@@ -145,6 +147,7 @@ def _identity(board: Board, section: Section, task: str, architecture: str, resu
         "budget": section.budget,
         "sees": None if section.sees is None else list(section.sees),
         "vectors": section.vectors.name if section.vectors else None,
+        "inputs": section.input_names or None,
         "tokens": section.tokens or None,
         "group": result.group.id if result.group else None,
         "task": task,

@@ -36,7 +36,7 @@ def axis_title(metric: str) -> str:
 
 def section_title(section: Section) -> str:
     """All that the rows of a section share, in words: tier, protocol, budget, the data that
-    training saw besides the labelled examples, given word vectors, token unit."""
+    training saw besides the labelled examples, given word vectors, further inputs, token unit."""
     generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
     parts = [
         f"tier {section.tier}{generated}",
@@ -47,6 +47,8 @@ def section_title(section: Section) -> str:
         parts.append(f"sees: {seen(section.sees)}")
     if section.vectors:
         parts.append(f"vectors {section.vectors.name} ({section.vectors.id[:8]})")
+    if section.inputs:
+        parts.append(f"inputs {section.input_names}")
     if section.tokens:
         parts.append(f"tokens {section.tokens}")
     return ", ".join(parts)
