@@ -206,6 +206,8 @@ def test_list_says_how_much_of_test_stands_in_train(command, toys):
         (["--tier", "local", "--data-dir", "nowhere"], "nowhere: no such folder"),
         (["-o", "toy_text.hiden=3"], "did you mean hidden"),
         (["--vectors", "nowhere.txt"], "--vectors nowhere.txt"),
+        (["--inputs", "char_cnn_word"], "did you mean char_cnn_words"),
+        (["--inputs", "elmo"], "choose from char_cnn_words, char_lstm_words"),
         (["--plugin", "nowhere.py"], "--plugin"),
         (["--protcol", "equal"], "--protocol"),
         (["--workers", "0"], "workers"),
@@ -607,7 +609,7 @@ def test_check_takes_a_task_too(command, toys):
     code, out, _ = command("check", "toy_topic", "--plugin", str(toys))
     assert (code, "every row of dev is a row of train too" in out) == (1, True)
     code, _, err = command("check", "toy_topi", "--plugin", str(toys))
-    assert (code, "no architecture or task is called 'toy_topi'; did you mean toy_topic" in err) == (2, True)
+    assert (code, "no architecture or input or task is called 'toy_topi'; did you mean toy_topic" in err) == (2, True)
 
 
 @pytest.mark.slow

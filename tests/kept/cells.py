@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import registry
@@ -12,7 +13,9 @@ from harness.running.worker import run_cell
 from harness.task import Row
 
 
-def kept_cell(architecture: str, task: str, results: Path, most: int = 20, precision: str = "32") -> Record:
+def kept_cell(
+    architecture: str, task: str, results: Path, most: int = 20, precision: str = "32", inputs: Sequence[str] = ()
+) -> Record:
     """The record of a tiny cell on mini whose model is kept below ``results``."""
     entry = registry.entry("architectures", architecture)
     known = grid.hyperparameters(entry)
@@ -25,6 +28,7 @@ def kept_cell(architecture: str, task: str, results: Path, most: int = 20, preci
         seeds=[0],
         max_train=most,
         precision=precision,
+        inputs=inputs,
         overrides=[*tiny, *([] if entry.kind in ("fit", "floor") else [f"{architecture}.training.vector_dims=8"])],
     )
     assert planned.reason is None, planned.reason

@@ -169,6 +169,23 @@ def test_perplexities_of_other_tokens_are_in_another_section(store):
     assert section_title(words) == "tier local, protocol equal, budget full, tokens words"
 
 
+def test_rows_with_further_inputs_are_in_a_section_that_says_so(store):
+    """Beside rows that read words alone, a row that reads characters too would be called better for
+    what its encoder is."""
+    inputs = {"char_cnn_words": {"version": 1, "filters": 30}}
+    store.write(record("dan", score=0.5))
+    store.write(record("dan", score=0.6, hyperparameters={"inputs": inputs}))
+    store.write(record("dan", score=0.7, hyperparameters={"inputs": inputs | {"char_lstm_words": {"version": 1}}}))
+    sections = list(read(store.folder).sections)
+    plain = "tier local, protocol equal, budget full"
+    assert [section_title(section).removeprefix(plain) for section in sections] == [
+        "",
+        ", inputs char_cnn_words",
+        ", inputs char_cnn_words and char_lstm_words",
+    ]
+    assert len({section.id for section in sections}) == 3
+
+
 def test_the_rule_of_comparability_is_one_for_all_pages(store):
     """Two pages with a rule each would name two leaders."""
     judged(store, GOOD, architecture="bilstm", counts={"train": 10}, partial=True)

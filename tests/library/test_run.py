@@ -46,7 +46,15 @@ def test_it_has_the_options_of_the_command_with_their_defaults():
     ours = dict(inspect.signature(archbench.run).parameters)
     assert set(ours) - set(theirs) == {"ended"}
     assert set(theirs) - set(ours) == set()
-    typed = {"plugins": (), "overrides": {}, "parents": {}, "seeds": (0,), "workers": None, "results": "results"}
+    typed = {
+        "plugins": (),
+        "overrides": {},
+        "parents": {},
+        "inputs": (),
+        "seeds": (0,),
+        "workers": None,
+        "results": "results",
+    }
     for name, each in theirs.items():
         assert ours[name].default == typed.get(name, each.default), name
     assert all(f"``{name}``" in str(archbench.run.__doc__) for name in ours)

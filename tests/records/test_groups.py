@@ -24,6 +24,7 @@ KNOWN: dict[str, Any] = {
     "hyperparameters": {"hidden": 100, "limits": {"max_train": 5000, "max_epochs": None}, "vectors": None},
 }
 GLOVE = {"name": "glove.txt", "sha256": "e" * 64, "dims": 50}
+SPELT = {"char_cnn_words": {"version": 1, "filters": 30}}
 KEPT = {"name": "lm", "dims": 50, "key": "0" * 16, "artefact": "f" * 64}
 
 
@@ -53,6 +54,8 @@ MATTERS: dict[str, Record] = {
     "unknown sight": made(sees=None),
     "vectors": made(vectors=GLOVE),
     "a kept model": made(inputs=[KEPT]),
+    "an input source": made(hyperparameters=KNOWN["hyperparameters"] | {"inputs": SPELT}),
+    "its settings": made(hyperparameters=KNOWN["hyperparameters"] | {"inputs": {"char_cnn_words": {"version": 2}}}),
 }
 """Records that differ from the plain one in one thing that makes a comparison unfair."""
 
@@ -216,7 +219,11 @@ ALONG: dict[str, list[Record]] = {
         )
         for name in ("words", "characters")
     ],
-    "inputs": [made(), made(inputs=[KEPT], hyperparameters=KNOWN["hyperparameters"] | {"inputs": {"lm": {"version": 1}}})],
+    "inputs": [
+        made(),
+        made(inputs=[KEPT], hyperparameters=KNOWN["hyperparameters"] | {"inputs": SPELT}),
+        made(hyperparameters=KNOWN["hyperparameters"] | {"inputs": SPELT}),
+    ],
     "seeds": [made(seed=0), made(seed=1), made(seed=2)],
 }
 """Records that differ along an axis alone."""
