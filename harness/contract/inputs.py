@@ -1,5 +1,5 @@
 """The checks of an input source: those of an architecture that takes the mean of what it reads of
-each word, and has nothing to read beside the source."""
+each word, where there is nothing to read beside the source."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def check(entry: InputEntry) -> list[Result]:
     results = [run("import changes no global state", lambda: changes_nothing(entry))]
     if not results[0].passed:
         return results
-    with _carrier() as carrier:
-        tasks = registry.tasks_to_check_on()
-        task = next(task for task in tasks if grid.reason_to_skip(carrier, task, {}) is None)
-        for name, body in InputCase(entry, carrier, task).checks(learning=True):
+    with case_of(entry) as case:
+        for name, body in case.checks(learning=True):
             results.append(run(name, body))
             if name == FIRST and not results[-1].passed:
                 break
@@ -39,11 +37,13 @@ def check(entry: InputEntry) -> list[Result]:
 
 
 @contextmanager
-def _carrier() -> Iterator[registry.ArchitectureEntry]:
-    """The architecture that reads the source, registered meanwhile."""
+def case_of(entry: InputEntry) -> Iterator[InputCase]:
+    """The source under the carrier, which is registered meanwhile, on the first task that fits."""
     registry.add_plugin(CARRIER)
     try:
-        yield registry.entry("architectures", "mean_of_words")
+        carrier = registry.entry("architectures", "mean_of_words")
+        tasks = registry.tasks_to_check_on()
+        yield InputCase(entry, carrier, next(t for t in tasks if grid.reason_to_skip(carrier, t, {}) is None))
     finally:
         registry.remove_plugin(CARRIER)
 

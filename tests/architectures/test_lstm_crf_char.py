@@ -14,6 +14,7 @@ from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.batches import assert_each_alone, random_vectors
 from tests.support.models import small
+from tests.support.recurrent import coupled
 
 SENTENCES = [["Anna", "saw", "x", "saw"], ["Annas", "x"]]
 ONCE = torch.tensor([[True, False, False, False], [True, False, False, False]])
@@ -28,20 +29,6 @@ def tagger_and_words(**options) -> tuple[LSTMCRFCharacters, WordCharacterBatch]:
     model = small(LSTMCRFCharacters, 5, labels=3, view=view, **{"stretch": None} | sizes | options)
     words = view.collate(view.encode(SENTENCES), [0, 1])
     return model.train(), words._replace(vectors=torch.ones(2, 4, 5))
-
-
-def coupled(layer: CoupledLSTM, vectors: Tensor) -> Tensor:
-    """States (n, hidden) of the authors' cell, one vector after another."""
-    (w_i, w_c, w_o), (u_i, u_c, u_o) = layer.from_input.weight.chunk(3), layer.from_state.weight.chunk(3)
-    b_i, b_c, b_o = layer.from_input.bias.chunk(3)
-    v_i, v_o = layer.input_peephole.weight, layer.output_peephole.weight
-    h, c, states = layer.first_state, layer.first_cell, []
-    for x in vectors:
-        i = torch.sigmoid(w_i @ x + u_i @ h + v_i @ c + b_i)
-        c = (1 - i) * c + i * torch.tanh(w_c @ x + u_c @ h + b_c)
-        h = torch.sigmoid(w_o @ x + u_o @ h + v_o @ c + b_o) * torch.tanh(c)
-        states.append(h)
-    return torch.stack(states)
 
 
 def both_ways(recurrence: CoupledBiLSTM, vectors: Tensor) -> Tensor:

@@ -1,5 +1,5 @@
-"""Every default, recipe and class attribute of the shipped architectures, against a table of the
-papers' settings.
+"""Every default, recipe and class attribute of the shipped architectures and input sources, against
+a table of the papers' settings.
 
 ``paper_settings.csv`` has a line for each setting of each id: the value that the paper states
 (``paper``, as JSON; empty when it states none) and ours where it differs (``ours``). A setting is a
@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from harness.registry import Entry, Recipe, entries, load
-from harness.running.grid import hyperparameters
+from harness.registry import ArchitectureEntry, Entry, Recipe, entries, load
+from harness.running.grid import hyperparameters, input_settings
 
 TABLE = Path(__file__).with_name("paper_settings.csv")
 SHIPPED = Path(__file__).parents[2] / "architectures"
@@ -32,9 +32,10 @@ ATTRIBUTES = ("vectors", "head_bias", "head_max_norm", "pooling", "decoder", "be
 
 TAGS = ("code read", "paper", "memory")
 
-ARCHITECTURES = {
+ARCHITECTURES: dict[str, Entry] = {
     id: e for id, e in entries("architectures").items() if e.file.is_relative_to(SHIPPED) and e.kind != "floor"
 }
+ARCHITECTURES |= {id: e for id, e in entries("inputs").items() if e.file.is_relative_to(SHIPPED)}
 
 with TABLE.open(newline="", encoding="utf-8") as file:
     LINES = list(csv.DictReader(file))
@@ -90,7 +91,11 @@ def attributes_of(cls: type) -> dict[str, tuple[Any, bool]]:
 
 
 def in_code(entry: Entry) -> tuple[dict[str, Any], set[str]]:
-    """The values of all settings that an architecture has, and the settings that need a line."""
+    """The values of all settings that an architecture has, and the settings that need a line; those
+    of an input source all do."""
+    if not isinstance(entry, ArchitectureEntry):
+        values = {name: value for name, value in input_settings(entry).items() if name != "version"}
+        return values, set(values)
     chosen = hyperparameters(entry)
     attributes = attributes_of(load(entry))
     values = {name: value for name, (value, _) in attributes.items()} | recipe_of(entry.recipe) | chosen

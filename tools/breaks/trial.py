@@ -216,12 +216,15 @@ def _outcome(one: Break | None, tests: Sequence[str]) -> Outcome:
 
 
 def _answers(id: str) -> None:
-    """Build the architecture at its tiny size and have it answer on a mini task; an error where it
-    cannot, or where the loss is not finite."""
+    """Build the architecture or input source at its tiny size and have it answer on a mini task; an
+    error where it cannot, or where the loss is not finite."""
     from harness import contract, registry
+    from harness.contract.inputs import case_of
 
-    case = next(contract.cases(registry.entry("architectures", id)))
-    case.answers()
+    if id in registry.entries("inputs"):
+        with case_of(registry.entry("inputs", id)) as case:
+            return case.answers()
+    next(contract.cases(registry.entry("architectures", id))).answers()
 
 
 def _first_failure(tests: Sequence[str]) -> str:
