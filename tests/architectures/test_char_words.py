@@ -45,7 +45,7 @@ def characters_of(words: WordCharacterBatch, texts: list[list[str]]) -> list[Ten
 
 def test_a_word_is_the_maximum_of_tanh_of_filters_over_its_characters_and_marks() -> None:
     """Other windows, padding in the maximum, or ends without marks: each gives other numbers."""
-    source, words = made(CharacterCNNWords, character_size=5, filters=7, window=3, dropout=0.0)
+    source, words = made(CharacterCNNWords, character_size=5, filters=80, window=3, dropout=0.0)  # some below 0
     begin = words.characters.max() + 1  # of an alphabet that is all in the first text
     vectors = source.spelling.vectors.weight
     for found, ids in zip(spelt(source, words, TEXTS), characters_of(words, TEXTS), strict=True):
@@ -64,6 +64,7 @@ def test_a_word_is_the_last_state_of_each_direction() -> None:
         forwards = coupled(spelling.recurrence.forwards, vectors)[-1]
         backwards = coupled(spelling.recurrence.backwards, vectors.flip(0))[-1]
         torch.testing.assert_close(found, torch.cat([forwards, backwards]))
+        assert not torch.allclose(forwards, coupled(spelling.recurrence.backwards, vectors)[-1]), "two sets of weights"
 
 
 def test_with_equal_directions_a_palindrome_has_equal_halves_and_a_word_those_of_its_reverse() -> None:
