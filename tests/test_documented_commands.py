@@ -14,6 +14,7 @@ from harness import cli, registry
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TASK, OWN = DOCS / "tutorials" / "add-a-task.md", DOCS / "how-to" / "describe-data.md"
+INPUTS = DOCS / "how-to" / "inputs.md"
 
 
 def blocks(page: Path) -> list[list[str]]:
@@ -68,6 +69,41 @@ def test_the_commands_for_ones_own_data_work_in_their_order(tmp_path, monkeypatc
         out, err = capsys.readouterr()
         assert not ended.value.code, err
     assert "7 to run" in out
+
+
+def test_the_commands_for_input_sources_plan_what_the_page_says(tmp_path, monkeypatch, capsys):
+    """A source or a setting that was renamed would be a usage error to who follows the page."""
+    monkeypatch.chdir(tmp_path)
+    runs = [line for line in blocks(INPUTS)[0] if line.startswith("archbench run")]
+    planned = []
+    for line in runs:
+        _, *arguments = shlex.split(line, comments=True)
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--dry-run"])
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        planned += re.findall(r"run   (.* with .*), seed", out)
+    assert planned == [
+        "kim_cnn_rand with char_cnn_words on sst2",
+        "bilstm_crf with char_cnn_words and char_lstm_words on conll2003_ner",
+        "esim with char_cnn_words and char_lstm_words on snli",
+        "bilstm with char_cnn_words on sst2",
+        "bilstm with char_cnn_words on sst2",
+    ]
+
+
+def test_the_input_source_on_the_page_is_sound(tmp_path, monkeypatch):
+    """Authors begin with a copy of it."""
+    from harness.contract.inputs import case_of
+
+    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    file = tmp_path / "letters.py"
+    file.write_text(re.search(r"```python\n(.*?)```", INPUTS.read_text(), re.DOTALL)[1], encoding="utf-8")
+    registry.add_plugin(file)
+    with case_of(registry.entry("inputs", "letter_means")) as case:
+        for check in (case.shape, case.answers, case.gradients, case.padding, case.longer_word, case.unknown_words):
+            check()
 
 
 def test_the_description_on_the_page_is_one(tmp_path, monkeypatch):

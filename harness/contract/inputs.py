@@ -77,7 +77,7 @@ class InputCase(TrainedCase):
 
     def unknown_words(self) -> None:
         letters = [one for one in self.corpus.view.characters.words if one.isalpha()][:6]
-        words = ["".join(letters), "".join(reversed(letters))]
+        words = ["".join(letters[:3] * 3), "".join(letters[3:] * 3)]
         require(
             not any(word in self.corpus.view.vocabulary.words for word in words), f"{words} are words of the corpus"
         )
