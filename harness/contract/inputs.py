@@ -16,6 +16,8 @@ from harness.contract.imports import changes_nothing
 from harness.contract.trained import FIRST, TrainedCase
 from harness.registry import InputEntry, TaskEntry
 from harness.running import grid
+from harness.views.words import UNKNOWN
+from harness.views.words_and_characters import WordsAndCharacters
 
 CARRIER = Path(__file__).with_name("mean_of_words.py")
 LONG = "x" * 60
@@ -76,11 +78,11 @@ class InputCase(TrainedCase):
         self._same(one, two, "beside a text with a longer word")
 
     def unknown_words(self) -> None:
-        letters = [one for one in self.corpus.view.characters.words if one.isalpha()][:6]
+        view = self.corpus.view
+        assert isinstance(view, WordsAndCharacters)  # as every source reads
+        letters = [one for one in view.characters.words if one.isalpha()][:6]
         words = ["".join(letters[:3] * 3), "".join(letters[3:] * 3)]
-        require(
-            not any(word in self.corpus.view.vocabulary.words for word in words), f"{words} are words of the corpus"
-        )
+        require(set(view.vocabulary.ids(words)) == {UNKNOWN}, f"{words[0]} or {words[1]} is a word of the corpus")
         rows = [row | {"text": word} for row, word in zip(self.some_rows(), words, strict=False)]
         one, two = self.evidence(self.model(), np.arange(2), self.asked({"text": rows}))
         require(not torch.allclose(one, two), f"it gives the same for {words[0]} and {words[1]}")

@@ -133,7 +133,7 @@ def test_what_is_called_caught(tree):
     harness.mkdir()
     (harness / "__init__.py").touch()
     (harness / "contract.py").write_text(CONTRACT)
-    (harness / "registry.py").write_text("def entry(sort, id):\n    return id\n")
+    (harness / "registry.py").write_text("def entry(sort, id):\n    return id\n\n\ndef entries(sort):\n    return {}\n")
     (tree / "test_red.py").write_text("def test_nothing():\n    assert False\n")
     survivor = SOUND.replace("a + b", "a / 2").replace("a - b", "a / 4").replace("minus", "quarter")
     crash = survivor.replace("a / 4", "a / 0").replace("quarter", "no model")

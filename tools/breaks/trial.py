@@ -219,9 +219,10 @@ def _answers(id: str) -> None:
     """Build the architecture or input source at its tiny size and have it answer on a mini task; an
     error where it cannot, or where the loss is not finite."""
     from harness import contract, registry
-    from harness.contract.inputs import case_of
 
     if id in registry.entries("inputs"):
+        from harness.contract.inputs import case_of
+
         with case_of(registry.entry("inputs", id)) as case:
             return case.answers()
     next(contract.cases(registry.entry("architectures", id))).answers()
