@@ -56,9 +56,9 @@ LEGEND = (
     (
         "Compare rows only within one section: one tier of the data, one protocol and its version, one budget"
         " (training examples, passes, steps), one sight of other data (sees: such as the texts of test; not said where"
-        " a row sees the labelled training examples alone), the same given word vectors and, for perplexity, one kind"
-        " of tokens. Ranked are the rows of a section that were trained and scored on the same data and are above the"
-        " floor; rows of a budget that a user chose (custom) and of protocol smoke never are. Bold is the highest mean"
+        " a row sees the labelled training examples alone), the same given word vectors, the same further inputs (such"
+        " as numbers made from the characters of words) and, for perplexity, one kind of tokens. Ranked are the"
+        " rows of a section that were trained and scored on the same data and are above the floor; rows of a budget that a user chose (custom) and of protocol smoke never are. Bold is the highest mean"
         " (the lowest in columns with ↓) among the ranked rows, including all that are equal after rounding. Bold"
         " alone says nothing of significance. Rows that share the first place have rank 1; they are not significantly"
         " worse than the best: a paired test whose error has a part for seeds and one for examples, p corrected in"

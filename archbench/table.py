@@ -41,6 +41,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[_Told], Any]]] = {
     "budget": (_TEXT, lambda t: (t.record.budget or t.record.cell.budget)["name"]),
     "sees": (_TEXT, lambda t: None if t.record.sees is None else ", ".join(t.record.sees)),
     "vectors": (_TEXT, lambda t: t.record.vectors["name"] if t.record.vectors else None),
+    "inputs": (_TEXT, lambda t: ", ".join(each["name"] for each in t.record.inputs or ())),
     "hyperparameters": (_TEXT, lambda t: json.dumps(t.record.hyperparameters, sort_keys=True)),
     "precision": (_TEXT, lambda t: t.record.precision),
     "devices": (_WHOLE, lambda t: t.record.devices),
@@ -86,7 +87,8 @@ def results(folder: str | Path = "results") -> pd.DataFrame:
     The architecture: ``name``, ``family``, ``kind`` and ``year``, as it is registered here or as
     the records say; missing where neither knows.
     The training: ``sees`` (data besides the labelled training examples, empty for none, missing
-    where not recorded), ``vectors`` (name of given word vectors).
+    where not recorded), ``vectors`` (name of given word vectors), ``inputs`` (names of further
+    inputs, empty for none).
     The end: ``status`` (ok, failed, oom, timeout, diverged, skipped, interrupted), ``error``.
     The score: ``split`` (dev, test), ``metric``, ``value``, and ``main``, true for the metric that
     ranks the task. Values are those of the records: fractions for what pages show in percent.

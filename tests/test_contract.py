@@ -12,6 +12,7 @@ import torch
 
 from harness import registry
 from harness.contract import Result, check, inputs
+from harness.contract.base import run
 from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
 from harness.problems import problem
@@ -34,6 +35,45 @@ def test_input_source_keeps_to_the_contract(id: str) -> None:
     results = inputs.check(registry.entry("inputs", id))
     broken = [f"{result.name}: {result.message}" for result in results if not result.passed]
     assert not broken, "\n".join(broken)
+
+
+SOURCE = """
+import torch
+from harness.kinds import InputSource
+from harness.registry import register_input
+
+@register_input("source_under_test", name="Test", paper="none", source="test", year=2026)
+class Source(InputSource):
+    def __init__(self, view, size: int = 16):
+        super().__init__()
+        self.letters = torch.nn.Embedding(view.alphabet_size, size)
+        self.words = torch.nn.Embedding(len(view.vocabulary), size)
+        self.size = size
+
+    def forward(self, words):
+        letters, mask = self.letters(words.characters), words.character_mask[..., None]
+        return {body}
+"""
+SOUND_SOURCE = "(letters * mask).sum(2) + self.words(words.ids)"
+SOURCE_FAULTS = {
+    "a longer word in another text changes nothing": "letters.sum(2) + self.words(words.ids)",
+    "unknown words differ by their spelling": "self.words(words.ids) + 0 * letters.sum(2)",
+    "every parameter gets a gradient": "(letters * mask).sum(2)",
+    FIRST: "((letters * mask).sum(2) + self.words(words.ids))[..., :3]",
+}
+
+
+@pytest.mark.parametrize("name", [None, *SOURCE_FAULTS])
+def test_contract_catches_an_unsound_input_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name) -> None:
+    """And passes the same source without a fault. None of them is trained here."""
+    file = tmp_path / "source_under_test.py"
+    file.write_text(SOURCE.format(body=SOURCE_FAULTS.get(name, SOUND_SOURCE)))
+    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    with inputs.case_of(registry.entry("inputs", "source_under_test")) as case:
+        results = [run(check, body) for check, body in case.of_the_system(learning=False)]
+    failing = [result.name for result in results if not result.passed]
+    assert name in failing if name else failing == []
 
 
 @pytest.mark.parametrize("sort", ["architectures", "inputs", "tasks"])

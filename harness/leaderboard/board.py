@@ -364,9 +364,10 @@ class Board:
 
     def beside_published(self, result: Result) -> bool:
         """True if scores of a result may stand beside published ones: on the official test, not on
-        a generated corpus, and not of protocol smoke."""
+        a generated corpus, not of protocol smoke, and with no inputs beside those of the paper."""
         first = result.first
-        return first.tier != "mini" and first.protocol != SMOKE and not self.test_notes(result)
+        run_for_it = first.tier != "mini" and first.protocol != SMOKE and not first.cell.inputs
+        return run_for_it and not self.test_notes(result)
 
     @functools.cached_property
     def counterparts(self) -> dict[tuple[str, str, str], Published]:

@@ -9,8 +9,18 @@ from harness.records import Record
 
 KEPT = frozenset(
     {
-        *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--vectors", "--protocol"),
-        *("--budget", "-o", "--override", "--precision", "--devices", "--strategy", "--threads", "--cpu-limit"),
+        *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--vectors", "--inputs"),
+        *(
+            "--protocol",
+            "--budget",
+            "-o",
+            "--override",
+            "--precision",
+            "--devices",
+            "--strategy",
+            "--threads",
+            "--cpu-limit",
+        ),
     }
 )
 """Options of `archbench run` that say what a cell is, or how much it may take; all have a value.

@@ -189,9 +189,19 @@ def test_scores_that_may_not_stand_beside_published_ones_are_counted(store):
     assert of_nse(board) == {"published": ["89.70"]}
     assert sentiment.lead == [
         "23 methods that the survey prints, none of them with a score of ours beside.",
-        "2 more results of ours are on the pages of the tasks alone: of other budgets and protocols, of the generated"
-        " corpus, or not on the official test.",
+        "2 more results of ours are on the pages of the tasks alone: of other budgets and protocols, of further"
+        " inputs, of the generated corpus, or not on the official test.",
     ]
+
+
+def test_a_row_with_further_inputs_is_not_the_system_of_the_paper(store):
+    """NSE with characters beside the published NSE would be a gain of ours that the paper could
+    have had."""
+    store.write(record("nse", score=0.8, hyperparameters={"inputs": {"char_cnn_words": {"version": 1}}}))
+    board = read(store.folder)
+    assert of_nse(board) == {"published": ["89.70"]}
+    [result] = [result for _, result in board.results(next(iter(board.sections)), "sst2")]
+    assert not board.beside_published(result)
 
 
 def test_tables_without_published_values_have_other_tests_too(store):

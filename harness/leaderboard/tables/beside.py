@@ -17,13 +17,14 @@ RULE = (
 def beside(board: Board, architecture: str, task: str, *, official: bool = True) -> list[Result]:
     """The results of an architecture on a task by :data:`RULE`; empty where none has a score.
 
-    The generated corpus and protocol smoke are left out, and with ``official`` so are results that
-    were not scored on the official test.
+    The generated corpus, protocol smoke and rows with further inputs, which are no longer the
+    system of the paper, are left out, and with ``official`` so are results that were not scored on
+    the official test.
     """
     places = [
         (result.trained_on, -place, result)
         for place, (section, results) in enumerate(board.sections.items())
-        if section.tier != "mini" and section.protocol != SMOKE
+        if section.tier != "mini" and section.protocol != SMOKE and not section.inputs
         for result in results.get((architecture, task), ())
         if result.summaries and not (official and board.test_notes(result))
     ]
@@ -47,6 +48,7 @@ def without_score(board: Board, architecture: str, task: str) -> list[Part]:
         return [Part("not here", "quiet")]
     results = [result for each in board.sections.values() for result in each.get((architecture, task), ())]
     if any(result.summaries for result in results):
-        return [Part("left out", "quiet", ("generated corpus, protocol smoke, or not the official test of the task",))]
+        why = "generated corpus, protocol smoke, further inputs, or not the official test of the task"
+        return [Part("left out", "quiet", (why,))]
     lines = [line for result in results for line in failures(result)]
     return list(dict.fromkeys(lines)) or [Part("not run", "quiet")]

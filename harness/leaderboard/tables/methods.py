@@ -29,8 +29,8 @@ LEGEND = (
     " seeds). The difference is ours minus the published value, in points. Training examples are those of ours. Italics"
     " are classical methods.",
     "Not here: archbench has no such model. Not run: it has, and there is no record. Left out: the score is from the"
-    " generated corpus, from protocol smoke, or not from the official test. Other words say how the cell ended. Columns"
-    " without any value are left out.",
+    " generated corpus, from protocol smoke, of further inputs, or not from the official test. Other words say how the"
+    " cell ended. Columns without any value are left out.",
 )
 
 

@@ -148,8 +148,8 @@ def _lead(board: Board, tables: Sequence[Methods], datasets: Sequence[str]) -> l
                 ]
     if scored:
         sentences.append(
-            f"{scored} more results of ours are on the pages of the tasks alone: of other budgets and protocols, of the"
-            " generated corpus, or not on the official test."
+            f"{scored} more results of ours are on the pages of the tasks alone: of other budgets and protocols, of"
+            " further inputs, of the generated corpus, or not on the official test."
         )
     if failed:
         sentences.append(f"Ended without a score: {'; '.join(dict.fromkeys(failed))}.")
