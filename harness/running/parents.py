@@ -127,7 +127,7 @@ class _Family:
         on = task if wish.task is None else registry.entry("tasks", wish.task)
         # Weights go on only in a network that reads as much; in all other roles a parent is what it
         # is without the run's input sources.
-        inputs = wish.role == "weights"
+        inputs = wish.role == "weights" and bool(child.inputs)
         planned = self.cell(architecture, on, child.seed, children=children, inputs=inputs)
         if planned.unfit and wish.task is None and (only := self._only_task(architecture, planned.cell)):
             planned = self.cell(architecture, only, child.seed, children=children, inputs=inputs)

@@ -27,7 +27,7 @@ def result(*keys: str, score: float | None = 0.5, **fields: Any) -> dict[str, An
     records = [{"key": key, "seed": n, "status": "ok", "commit": "c" * 40} for n, key in enumerate(keys)]
     scores = {} if score is None else {"accuracy": {"mean": score, "sd": None, "n": len(keys)}}
     identity = {"task": "sst2", "architecture": "dan", "settings": "", "tier": "local", "protocol": "equal"}
-    identity |= {"protocol_version": 2, "budget": "small", "sees": [], "vectors": None, "tokens": None}
+    identity |= {"protocol_version": 2, "budget": "small", "sees": [], "vectors": None, "inputs": None, "tokens": None}
     shown = {"name": "DAN", "group": "g", "main_metric": "accuracy", "rank": 1, "records": records, "scores": scores}
     return identity | shown | fields
 
@@ -110,5 +110,7 @@ def test_what_a_build_writes_can_be_read_back(tmp_path):
     Store(tmp_path).write(record("dan", "sst2", 0.71))
     assert build(tmp_path) == 0
     file = tmp_path / "leaderboard" / "leaderboard.json"
-    [read] = read_earlier(file)
-    assert read.items() <= json.loads(file.read_text(encoding="utf-8"))["results"][0].items()
+    [read], [written] = read_earlier(file), json.loads(file.read_text(encoding="utf-8"))["results"]
+    assert read.items() <= written.items()
+    file.write_text(file.read_text(encoding="utf-8").replace('"inputs": null, ', ""), encoding="utf-8")
+    assert read_earlier(file) == [read], "of a build before there were inputs"

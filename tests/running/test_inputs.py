@@ -12,6 +12,7 @@ from harness.errors import UsageError
 from harness.records import Cell
 from harness.records.code_digest import code_of
 from harness.running import grid, parents
+from tests.support import inheriting
 
 DEFAULTS = {"version": 1, "character_size": 30, "filters": 30, "window": 3, "dropout": 0.5}
 
@@ -109,7 +110,9 @@ def test_word_level_systems_of_all_kinds_read_a_source(architecture: str, task: 
     assert planned(architecture, task, inputs=["char_cnn_words"]).reason is None
 
 
-def test_of_the_parents_of_a_cell_only_the_giver_of_weights_reads_its_sources(tmp_path: Path) -> None:
+def test_of_the_parents_of_a_cell_only_the_giver_of_weights_reads_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Weights go on in a network of the same size; skip-gram vectors are those that they always
     were."""
     planner = grid.Planner(tier="mini", protocol="equal", inputs=["char_cnn_words"])
@@ -118,6 +121,14 @@ def test_of_the_parents_of_a_cell_only_the_giver_of_weights_reads_its_sources(tm
         planner, [child], [task], [0], None, [parents.parse_parent("vectors=skipgram")], tmp_path
     )
     assert planned.reason is None and planned.cell.inputs and not of_vectors.cell.inputs
+    monkeypatch.setattr(registry, "_plugins", [Path(inheriting.__file__)])
+    child = registry.entry("architectures", "mean_after")  # weights and vectors, both of mean_words
+    before, [planned] = parents.plan(planner, [child], [task], [0], None, [], tmp_path)
+    reads = {item.cell.key: bool(item.cell.inputs) for item in before}
+    assert {role: reads[parent["key"]] for role, parent in planned.cell.parents.items()} == {
+        "weights": True,
+        "vectors": False,
+    }
 
 
 def test_the_code_of_a_source_is_part_of_the_code_of_its_cells(tmp_path: Path, monkeypatch) -> None:

@@ -21,10 +21,13 @@ from harness.records.groups import seen
 
 IDENTITY = (
     *("task", "architecture", "settings", "tier", "protocol", "protocol_version"),
-    *("budget", "sees", "vectors", "tokens"),
+    *("budget", "sees", "vectors", "inputs", "tokens"),
 )
 """Fields that say which result one is, whatever data and code it was made with."""
 NEEDED = (*IDENTITY, "name", "group", "main_metric", "rank", "records", "scores")
+
+LATER = {"inputs": None}
+"""Fields that the first builds of the schema have not, with what they mean by it."""
 
 Result = dict[str, Any]
 """A result as the export has it."""
@@ -36,7 +39,7 @@ def read_earlier(file: Path) -> list[Result]:
         content = parse_json(file.read_bytes())
         if content["schema"] != SCHEMA:
             raise LeaderboardError(f"--since {file}: schema {content['schema']}, expected {SCHEMA}: build it anew")
-        return [{name: result[name] for name in NEEDED} for result in content["results"]]
+        return [{name: (LATER | result)[name] for name in NEEDED} for result in content["results"]]
     except OSError as error:
         raise LeaderboardError(f"--since {file}: {error.strerror}; name the leaderboard.json of a build") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -121,7 +124,8 @@ def _row(board: Board, old: Result | None, new: Result | None, words: str) -> Ta
 def _section(result: Result) -> str:
     protocol = versioned(result["protocol"], result["protocol_version"])
     sees = "" if result["sees"] == [] else f"sees {seen(result['sees'])}"
-    parts = (result["tier"], protocol, result["budget"], sees, result["vectors"], result["tokens"])
+    given = (result[name] for name in ("vectors", "inputs", "tokens"))
+    parts = (result["tier"], protocol, result["budget"], sees, *given)
     return ", ".join(filter(None, parts))
 
 
