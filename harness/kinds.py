@@ -490,6 +490,11 @@ class Estimator(Architecture):
         None for a system without any."""
         return None
 
+    def tokenizer(self) -> str | None:
+        """The tokenizer by which it divides words into pieces, as the library tokenizers writes
+        one, and by which others read in the role ``tokens``; None for a system without any."""
+        return None
+
     def fitted_state(self) -> dict[str, Any]:
         """All that :meth:`predict` needs beside what the constructor is given.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import registry
+from harness.kinds import Architecture
 from harness.metrics import CLEARLY, above, better, info, score
 from harness.problems import problem
 from harness.registry import TaskEntry
@@ -55,15 +56,19 @@ def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
     return problem(task.type).floor(train, rows)
 
 
-def floor_score(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
-    """The main metric of the :func:`floor`."""
-    return score([task.main_metric], floor(task, train, rows), rows)[task.main_metric]
+def floor_score(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
+    """The main metric of the first of the floors that a system must beat."""
+    return _floor_scores(task, train, rows, system)[0]
 
 
-def best_floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> float:
+def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
     """The best main metric on the rows that needs no learning."""
-    main, floors = task.main_metric, problem(task.type).floors(train, rows).values()
-    return max((score([main], predictions, rows)[main] for predictions in floors), key=info(main).quality)
+    return max(_floor_scores(task, train, rows, system), key=info(task.main_metric).quality)
+
+
+def _floor_scores(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture]) -> list[float]:
+    main, floors = task.main_metric, problem(task.type).floors_of(system, train, rows).values()
+    return [score([main], predictions, rows)[main] for predictions in floors]
 
 
 class Flipped:

@@ -84,9 +84,10 @@ def learned(
     task = registry.entry("tasks", cell.task)
     adapter = registry.load(task)(task)
     train, dev, test = (adapter.load(split, "mini").to_list() for split in ("train", "dev", "test"))
-    main, floors = task.main_metric, [best_floor(task, train, rows) for rows in (dev, test)]
+    main, cls = task.main_metric, registry.load(entry)
+    floors = [best_floor(task, train, rows, cls) for rows in (dev, test)]
     with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
-        if issubclass(registry.load(entry), Estimator):
+        if issubclass(cls, Estimator):
             scores, epochs, finite = _fitted(entry, cell, main, train, dev, test), 1, True
         else:
             goal = above(main, floors[0], far)

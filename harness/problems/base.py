@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.errors import ContractError
-from harness.kinds import Prediction
+from harness.kinds import Architecture, Prediction
 from harness.ragged import Columns, Ragged
 from harness.records.outcomes import Slice
 from harness.registry import ProblemEntry
@@ -206,6 +206,12 @@ class Problem:
         """Predictions that need no learning, by name. They read nothing of ``rows`` but the
         inputs."""
         raise NotImplementedError
+
+    def floors_of(
+        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row]
+    ) -> dict[str, list[Prediction]]:
+        """The :meth:`floors` that a system must beat: those whose scores count the same units."""
+        return self.floors(train, rows)
 
     def floor(self, train: Sequence[Row], rows: Sequence[Row]) -> list[Prediction]:
         """The first of the :meth:`floors`, which a model must beat."""

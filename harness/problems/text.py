@@ -11,9 +11,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from harness.kinds import Estimator
+from harness.kinds import Architecture, Estimator
 from harness.problems.base import Head
 from harness.problems.language_model import UNKNOWN, LanguageModelProblem, Surprise, require_sum_of_one
+from harness.problems.pieces import CHARACTERS, character_floor, require_one_text
 from harness.ragged import Ragged
 from harness.registry import register_problem
 from harness.rows import in_parts
@@ -58,6 +59,11 @@ def vocabulary(train: Iterable[Row]) -> Vocabulary:
     return view.vocabulary
 
 
+def counts_characters(system: Any) -> bool:
+    """True for a system, or its class, whose scores count characters and not words."""
+    return getattr(system, "unit", None) == CHARACTERS
+
+
 @register_problem(
     "text",
     name="Plain text",
@@ -73,10 +79,12 @@ class TextProblem(LanguageModelProblem):
     They stand at :func:`asked_places`. A prediction is the sum of their natural log-probabilities,
     and their number. Words are read in lower case; a system says over which ones its probabilities
     sum to one (``vocabulary``), among them :data:`~harness.problems.language_model.UNKNOWN`, which
-    all other words are read as.
+    all other words are read as. A system whose ``unit`` is the character gives whole texts a
+    probability (:class:`~harness.problems.pieces.TokenTrainer`), and has a floor of its own.
     """
 
     heads: ClassVar[dict[str, type[Head]]] = {}
+    floor_names = ("unigram", "uniform", CHARACTERS)
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Surprise]]:
         """Each word by its share of the training words, every word of the vocabulary counted once
@@ -90,6 +98,16 @@ class TextProblem(LanguageModelProblem):
             "uniform": [[-len(ids) * math.log(len(words) - 1), len(ids)] for ids in asked],
         }
 
+    def floors_of(
+        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row]
+    ) -> dict[str, list[Surprise]]:
+        if counts_characters(system):
+            return {CHARACTERS: character_floor(train, rows)}
+        return self.floors(train, rows)
+
+    def tokens(self, system: Any) -> dict[str, Any]:
+        return {"name": CHARACTERS} if counts_characters(system) else super().tokens(system)
+
     def right(self, row: Row) -> Surprise:
         """Certainty of every word that is asked for."""
         return [0.0, len(asked_places(len(reader().split(row["text"]))))]
@@ -98,6 +116,8 @@ class TextProblem(LanguageModelProblem):
         """Raise :class:`ContractError` unless the probabilities of all words at one place sum to
         one: a system that looks at the word itself, or at less than the vocabulary, is found so."""
         self.tokens(system)
+        if counts_characters(system):
+            return require_one_text(predict, train)
         beginning = words_of(train[0]["text"])[:EVERY]
         for text in (beginning, beginning[:1]):
             place = asked_places(len(text))[0]
