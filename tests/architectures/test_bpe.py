@@ -24,7 +24,7 @@ def merges(words: dict[str, int], size: int = 1000) -> list[tuple[str, str]]:
 def drawn(seed: int) -> dict[str, int]:
     """Words of few letters, so that pairs overlap, and equal ones are many."""
     random = Random(seed)
-    return {"".join(random.choices("abc", k=random.randint(1, 7))): random.randint(1, 6) for _ in range(60)}
+    return {"".join(random.choices("abc", k=random.randint(1, 9))): random.randint(1, 9) for _ in range(60)}
 
 
 def test_the_merges_of_the_slides():
@@ -41,10 +41,10 @@ def test_the_merges_are_those_of_the_library(seed: int):
     library = Tokenizer(BPE())
     library.pre_tokenizer = WhitespaceSplit()
     trainer = BpeTrainer(
-        vocab_size=80, min_frequency=2, end_of_word_suffix=LAST, show_progress=False, special_tokens=pieces
+        vocab_size=120, min_frequency=2, end_of_word_suffix=LAST, show_progress=False, special_tokens=pieces
     )
     library.train_from_iterator([" ".join([word] * count) for word, count in words.items()], trainer)
-    merged_pairs([*map(spelt, words)], [*words.values()], pieces, 80)
+    merged_pairs([*map(spelt, words)], [*words.values()], pieces, 120)
     numbers = library.get_vocab()
     assert pieces == sorted(numbers, key=numbers.__getitem__)
 
