@@ -55,6 +55,11 @@ class KeptModel:
         """The vector of each word that the model knows; None for a model without any."""
         raise NotImplementedError
 
+    def tokenizer(self) -> str | None:
+        """The tokenizer that the model learnt, as the library tokenizers writes one; None for a
+        model that learnt none."""
+        return None
+
     def check(self, row: Row) -> None:
         """Raise the error that :meth:`answers` would raise for a row that cannot be read."""
         self.answers([row])
@@ -113,6 +118,9 @@ class FittedModel(KeptModel):
 
     def word_vectors(self) -> Mapping[str, np.ndarray] | None:
         return self.estimator.word_vectors()
+
+    def tokenizer(self) -> str | None:
+        return self.estimator.tokenizer()
 
     def write(self, folder: Path) -> None:
         arrays: dict[str, Tensor] = {}

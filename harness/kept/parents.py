@@ -15,6 +15,7 @@ from harness.kept import folder as files
 from harness.kinds import Architecture
 from harness.records.blocks import Ancestor
 from harness.task import Row
+from harness.views.pieces import Pieces
 from harness.views.words import Vocabulary
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ class Parents:
                 raise ModelError(f"{place}: the model of another cell, {model.description.origin.key}")
 
     def inherited_view(self, cls: type[Architecture], view: Any) -> Any:
-        """A view with what the parents give to it."""
+        """A view with what the parents give to it, before it is fitted: above all, pieces."""
         for role, model in self.models.items():
             with _Named(self.cells[role], role):
                 view = cls.inherited_view(view, role, model)
+                if role == "tokens":
+                    view.pieces = Pieces(tokenizer_of(model))
         return view
 
     def give(self, child: Any, rows: Sequence[Row], view: Any = None) -> None:
@@ -118,6 +121,14 @@ def word_vectors(parent: KeptModel) -> Mapping[str, np.ndarray]:
     if not vectors:
         raise ModelError(f"{parent.description.part.architecture} has no word vectors")
     return vectors
+
+
+def tokenizer_of(parent: KeptModel) -> str:
+    """The tokenizer of a kept model; :class:`~harness.errors.ModelError` for one without any."""
+    tokenizer = parent.tokenizer()
+    if tokenizer is None:
+        raise ModelError(f"{parent.description.part.architecture} divides no words into pieces")
+    return tokenizer
 
 
 def require_same(file: Path | str, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:

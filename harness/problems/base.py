@@ -189,6 +189,11 @@ class Problem:
         ``gives`` that output from that view."""
         return {"text": lambda row: row[view.column]}
 
+    def whole_words(self, gives: str) -> str | None:
+        """The reason why an architecture that ``gives`` that output must read words as they are,
+        and not in pieces; None where it need not."""
+        return None
+
     # Answering.
 
     def target(self, gives: str) -> Target:

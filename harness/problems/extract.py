@@ -326,6 +326,9 @@ class ExtractProblem(Problem):
         "joined states": ExtractJoined,
     }
 
+    def whole_words(self, gives: str) -> str:
+        return "an answer is words of the passage"
+
     def fields(self, gives: str, view: View) -> Fields:
         if gives in ("next symbols", "symbols and copies"):
             return {"text": question_and_passage}

@@ -150,6 +150,9 @@ class TagProblem(Problem):
     def target(self, gives: str) -> Target:
         return TagTarget()
 
+    def whole_words(self, gives: str) -> str:
+        return "each of the given words has a tag"
+
     floor_names = ("commonest tag of each word", "majority")
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[list[str]]]:

@@ -53,6 +53,9 @@ class TranslateProblem(Problem):
 
     heads: ClassVar = {"next symbols": Generate, "symbols and copies": GenerateOrCopy}
 
+    def whole_words(self, gives: str) -> str | None:
+        return "it copies words of the source" if gives == "symbols and copies" else None
+
     def fields(self, gives: str, view: View) -> Fields:
         return {"text": lambda row: row["source"]}
 

@@ -73,7 +73,8 @@ class Group(NamedTuple):
     examples stands for it. ``sees``: data that training used besides the labelled training
     examples, None where it was not recorded. ``vectors``: given word vectors. ``inputs``: kept
     models and sources that give further numbers for each word. ``tokens``: the division of text
-    into tokens, empty except for metrics whose unit is a token.
+    into tokens that a parent gives, or that scores count; empty where words are read and scores
+    count none.
     """
 
     task: str
@@ -123,7 +124,7 @@ def group_of(record: Record, main_metric: str = "") -> Group:
         None if record.sees is None else tuple(sorted(set(record.sees))),
         _vectors(record),
         _inputs(record),
-        _tokens(record) if display_info(main_metric or record.main_metric).unit == PER_TOKEN else "",
+        _tokens(record, display_info(main_metric or record.main_metric).unit == PER_TOKEN),
     )
 
 
@@ -286,9 +287,11 @@ def _vectors(record: Record) -> Source | None:
     return Source(str(values.get("sha256") or name), name)
 
 
-def _tokens(record: Record) -> str:
+def _tokens(record: Record, counted: bool) -> str:
     for source in _parents(record, "tokens").values():
         return f"{source.name} {source.id[:12]}"
+    if not counted:
+        return ""
     if record.tokens is None:
         return str(record.hyperparameters.get("tokens") or "")
     source = _source(record.tokens)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from harness import registry
 from harness.errors import UsageError, check_choice, unknown
 from harness.kept import shelf
+from harness.problems import problem
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running.grid import Planned, Planner, combinations, reason_to_skip
@@ -98,9 +99,11 @@ class _Family:
         if architecture.id in children:
             raise UsageError(f"{architecture.file}: {' starts from '.join((*children, architecture.id))}")
         taken = roles_taken(architecture, task, planned.cell)
-        reason, parents = None, {}
+        reason, unfit, parents = None, False, {}
         for role, wish in wanted.items():
-            if role not in taken:
+            if role == "tokens" and (words := whole_words(architecture, task, planned.cell)):
+                reason, unfit = f"cannot read words in pieces: {words}", True
+            elif role not in taken:
                 listed = f"it takes {', '.join(taken)}" if taken else "it takes none"
                 raise UsageError(f"{wish.text}: {architecture.id} takes no parent in the role {role}; {listed}")
             if role == "vectors" and planned.cell.hyperparameters["vectors"]:
@@ -112,11 +115,11 @@ class _Family:
                 "key": parent.cell.key,
                 "row": parent.cell.row,
             }
-            if parent.reason is not None:
+            if parent.reason is not None and reason is None:
                 reason = f"its parent {name(parents[role])} in the role {role} does not fit: {parent.reason}"
         values = planned.cell.hyperparameters | {"parents": parents}
         cell = dataclasses.replace(planned.cell, hyperparameters=values)
-        return planned._replace(cell=cell, reason=reason)
+        return planned._replace(cell=cell, reason=reason, unfit=unfit)
 
     def _parent(self, wish: Wish, child: Cell, task: TaskEntry, children: tuple[str, ...]) -> Planned:
         """The cell that a wish names: one that is kept, or one to be planned."""
@@ -188,7 +191,22 @@ def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
         reader, settings = found
         view = reader.view_for(task, settings)
         taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
+    if whole_words(architecture, task, cell) is None:
+        taken.add("tokens")
     return [role for role in ROLES if role in taken]
+
+
+def whole_words(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> str | None:
+    """The reason why an architecture, or one that it wraps, cannot read the words of a task in
+    pieces; None where it can."""
+    found = getattr(registry.load(architecture), "reader", lambda _: None)(cell.hyperparameters)
+    if found is None:
+        return f"{architecture.id} reads the rows by itself"
+    reader, settings = found
+    view = reader.view_for(task, settings)
+    if not getattr(view, "divides", False):
+        return f"the units of its view, {type(view).__name__}, are given"
+    return problem(task.type).whole_words(reader.output_form())
 
 
 def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:

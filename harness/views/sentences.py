@@ -86,10 +86,12 @@ class Sentences(VocabularyView):
     max_sentences: int = 30
     max_words: int = 60
     embeds: ClassVar[bool] = True
+    divides: ClassVar[bool] = True
 
     def read(self, text: Text) -> list[list[str]]:
         """The sentences of a text as this view sees them."""
-        sentences = [words[: self.max_words] for words in sentences_of(text)[: self.max_sentences]]
+        found = (self.divided(words) or [""] for words in sentences_of(text)[: self.max_sentences])
+        sentences = [words[: self.max_words] for words in found]
         return [[word.lower() for word in words] for words in sentences] if self.lower else sentences
 
     def fit(self, texts: Sequence[Text]) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import WORD, Text, View, words_of
+from harness.views.pieces import Pieces
 
 PAD, UNKNOWN = 0, 1
 DIGIT = re.compile(r"\d")
@@ -59,9 +60,15 @@ class Vocabulary:
 
 class VocabularyView(View):
     """A view whose :meth:`fit` learns a ``vocabulary`` and nothing else, and whose column ``ids``
-    has one number for each unit of a text."""
+    has one number for each unit of a text.
+
+    One that ``divides`` reads each word as its ``pieces``, where it is given some before it is
+    fitted: what is said of words then holds for pieces.
+    """
 
     vocabulary: Vocabulary
+    divides: ClassVar[bool] = False
+    pieces: Pieces | None = None
 
     @property
     def width(self) -> int:
@@ -71,10 +78,17 @@ class VocabularyView(View):
         return columns["ids"].lengths
 
     def state(self) -> dict[str, Any]:
-        return {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
+        learnt = {"words": self.vocabulary.words, "counts": self.vocabulary.counts}
+        return learnt if self.pieces is None else learnt | {"pieces": self.pieces.text}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.vocabulary = Vocabulary(state["words"], state["counts"])
+        if "pieces" in state:
+            self.pieces = Pieces(state["pieces"])
+
+    def divided(self, words: list[str]) -> list[str]:
+        """The words, or the pieces of them where there are some."""
+        return words if self.pieces is None else self.pieces.split(words)
 
 
 class WordBatch(NamedTuple):
@@ -122,10 +136,11 @@ class Words(VocabularyView):
     max_length: int = 400
     digits: bool = False
     embeds: ClassVar[bool] = True
+    divides: ClassVar[bool] = True
 
     def split(self, text: Text) -> list[str]:
-        """The words of a text as they are written."""
-        return words_of(text)[: self.max_length] or [""]
+        """The words of a text as they are written, or their pieces."""
+        return self.divided(words_of(text))[: self.max_length] or [""]
 
     def form(self, word: str) -> str:
         """The entry of the vocabulary that a written word counts as."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ class WordsAndCharacters(Words):
     case; 0 is padding, 1 a new character."""
 
     word_length: int = 30
+    divides: ClassVar[bool] = False
 
     @property
     def alphabet_size(self) -> int:

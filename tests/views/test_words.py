@@ -6,9 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import Lowercase
 
 from harness.views.base import plain, words_of
 from harness.views.frames import Frames
+from harness.views.pieces import Pieces
+from harness.views.sentences import Sentences
 from harness.views.words import PAD, UNKNOWN, Vocabulary, Words
 
 TRAIN = ["The cat sat . The dog sat !", "the end"]
@@ -139,3 +144,36 @@ def test_a_view_that_reads_other_words_encodes_the_words_that_it_reads():
         [UNKNOWN],
     ]
     assert UNKNOWN not in columns["ids"][0]
+
+
+def in_pieces(view):
+    """A view that reads "cats" as two pieces."""
+    tokenizer = Tokenizer(WordPiece({"the": 0, "cat": 1, "##s": 2, ".": 3, "[UNK]": 4}))
+    tokenizer.normalizer = Lowercase()
+    view.pieces = Pieces(tokenizer.to_str())
+    return view
+
+
+@pytest.mark.parametrize("text", ["The cats .", ["The", "cats", "."]])
+def test_words_are_read_in_pieces_given_or_not(text):
+    """The cut counts pieces, and each has a spelling of its own."""
+    view = in_pieces(Words(min_count=1, max_length=3))
+    view.fit([text])
+    assert view.read(text) == ["the", "cat", "##s"] and view.read("") == [""]
+    columns = view.encode([text])
+    assert sorted(columns["ids"][0].tolist()) == [2, 3, 4] and len({*columns["spellings"][0].tolist()}) == 3
+
+
+def test_sentences_are_cut_before_their_words_are_divided():
+    view = in_pieces(Sentences(max_words=3))
+    assert view.read("The cats. The cat.") == [["the", "cat", "##s"], ["the", "cat", "."]]
+    assert view.read("") == [[""]]
+
+
+def test_a_view_is_restored_with_its_pieces_and_without_them_as_before():
+    view = in_pieces(Words(min_count=1))
+    view.fit(["cats"])
+    again = Words(min_count=1)
+    again.restore(json.loads(json.dumps(view.state())))
+    assert again.read("the cats") == ["the", "cat", "##s"] and again.state() == view.state()
+    assert "pieces" not in fitted().state(), "kept models would all be other ones"
