@@ -18,7 +18,7 @@ from harness.problems.pieces import CODE_POINTS, TokenTrainer, lowered
 from harness.views.pieces import LONGEST, Pieces
 
 ASKED = problem("text")
-SYSTEMS = {id: registry.load(registry.entry("architectures", id)) for id in ("bpe", "wordpiece")}
+SYSTEMS = {id: registry.load(registry.entry("architectures", id)) for id in ("bpe", "wordpiece", "unigram")}
 
 
 def rows(*texts: str) -> list[dict[str, Any]]:

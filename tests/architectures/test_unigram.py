@@ -1,0 +1,92 @@
+"""Unigram pieces: the most probable division among all of them, and what training keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from architectures.vectors.unigram import UnigramPieces, expected_counts, probabilities, pruned, without
+from harness.problems.pieces import MARK
+from tests.architectures.test_bpe import drawn
+
+
+def learnt(words: dict[str, int], size: int, **settings: float) -> UnigramPieces:
+    system = UnigramPieces(size=size, **settings)
+    system.fit([{"id": word, "text": " ".join([word] * count)} for word, count in words.items()], [])
+    return system
+
+
+def log_probabilities(system: UnigramPieces) -> dict[str, float]:
+    return dict(json.loads(system.tokenizer())["model"]["vocab"])
+
+
+def divisions(word: str) -> Iterator[list[str]]:
+    """All divisions of a word."""
+    if not word:
+        yield []
+    for end in range(1, len(word) + 1):
+        yield from ([word[:end], *rest] for rest in divisions(word[end:]))
+
+
+def test_a_word_has_its_most_probable_division():
+    system = learnt(drawn(5), 40)
+    logs = log_probabilities(system)
+    for word in ["abcabcab", "ba", "ccbbaaabc"]:
+        known = [pieces for pieces in divisions(MARK + word) if all(piece in logs for piece in pieces)]
+        best = max(sum(logs[piece] for piece in pieces) for pieces in known)
+        assert len(known) > 1 and sum(logs[piece] for piece in system.pieces.split([word])) == pytest.approx(best)
+
+
+def test_the_expected_counts_of_pieces_are_those_over_all_divisions():
+    words = {"abab": 3, "aab": 2}
+    logs = {piece: math.log(share) for piece, share in {"a": 0.3, "b": 0.2, "ab": 0.3, "aa": 0.1, "ba": 0.1}.items()}
+    expected = dict.fromkeys(logs, 0.0)
+    for word, count in words.items():
+        known = [pieces for pieces in divisions(word) if all(piece in logs for piece in pieces)]
+        shares = [math.exp(sum(logs[piece] for piece in pieces)) for pieces in known]
+        for pieces, share in zip(known, shares, strict=True):
+            for piece in pieces:
+                expected[piece] += count * share / sum(shares)
+    assert expected_counts(words, logs) == pytest.approx(expected)
+
+
+def test_a_step_of_em_raises_the_likelihood():
+    words = drawn(4)
+    logs = probabilities({piece: 1.0 for word in words for piece in (*word, word[:2], word[-3:])}, set())
+
+    def probability(word: str, logs: dict[str, float]) -> float:
+        return sum(math.exp(sum(map(logs.__getitem__, d))) for d in divisions(word) if logs.keys() >= {*d})
+
+    def likelihood(logs: dict[str, float]) -> float:
+        return sum(count * math.log(probability(word, logs)) for word, count in words.items())
+
+    assert likelihood(probabilities(expected_counts(words, logs), set())) > likelihood(logs) + 1
+
+
+def test_the_piece_goes_whose_parts_are_nearly_as_probable():
+    """ab is worth ten times what its parts cost more, 1, and bb five times 1: ab stays. Characters
+    stay in any case."""
+    logs = {"a": -1.0, "b": -2.0, "ab": -2.0, "bb": -3.0}
+    counts = {"a": 1.0, "b": 0.0, "ab": 10.0, "bb": 5.0}
+    assert without("ab", logs) == -3.0 and without("bb", logs) == -4.0
+    assert pruned(logs, counts, {"a", "b"}, 3) == {"a": -1.0, "b": -2.0, "ab": -2.0}
+    assert pruned(logs, counts | {"bb": 11.0}, {"a", "b"}, 3) == {"a": -1.0, "b": -2.0, "bb": -3.0}
+    assert pruned(logs, counts, {"a", "b"}, 1) == {"a": -1.0, "b": -2.0}
+
+
+def test_endings_and_beginnings_that_many_words_share_are_pieces():
+    words = {stem + ending: 1 for stem in drawn(8) for ending in ("", "ness", "ly")} | {"zq": 5}
+    logs = log_probabilities(learnt(words, 40))
+    assert {"ness", "ly"} <= {*logs}, "endings"
+    assert {*"zq", MARK, "\ufffd"} <= {*logs}, "characters, however rare"
+    assert sum(map(math.exp, logs.values())) == pytest.approx(1)
+
+
+def test_the_vocabulary_is_pruned_to_its_size_by_the_share_that_is_kept():
+    """In one step or in many, with EM between them."""
+    words = drawn(6)
+    assert [len(log_probabilities(learnt(words, size))) for size in (10, 30)] == [10, 30]
+    assert log_probabilities(learnt(words, 20, kept=0.1)) != log_probabilities(learnt(words, 20, kept=0.95))
