@@ -57,13 +57,14 @@ class UnigramPieces(TokenTrainer):
         marked = {MARK + word: count for word, count in words.items()}
         always = {MARK, *characters}
         logs = probabilities(seeds(marked, SEEDS * self.size), always)
+        size = max(self.size, len(always))
         while True:
             for _ in range(ROUNDS):
                 counts = expected_counts(marked, logs)
                 logs = probabilities(counts, always)
-            if len(logs) <= self.size:
+            if len(logs) <= size:
                 break
-            logs = pruned(logs, counts, always, max(self.size, int(self.kept * len(logs))))
+            logs = pruned(logs, counts, always, max(size, int(self.kept * len(logs))))
         tokenizer = Tokenizer(Unigram(sorted(logs.items())))
         tokenizer.normalizer = Prepend(MARK)
         tokenizer.decoder = Metaspace(MARK)
@@ -126,7 +127,7 @@ def pruned(logs: Mapping[str, float], counts: Mapping[str, float], always: set[s
         return counts[piece] * (logs[piece] - without(piece, logs))
 
     others = sorted((piece for piece in logs if piece not in always), key=lambda piece: (-worth(piece), piece))
-    kept = {*always, *others[: max(0, most - len(always))]}
+    kept = {*always, *others[: most - len(always)]}
     return {piece: log for piece, log in logs.items() if piece in kept}
 
 

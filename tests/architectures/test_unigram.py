@@ -67,14 +67,14 @@ def test_a_step_of_em_raises_the_likelihood():
 
 
 def test_the_piece_goes_whose_parts_are_nearly_as_probable():
-    """ab is worth ten times what its parts cost more, 1, and bb five times 1: ab stays. Characters
-    stay in any case."""
-    logs = {"a": -1.0, "b": -2.0, "ab": -2.0, "bb": -3.0}
-    counts = {"a": 1.0, "b": 0.0, "ab": 10.0, "bb": 5.0}
+    """ab is worth ten times what its parts cost more, 1, and bb fifteen times a half: ab stays, the
+    rarer one. Characters stay in any case."""
+    logs = {"a": -1.0, "b": -2.0, "ab": -2.0, "bb": -3.5}
+    counts = {"a": 1.0, "b": 0.0, "ab": 10.0, "bb": 15.0}
     assert without("ab", logs) == -3.0 and without("bb", logs) == -4.0
     assert pruned(logs, counts, {"a", "b"}, 3) == {"a": -1.0, "b": -2.0, "ab": -2.0}
-    assert pruned(logs, counts | {"bb": 11.0}, {"a", "b"}, 3) == {"a": -1.0, "b": -2.0, "bb": -3.0}
-    assert pruned(logs, counts, {"a", "b"}, 1) == {"a": -1.0, "b": -2.0}
+    assert pruned(logs, counts | {"bb": 21.0}, {"a", "b"}, 3) == {"a": -1.0, "b": -2.0, "bb": -3.5}
+    assert pruned(logs, counts, {"a", "b"}, 2) == {"a": -1.0, "b": -2.0}
 
 
 def test_endings_and_beginnings_that_many_words_share_are_pieces():

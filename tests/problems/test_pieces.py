@@ -104,6 +104,13 @@ def test_more_pieces_say_more_than_characters(id: str):
     assert ours < 0.8 * theirs
 
 
+@pytest.mark.parametrize("id", SYSTEMS)
+def test_characters_are_pieces_where_there_is_room_for_nothing_else(id: str):
+    """A vocabulary smaller than the alphabet cannot be had; a training that waits for it never ends."""
+    pieces = fitted(id, size=2).pieces
+    assert pieces.join(pieces.split(["abba", "ba"])) == "abba ba" and len(pieces.split(["abba"])) >= 4
+
+
 def test_a_promise_that_cannot_be_kept_is_found():
     """Certainty of every text, and the same probability for more characters, would lead the
     table."""
