@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TASK, OWN = DOCS / "tutorials" / "add-a-task.md", DOCS / "how-to" / "describe-data.md"
 INPUTS = DOCS / "how-to" / "inputs.md"
+TOKENS = DOCS / "how-to" / "tokens.md"
 
 
 def blocks(page: Path) -> list[list[str]]:
@@ -104,6 +105,24 @@ def test_the_input_source_on_the_page_is_sound(tmp_path, monkeypatch):
     with case_of(registry.entry("inputs", "letter_means")) as case:
         for check in (case.shape, case.answers, case.gradients, case.padding, case.longer_word, case.unknown_words):
             check()
+
+
+def test_the_commands_for_pieces_plan_the_parent_once_before_its_children(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for line in blocks(TOKENS)[0]:
+        _, *arguments = shlex.split(line, comments=True)
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--dry-run"])
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        found.append([row.split()[1] for row in out.splitlines() if row.startswith("run ")])
+    assert found == [
+        ["bpe", "bilstm"],
+        ["wordpiece", "bilstm", "han", "bilstm", "han"],
+        ["bpe", "floor_characters", "unigram", "wordpiece"],
+        ["unigram", "kim_cnn_static"],
+    ]
 
 
 def test_the_description_on_the_page_is_one(tmp_path, monkeypatch):

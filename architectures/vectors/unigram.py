@@ -101,7 +101,7 @@ def probabilities(counts: Mapping[str, float], always: set[str]) -> dict[str, fl
 
 
 def expected_counts(words: Mapping[str, int], logs: Mapping[str, float]) -> dict[str, float]:
-    """How often each piece is expected in the words, over all of their divisions by their
+    """Expected number of each piece in the words, over all of their divisions by their
     probability."""
     counts = dict.fromkeys(logs, 0.0)
     for word, count in words.items():

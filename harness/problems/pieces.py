@@ -23,13 +23,13 @@ CHARACTERS = "characters"
 MIN_COUNT = 5
 """Times that training must show a character that is known."""
 NEW = "\ufffd"
-"""What all other characters are read as: Unicode's replacement character."""
+"""Character as which all others are read: Unicode's replacement character."""
 MARK = "\u2581"
 """A character that is never known, so that it can mark where words begin (as in SentencePiece)."""
 CODE_POINTS = 0x110000
 """Characters that a new one can be."""
 BLANK = " "
-"""What stands behind a word."""
+"""Character behind a word."""
 END = ""
 """The unit behind a text."""
 LOWER = Lowercase()

@@ -106,7 +106,7 @@ def test_more_pieces_say_more_than_characters(id: str):
 
 @pytest.mark.parametrize("id", SYSTEMS)
 def test_characters_are_pieces_where_there_is_room_for_nothing_else(id: str):
-    """A vocabulary smaller than the alphabet cannot be had; a training that waits for it never ends."""
+    """No vocabulary is smaller than the alphabet: a training that waits for one never ends."""
     pieces = fitted(id, size=2).pieces
     assert pieces.join(pieces.split(["abba", "ba"])) == "abba ba" and len(pieces.split(["abba"])) >= 4
 
