@@ -120,7 +120,7 @@ def test_the_commands_for_pieces_plan_the_parent_once_before_its_children(tmp_pa
     assert found == [
         ["bpe", "bilstm"],
         ["wordpiece", "bilstm", "han", "bilstm", "han"],
-        ["bpe", "floor_characters", "unigram", "wordpiece"],
+        ["bpe", "wordpiece", "unigram", "floor_characters"],
         ["unigram", "kim_cnn_static"],
     ]
 

@@ -142,7 +142,7 @@ class LanguageModelProblem(Problem):
     def target(self, gives: str) -> Vocabulary:
         return Vocabulary()
 
-    floor_names = ("unigram", "uniform")
+    floor_names: ClassVar[tuple[str, ...]] = ("unigram", "uniform")
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Surprise]]:
         """Each word by its share of the training words, every word of the vocabulary counted once

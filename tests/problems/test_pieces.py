@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import registry
+from harness.contract.base import Broken
+from harness.contract.fitted import Fit, FittedCase
 from harness.errors import ContractError
 from harness.metrics import score
 from harness.problems import problem
-from harness.problems.pieces import CODE_POINTS, TokenTrainer, lowered
+from harness.problems.pieces import CODE_POINTS, TokenTrainer, character_floor, lowered
 from harness.views.pieces import LONGEST, Pieces
 
 ASKED = problem("text")
@@ -102,6 +104,15 @@ def test_more_pieces_say_more_than_characters(id: str):
     metrics = ["nats_per_token"]
     ours, theirs = (score(metrics, found, TRAIN)["nats_per_token"] for found in (system.predict(TRAIN), floor))
     assert ours < 0.8 * theirs
+
+
+def test_the_contract_asks_for_more_than_characters():
+    """The floor of words has more nats for each word: everything would beat that."""
+    case = FittedCase(registry.entry("architectures", "bpe"), registry.entry("tasks", "text_mix"), {})
+    case.train = case.test = rows(*[" ".join("".join(word) for word in itertools.product("abcd", repeat=3))] * 6)
+    case.first = Fit(TokenTrainer(), character_floor(case.train, case.test), set())
+    with pytest.raises(Broken, match="nats_per_token on test is 1.628; the floor is 1.628"):
+        case.learns()
 
 
 @pytest.mark.parametrize("id", SYSTEMS)
