@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import Metaspace
@@ -76,8 +76,8 @@ def seeds(words: Mapping[str, int], most: int) -> dict[str, float]:
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for end in ends(word):
-            for _, piece in endings(word, end):
-                counts[piece] += count
+            for start in range(max(0, end - LONGEST), end):
+                counts[word[start:end]] += count
     often = sorted((piece for piece in counts if counts[piece] > 1), key=lambda p: (-counts[p] * len(p), p))
     return {piece: float(counts[piece]) for piece in often[:most]}
 
@@ -87,9 +87,10 @@ def ends(word: str) -> range:
     return range(1, len(word) + 1)
 
 
-def endings(word: str, end: int) -> Iterator[tuple[int, str]]:
-    """Substrings that end at a place of a word and may be pieces, with their beginnings."""
-    return ((start, word[start:end]) for start in range(max(0, end - LONGEST), end))
+def endings(word: str, end: int, known: Container[str]) -> list[tuple[int, str]]:
+    """The known pieces that end at a place of a word, with their beginnings."""
+    starts = range(max(0, end - LONGEST), end)
+    return [(start, piece) for start in starts if (piece := word[start:end]) in known]
 
 
 def probabilities(counts: Mapping[str, float], always: set[str]) -> dict[str, float]:
@@ -105,7 +106,7 @@ def expected_counts(words: Mapping[str, int], logs: Mapping[str, float]) -> dict
     probability."""
     counts = dict.fromkeys(logs, 0.0)
     for word, count in words.items():
-        ending = [[(start, piece) for start, piece in endings(word, end) if piece in logs] for end in ends(word)]
+        ending = [endings(word, end, logs) for end in ends(word)]
         reached = [0.0]
         """Logarithm of the probability of each beginning, over all of its divisions."""
         for found in ending:
@@ -135,8 +136,7 @@ def without(piece: str, logs: Mapping[str, float]) -> float:
     """Log-probability of the best division of a piece into two or more others."""
     best = [0.0]
     for end in ends(piece):
-        parts = ((start, part) for start, part in endings(piece, end) if part != piece and part in logs)
-        best.append(max(best[start] + logs[part] for start, part in parts))
+        best.append(max(best[start] + logs[part] for start, part in endings(piece, end, logs) if part != piece))
     return best[-1]
 
 
