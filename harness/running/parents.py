@@ -202,6 +202,8 @@ def whole_words(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
     found = getattr(registry.load(architecture), "reader", lambda _: None)(cell.hyperparameters)
     if found is None:
         return f"{architecture.id} reads the rows by itself"
+    if cell.inputs:
+        return f"{' and '.join(cell.inputs)} reads the characters of words"
     reader, settings = found
     view = reader.view_for(task, settings)
     if not getattr(view, "divides", False):

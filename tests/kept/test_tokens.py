@@ -89,6 +89,13 @@ def test_what_reads_given_units_is_skipped_with_the_reason(tmp_path: Path, archi
     assert item.cell.key != plain.key, "the cell that reads words has its own record"
 
 
+def test_characters_of_words_leave_no_pieces(tmp_path: Path) -> None:
+    """The cell would read whole words, and its record would say pieces."""
+    planned = session(tmp_path, "kim_cnn_rand", "tokens=wordpiece", inputs=("char_cnn_words",))
+    assert planned.pending.run == []
+    assert planned.pending.skip[0].reason == "cannot read words in pieces: char_cnn_words reads the characters of words"
+
+
 @pytest.mark.parametrize(
     ("architecture", "task"),
     [("seq2seq", "multi30k"), ("han", "ag_news"), ("esim", "snli"), ("adversarial", "sst2")],
