@@ -91,17 +91,24 @@ class NegativeSampling:
         authors' program.
         """
         rows, starts = torch.from_numpy(examples.rows), torch.from_numpy(examples.starts)
-        words = torch.from_numpy(np.column_stack([examples.words, self.draw(len(examples.words))]))
         hidden = F.embedding_bag(rows, self.inputs, starts, mode="mean")
-        outputs = self.outputs[words]
+        change = self.told(hidden, examples.words, rate)
+        sizes = torch.diff(starts, append=torch.tensor([len(rows)]))
+        self.inputs.index_add_(0, rows, change.repeat_interleave(sizes, dim=0))
+
+    def told(self, hidden: Tensor, words: np.ndarray, rate: float, frozen: bool = False) -> Tensor:
+        """Changes (B, D) of the vectors ``hidden`` that foretell words (B,), by a step at this
+        rate; ``outputs`` make theirs, unless they are frozen."""
+        chosen = torch.from_numpy(np.column_stack([words, self.draw(len(words))]))
+        outputs = self.outputs[chosen]
         error = -torch.sigmoid((outputs @ hidden[:, :, None]).squeeze(2))
         error[:, 0] += 1
-        error[:, 1:] *= words[:, 1:] != words[:, :1]
+        error[:, 1:] *= chosen[:, 1:] != chosen[:, :1]
         error *= rate
         change = (error[:, None] @ outputs).squeeze(1)
-        sizes = torch.diff(starts, append=torch.tensor([len(rows)]))
-        self.outputs.index_add_(0, words.flatten(), (error[:, :, None] * hidden[:, None]).flatten(0, 1))
-        self.inputs.index_add_(0, rows, change.repeat_interleave(sizes, dim=0))
+        if not frozen:
+            self.outputs.index_add_(0, chosen.flatten(), (error[:, :, None] * hidden[:, None]).flatten(0, 1))
+        return change
 
 
 class WindowTrainer(VectorTrainer):
