@@ -90,8 +90,8 @@ class TextProblem(LanguageModelProblem):
         """Each word by its share of the training words, every word of the vocabulary counted once
         more; and all words of the vocabulary alike."""
         words = vocabulary(train)
-        logs = _log_shares(words, _numbered([row["text"] for row in train], words))
-        texts = [_numbered([row["text"]], words).values for row in rows]
+        logs = _log_shares(words, numbered([row["text"] for row in train], words))
+        texts = [numbered([row["text"]], words).values for row in rows]
         asked = [text[asked_places(len(text))] for text in texts]
         return {
             "unigram": [[float(logs[ids].sum()), len(ids)] for ids in asked],
@@ -134,6 +134,8 @@ class VectorTrainer(Estimator):
     1, of the words up to :data:`AROUND` places away, and b what gives words of dev the highest
     probability. The mean of all vectors is taken from each before: word2vec's have it in common,
     and it tells nothing of a word (Mu and Viswanath 2018). With b = 0 it is the unigram floor.
+    Where a product says otherwise what speaks for a word, that takes the place of the cosine
+    (:meth:`asked`).
     """
 
     task_types = ("text",)
@@ -151,7 +153,7 @@ class VectorTrainer(Estimator):
         self.known = vocabulary(train)
         if not self.known.words:
             raise ValueError(f"no word stands {MIN_COUNT} times in the {len(train):,} training texts: more are needed")
-        texts = _numbered([row["text"] for row in train], self.known)
+        texts = numbered([row["text"] for row in train], self.known)
         self.logs = _log_shares(self.known, texts).astype(np.float32)
         self.vectors = np.ascontiguousarray(self.train(texts, self.known), dtype=np.float32)
         if not np.isfinite(self.vectors).all():
@@ -173,7 +175,7 @@ class VectorTrainer(Estimator):
     def predict(self, rows: Sequence[Row]) -> list[Surprise]:
         found = []
         for row in rows:
-            ids, cosines = self._asked(row["text"])
+            ids, cosines = self.asked(row["text"])
             logits = self.logs[1:] + np.float32(self.strength) * cosines
             at = logits[np.arange(len(ids)), ids - 1] - logsumexp(logits, axis=1)
             found.append([round(float(at.sum(dtype=float)), 4), len(ids)])
@@ -196,10 +198,11 @@ class VectorTrainer(Estimator):
         self.directions = centred / np.where(lengths > 0, lengths, 1)
         self.directions[:2] = 0
 
-    def _asked(self, text: Text) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the words of a text that are asked for (n,), and the cosine of each word of
-        the vocabulary, without padding, with what stands around them (n, V - 1)."""
-        ids = _numbered([text], self.known).values
+    def asked(self, text: Text) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the words of a text that are asked for (n,), and what speaks for each word of
+        the vocabulary, without padding, in their places (n, V - 1): its cosine with what stands
+        around. A system whose product says it otherwise overrides this."""
+        ids = numbered([text], self.known).values
         places = asked_places(len(ids))
         around = np.zeros((len(places), self.directions.shape[1]), dtype=np.float32)
         for number, place in enumerate(places):
@@ -212,7 +215,7 @@ class VectorTrainer(Estimator):
         """The strength b under which some words of dev are least surprising."""
         asked = []
         for row in dev:
-            asked.append(self._asked(row["text"]))
+            asked.append(self.asked(row["text"]))
             if sum(len(ids) for ids, _ in asked) >= TUNED_ON:
                 break
         ids, cosines = (np.concatenate(part) for part in zip(*asked, strict=True))
@@ -224,7 +227,7 @@ class VectorTrainer(Estimator):
         return float(minimize_scalar(surprise, bounds=(0, STRONGEST), method="bounded").x)
 
 
-def _numbered(texts: Sequence[Text], vocabulary: Vocabulary) -> Ragged:
+def numbered(texts: Sequence[Text], vocabulary: Vocabulary) -> Ragged:
     """The numbers of the words of each text."""
     view = reader()
     view.vocabulary = vocabulary

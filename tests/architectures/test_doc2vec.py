@@ -117,6 +117,11 @@ def test_inference_leaves_all_words_as_they_are_and_knows_no_other_text(joined):
         assert np.array_equal(joined.text_vectors([text.upper().split()])[0], vector)
     assert joined.text_vectors(["never seen"]).shape == (1, 16)
     assert len({row.tobytes() for row in together}) == 6
+    again = joined.text_vectors(texts[:1])[0]
+    joined.seed = 1
+    other = joined.text_vectors(texts[:1])[0]
+    joined.seed = 0
+    assert not np.array_equal(again, other)
 
 
 def test_each_model_has_half_of_a_vector_and_both_are_learnt(joined):
