@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from architectures.blocks.random_vectors import random_vector
 from harness.errors import ModelError
 from harness.kinds import Estimator, LanguageModel
 from harness.problems.language_model import UNKNOWN, vocabulary
@@ -141,7 +141,7 @@ class NearestNeighbourLanguageModel(Estimator):
         state = np.zeros(self.dims)
         for word in words:
             yield state
-            state = state / 2 + np.random.default_rng([self.seed, crc32(word.encode())]).normal(size=self.dims)
+            state = state / 2 + random_vector(word, self.dims, self.seed)
 
     @property
     def vocabulary(self) -> list[str]:
