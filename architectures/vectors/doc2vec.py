@@ -114,7 +114,7 @@ class ParagraphModel:
     paper="Le & Mikolov 2014",
     source="M2.1[32] M-T4",
     year=2014,
-    tiny={"dims": 16, "contexts": (2, 0), "rate": 0.1},
+    tiny={"dims": 16, "contexts": (2, 0), "rate": 0.1, "epochs": 8},
     deviations=(
         "Words are foretold by negative sampling, which came after word2vec's first paper; the paper has hierarchical"
         " softmax.",
@@ -132,12 +132,12 @@ class ParagraphModel:
         "doc2vec_dm": {
             "name": "Paragraph vector, distributed memory (PV-DM)",
             "hyperparameters": {"contexts": (7,)},
-            "tiny": {"dims": 16, "contexts": (2,), "rate": 0.1},
+            "tiny": {"dims": 16, "contexts": (2,), "rate": 0.1, "epochs": 8},
         },
         "doc2vec_dbow": {
             "name": "Paragraph vector, bag of words (PV-DBOW)",
             "hyperparameters": {"contexts": (0,)},
-            "tiny": {"dims": 16, "rate": 0.1},
+            "tiny": {"dims": 16, "rate": 0.1, "epochs": 8},
         },
     },
 )
