@@ -72,9 +72,9 @@ def read(parent: KeptModel, row: Row) -> Reading:
     "knn_lm",
     name="Nearest-neighbour language model (kNN-LM)",
     kind="fit",
-    paper="Khandelwal et al. 2020",
+    paper="Khandelwal et al. 2019",
     source="X4.3.1",
-    year=2020,
+    year=2019,
     parents={"inputs": "rnn_lm_lstm"},
     tiny={"neighbours": 64},
     deviations=(
@@ -88,7 +88,7 @@ def read(parent: KeptModel, row: Row) -> Reading:
     ),
 )
 class NearestNeighbourLanguageModel(Estimator):
-    """p(w | h) = ``share`` p_kNN(w | h) + (1 - share) p_LM(w | h) (Khandelwal et al. 2020,
+    """p(w | h) = ``share`` p_kNN(w | h) + (1 - share) p_LM(w | h) (Khandelwal et al. 2019,
     equations 2 and 3).
 
     p_LM is a parent's, which stays as it is. Each place of the training texts is a key, the

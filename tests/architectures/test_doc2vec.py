@@ -9,8 +9,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from architectures.blocks.negative_sampling import NegativeSampling
-from architectures.vectors import doc2vec
-from architectures.vectors.doc2vec import Examples, ParagraphModel, ParagraphVectors, examples_of
+from architectures.feedforward import doc2vec
+from architectures.feedforward.doc2vec import Examples, ParagraphModel, ParagraphVectors, examples_of
 from harness.ragged import Ragged
 from tests.support import planted_topics
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from architectures.vectors.siamese_cbow import SiameseCBOW, loss, sentences_of
+from architectures.siamese.siamese_cbow import SiameseCBOW, loss, sentences_of
 from harness.ragged import Ragged
 from harness.views.words import Vocabulary
 from tests.support import planted_topics
