@@ -80,9 +80,9 @@ class NegativeSampling:
         shares = counts.astype(float) ** 0.75
         self.cumulative = shares.cumsum() / shares.sum()
 
-    def draw(self, count: int) -> np.ndarray:
-        """Negatives for so many examples (count, negatives)."""
-        return self.cumulative.searchsorted(self.rng.random((count, self.negatives)), side="right")
+    def draw(self, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Negatives for so many examples (count, negatives); from ``rng``, if one is given."""
+        return self.cumulative.searchsorted((rng or self.rng).random((count, self.negatives)), side="right")
 
     def learn(self, examples: Examples, rate: float) -> None:
         """One step of gradient ascent on the sum over the examples, each from the same tables.
@@ -92,14 +92,14 @@ class NegativeSampling:
         """
         rows, starts = torch.from_numpy(examples.rows), torch.from_numpy(examples.starts)
         hidden = F.embedding_bag(rows, self.inputs, starts, mode="mean")
-        change = self.told(hidden, examples.words, rate)
+        change = self.told(hidden, np.column_stack([examples.words, self.draw(len(examples.words))]), rate)
         sizes = torch.diff(starts, append=torch.tensor([len(rows)]))
         self.inputs.index_add_(0, rows, change.repeat_interleave(sizes, dim=0))
 
     def told(self, hidden: Tensor, words: np.ndarray, rate: float, frozen: bool = False) -> Tensor:
-        """Changes (B, D) of the vectors ``hidden`` that foretell words (B,), by a step at this
-        rate; ``outputs`` make theirs, unless they are frozen."""
-        chosen = torch.from_numpy(np.column_stack([words, self.draw(len(words))]))
+        """Changes (B, D) of the vectors ``hidden`` that foretell the first of ``words`` (B, 1 +
+        negatives) by a step at this rate; ``outputs`` make theirs, unless they are frozen."""
+        chosen = torch.from_numpy(words)
         outputs = self.outputs[chosen]
         error = -torch.sigmoid((outputs @ hidden[:, :, None]).squeeze(2))
         error[:, 0] += 1

@@ -17,13 +17,14 @@ from architectures.blocks.ngrams import lower_words
 from harness.kinds import Estimator
 from harness.ragged import Ragged, take
 from harness.registry import register
+from harness.rows import in_parts
 from harness.task import Row
 from harness.views.base import Text
 from harness.views.words import PAD, UNKNOWN, Vocabulary
 
-INFERRED_AT_ONCE = 4
-"""Words of a text in a step of its inference: all of them move one vector, which the sum of many
-gradients would throw too far."""
+INFERRED_AT_ONCE, INFERRED_TEXTS = 4, 500
+"""Words of a text in a step of its inference, since all of them move one vector, which the sum of
+many gradients would throw too far; and texts whose vectors are inferred side by side."""
 
 
 class Examples(NamedTuple):
@@ -84,27 +85,44 @@ class ParagraphModel:
                     self.learn(sampling, some._replace(texts=part[some.texts]), now)
         return documents
 
-    def learn(self, sampling: NegativeSampling, some: Examples, rate: float, frozen: bool = False) -> None:
-        """One step; the vectors of the texts, ``sampling.inputs``, alone where words are
-        ``frozen``."""
+    def learn(
+        self,
+        sampling: NegativeSampling,
+        some: Examples,
+        rate: float,
+        negatives: np.ndarray | None = None,
+    ) -> None:
+        """One step. Given ``negatives`` (n, negatives), it moves the vectors of the texts,
+        ``sampling.inputs``, alone; else it draws them, and words move too."""
+        frozen = negatives is not None
+        chosen = np.column_stack([some.words, sampling.draw(len(some.words)) if negatives is None else negatives])
         texts, before = torch.from_numpy(some.texts), torch.from_numpy(some.before)
         hidden = torch.cat([sampling.inputs[texts], self.words[before].flatten(1)], dim=1)
-        change = sampling.told(hidden, some.words, rate, frozen).unflatten(1, (-1, self.words.shape[1]))
+        change = sampling.told(hidden, chosen, rate, frozen).unflatten(1, (-1, self.words.shape[1]))
         sampling.inputs.index_add_(0, texts, change[:, 0])
         if not frozen:
             self.words.index_add_(0, before.flatten(), change[:, 1:].flatten(0, 1))
 
-    def infer(self, ids: Sequence[int], rate: float, epochs: int, rng: np.random.Generator) -> np.ndarray:
-        """The vector (D,) of a text by itself: that of training, while words stay as they are."""
-        document = drawn(1, self.words.shape[1], rng)
-        sampling = NegativeSampling(document, self.outputs, self.counts, self.negatives, rng)
-        found = examples_of(Ragged.of([ids]), self.context)
+    def infer(
+        self, texts: Sequence[Sequence[int]], rngs: Sequence[np.random.Generator], rate: float, epochs: int
+    ) -> np.ndarray:
+        """Vectors (N, D) of texts, each by itself with random numbers of its own: those of
+        training, while words stay as they are. A step takes a few words of every text."""
+        documents = torch.cat([drawn(1, self.words.shape[1], rng) for rng in rngs])
+        sampling = NegativeSampling(documents, self.outputs, self.counts, self.negatives, rngs[0])
+        found = examples_of(Ragged.of(texts), self.context)
+        lengths = np.bincount(found.texts, minlength=len(texts))
+        starts = np.cumsum(lengths) - lengths
+        turn = (np.arange(len(found.words)) - starts.repeat(lengths)) // INFERRED_AT_ONCE
         for number in range(epochs):
-            places = rng.permutation(len(found.words))
-            for begin in range(0, len(places), INFERRED_AT_ONCE):
-                some = found.some(places[begin : begin + INFERRED_AT_ONCE])
-                self.learn(sampling, some, rate * max(LOWEST, 1 - number / epochs), frozen=True)
-        return document[0].numpy()
+            now = rate * max(LOWEST, 1 - number / epochs)
+            drawings = [(rng.permutation(n), sampling.draw(n, rng)) for n, rng in zip(lengths, rngs, strict=True)]
+            places = np.concatenate([order + start for (order, _), start in zip(drawings, starts, strict=True)])
+            negatives = np.concatenate([words for _, words in drawings])
+            for step in range(turn.max(initial=-1) + 1):
+                at = turn == step
+                self.learn(sampling, found.some(places[at]), now, negatives[at])
+        return documents.numpy()
 
 
 @register(
@@ -147,8 +165,8 @@ class ParagraphVectors(Estimator):
 
     Training texts have the vectors that were learnt with the words. Of any other text the vector is
     inferred by gradient steps that leave all words alone, with a seed of its words, so that it
-    depends on no other text. No label is read but by the regression. Answering is slow for a system
-    without layers, because an inference makes as many passes as the training.
+    depends on no other text, but for rounding. No label is read but by the regression. Answering is
+    slow for a system without layers, because an inference makes as many passes as the training.
     """
 
     task_types = ("classify", "rank", "match")
@@ -203,14 +221,14 @@ class ParagraphVectors(Estimator):
     def text_vectors(self, texts: Sequence[Text]) -> np.ndarray:
         """Inferred vectors (N, D times the number of models), the same for equal words."""
         words = list(map(_words, texts))
-        places = {text: place for place, text in enumerate(dict.fromkeys(words))}
-        vectors = np.array([self._inferred(text) for text in places])
-        return vectors[[places[text] for text in words]]
+        places = {text: place for place, text in enumerate(sorted(set(words)))}  # whatever the rows' order
+        parts = [self._inferred(part) for part in in_parts(list(places), INFERRED_TEXTS)]
+        return np.concatenate(parts)[[places[text] for text in words]]
 
-    def _inferred(self, words: tuple[str, ...]) -> np.ndarray:
-        rng = np.random.default_rng([self.seed, crc32(" ".join(words).encode())])
-        ids = self.known.ids(words)
-        return np.concatenate([model.infer(ids, self.rate, self.epochs, rng) for model in self.models])
+    def _inferred(self, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
+        rngs = [np.random.default_rng([self.seed, crc32(" ".join(words).encode())]) for words in texts]
+        ids = [self.known.ids(words) for words in texts]
+        return np.concatenate([model.infer(ids, rngs, self.rate, self.epochs) for model in self.models], axis=1)
 
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         if self.task_type == "classify":
