@@ -203,8 +203,8 @@ def runs_page(board: Board) -> Page:
 
 
 def axis_pages(board: Board) -> Iterator[Page]:
-    """What is read of a word, a page for vectors and one for tokens and characters, as far as there
-    are records of architectures with it and without it."""
+    """Pages on what is read of a word, one for vectors and one for tokens and characters, as far as
+    there are records of architectures with it and without it."""
     pages = (
         ("vectors.html", "What word vectors are worth", (VECTORS,)),
         ("tokens.html", "Tokens and characters", (TOKENS, INPUTS)),

@@ -191,9 +191,9 @@ class ParagraphVectors(Estimator):
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
-        """A vocabulary has some ten times the root of the bytes of its texts."""
+        """A vector of each text, and those of a vocabulary as 100 MB have it."""
         vectors = sum(2 * context + 1 for context in hyperparameters["contexts"])
-        return 30.0 * size + 4 * hyperparameters["dims"] * (10 * size**0.5 * vectors + size / 50)
+        return (30.0 + hyperparameters["dims"] * (0.08 + 0.004 * vectors)) * size
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         sides = ("text",) if self.task_type == "classify" else ("first", "second")

@@ -78,9 +78,8 @@ class SiameseCBOW(VectorTrainer):
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
-        """A vocabulary has some three times the root of the bytes of its texts; Adam has three
-        numbers for each of a vector."""
-        return 30.0 * size + 16.0 * hyperparameters["dims"] * 3 * size**0.5
+        """A vocabulary as 100 MB have it; Adam has three numbers for each of a vector."""
+        return (30.0 + 0.005 * hyperparameters["dims"]) * size
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         rng = np.random.default_rng(self.seed)

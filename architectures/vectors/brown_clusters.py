@@ -191,8 +191,8 @@ class BrownClusters(VectorTrainer):
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
-        """The vectors are most: a vocabulary has some three times the root of the bytes."""
-        return 25.0 * size + 24.0 * hyperparameters["clusters"] * (3 * size**0.5 + hyperparameters["clusters"])
+        """The texts are most, then the vectors of a vocabulary as 100 MB have it."""
+        return (25.0 + 0.0075 * hyperparameters["clusters"]) * size
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         counts = pair_counts(texts, len(vocabulary))[2:, 2:]

@@ -1,4 +1,4 @@
-"""What word vectors, tokens or further inputs are worth: scores of one architecture that differ in
+"""The worth of word vectors, tokens or further inputs: scores of one architecture that differ in
 these alone, side by side."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Axis(NamedTuple):
     without: str
 
     def value(self, group: Group) -> str:
-        """What is given to the records of a group, in words."""
+        """The thing that is given to the records of a group, in words."""
         found = getattr(group, self.name)
         if not found:
             return self.without

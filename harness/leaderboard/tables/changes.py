@@ -1,4 +1,4 @@
-"""What changed since an earlier build: results that are new, gone or scored otherwise.
+"""Changes since an earlier build: results that are new, gone or scored otherwise.
 
 The earlier build is its ``leaderboard.json`` (:mod:`harness.leaderboard.tables.export`), which a
 repository keeps for every commit: ``git show OLD:results/leaderboard/leaderboard.json > old.json``.
@@ -86,7 +86,7 @@ def matched(earlier: Sequence[Result], now: Sequence[Result]) -> list[tuple[Resu
 
 
 def change(old: Result | None, new: Result | None) -> str:
-    """What happened to a result, in words; empty if nothing but its place changed."""
+    """Words on a result that changed; empty if nothing but its place changed."""
     if old is None or new is None:
         return "new" if old is None else "gone"
     words = {
