@@ -174,8 +174,9 @@ def _scored(
     store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
     asked = problem(task.entry.type)
-    texts = train.select_columns([column for column in asked.unit_texts if column in train.column_names]).to_list()
-    known = error_analysis.known_words(asked, texts)
+    # Recordings have no column of texts, and a selection without columns has no rows that can be read.
+    texts = set(asked.unit_texts) & set(train.column_names)
+    known = error_analysis.known_words(asked, train.select_columns(sorted(texts)).to_list() if texts else [])
     outcomes = error_analysis.outcomes(asked, task.entry.main_metric, predictions, listed, known)
     if outcomes is not None:
         store.save_outcomes(cell, saved, ids, outcomes)

@@ -385,6 +385,7 @@ def test_a_finished_cell_leaves_no_checkpoint(tried, shared):
         ("window_mlp", "conll2003_ner", ["window_mlp.hidden=8"]),
         ("bilstm", "squad2", [SMALL]),
         ("bilstm", "fsdd", [SMALL]),
+        ("bilstm", "fsdd_class", [SMALL]),
         ("hmm", "conll2003_pos", []),
     ],
 )
