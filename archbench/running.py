@@ -141,7 +141,7 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     plugins = [*map(Path, options["plugins"]), *own]
     overrides = [f"{name}={value!r}" for name, value in options["overrides"].items()]
     parents = [f"{role}={name}" for role, name in options["parents"].items()]
-    inputs = [name.strip() for name in _pattern(options["inputs"]).split(",") if name.strip()]
+    inputs = registry.comma_separated(_pattern(options["inputs"]))
     as_typed = options | chosen | {"plugins": plugins, "overrides": overrides, "parents": parents, "inputs": inputs}
     as_typed["seeds"] = list(dict.fromkeys(options["seeds"]))
     home = as_typed.pop("home")

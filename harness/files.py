@@ -47,7 +47,7 @@ def not_json(value: Any, where: str = "") -> str | None:
 
 def _is_plain(value: Any) -> bool:
     """True for a value of dicts, lists, tuples, texts and finite numbers, of no subclass of these:
-    what nearly every file holds, decided in a fifth of the time that a field's path takes."""
+    what nearly every file holds, told in less time than :func:`not_json` takes."""
     largest = sys.float_info.max
     left = [value]
     while left:

@@ -115,6 +115,14 @@ class Architecture:
         return cls, hyperparameters
 
     @classmethod
+    def reading(
+        cls, task: TaskEntry, hyperparameters: dict[str, Any]
+    ) -> tuple[type[Architecture], View | None] | tuple[None, None]:
+        """The class whose view reads the texts of a task, and that view; None for what is not."""
+        found = cls.reader(hyperparameters)
+        return (found[0], found[0].view_for(task, found[1])) if found else (None, None)
+
+    @classmethod
     def reason_to_skip(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""

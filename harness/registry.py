@@ -713,7 +713,7 @@ def match(sort: Sort, patterns: str) -> list[Entry]: ...
 def match(sort: Sort, patterns: str) -> Any:
     """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing
     is an error."""
-    wanted = list(filter(None, (p.strip() for p in patterns.split(","))))
+    wanted = comma_separated(patterns)
     files = {p: _add_descriptions(p) for p in wanted if sort == "tasks" and p.endswith(DESCRIPTION)}
     known = entries(sort)
     chosen: dict[str, Entry] = {}
@@ -724,6 +724,15 @@ def match(sort: Sort, patterns: str) -> Any:
             raise unknown_name((sort,), pattern, known)
         chosen |= hits
     return list(chosen.values())
+
+
+def comma_separated(text: str) -> list[str]:
+    """The names or patterns of an option.
+
+    >>> comma_separated("lstm, *cnn*,")
+    ['lstm', '*cnn*']
+    """
+    return list(filter(None, map(str.strip, text.split(","))))
 
 
 def _add_descriptions(pattern: str) -> list[Path]:

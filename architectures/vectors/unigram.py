@@ -107,12 +107,10 @@ def expected_counts(words: Mapping[str, int], logs: Mapping[str, float]) -> dict
     counts = dict.fromkeys(logs, 0.0)
     for word, count in words.items():
         ending = [endings(word, end, logs) for end in ends(word)]
-        reached = [0.0]
-        """Logarithm of the probability of each beginning, over all of its divisions."""
+        reached = [0.0]  # logarithm of the probability of each beginning, over all of its divisions
         for found in ending:
             reached.append(_log_sum([reached[start] + logs[piece] for start, piece in found]))
-        flow = [0.0] * len(word) + [float(count)]
-        """Expected number of divisions that have a cut at each place."""
+        flow = [0.0] * len(word) + [float(count)]  # expected number of divisions with a cut at each place
         for end in reversed(ends(word)):
             for start, piece in ending[end - 1]:
                 share = flow[end] * math.exp(reached[start] + logs[piece] - reached[end])

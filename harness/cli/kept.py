@@ -139,8 +139,7 @@ def _needed(found: list[Kept], store: Store) -> dict[str, list[str]]:
     needed: dict[str, list[str]] = {}
     for record in store.all() if found else ():
         for role, parent in record.cell.parents.items():
-            child = f"{record.architecture} on {record.task}, seed {record.seed}"
-            needed.setdefault(parent["key"], []).append(f"{role} of {child}")
+            needed.setdefault(parent["key"], []).append(f"{role} of {record.cell.words}")
     for kept in found:
         for role, parent in parents_of(kept.description).items() if kept.description else ():
             if role in ASKED:
@@ -167,9 +166,7 @@ def _described(kept: Kept, store: Store) -> str:
         notes.append("there is no record of its cell here")
     elif record.predictions is None or record.predictions["sha256"] != origin.predictions:
         notes.append("the record of its cell is of another run")
-    reads = f" with {' and '.join(cell.inputs)}" if cell.inputs else ""
-    told = f"{cell.architecture}{reads} on {cell.task}, seed {cell.seed}, {cell.protocol} on {cell.tier}"
-    return "; ".join([told, *notes])
+    return "; ".join([f"{cell.words}, {cell.protocol} on {cell.tier}", *notes])
 
 
 def _mib(size: int) -> str:

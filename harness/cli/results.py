@@ -99,13 +99,14 @@ def rescore(
     Nothing is trained. The scores of the single test units are written again too.
     """
     from harness.records import Store
+    from harness.registry import comma_separated
     from harness.scoring import rescore as scores
 
     add_plugins(plugin)
 
     def matches(record: Record) -> bool:
         pairs = ((record.architecture, architectures), (record.task, tasks))
-        return all(any(fnmatchcase(id, p.strip()) for p in patterns.split(",")) for id, patterns in pairs)
+        return all(any(fnmatchcase(id, p) for p in comma_separated(patterns)) for id, patterns in pairs)
 
     changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches)
     for path, changes in changed:

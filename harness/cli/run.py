@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from harness import registry
 from harness.cli.app import add_plugins, app, console, report
 from harness.cli.options import (
     DATA,
@@ -266,7 +267,7 @@ def run(
         max_train=max_train,
         max_epochs=max_epochs,
         vectors=vectors,
-        inputs=_names(inputs or ""),
+        inputs=registry.comma_separated(inputs or ""),
         overrides=override or (),
         plugins=plugin or (),
         mlflow=mlflow,
@@ -291,14 +292,9 @@ def run(
     summarise(pending, records, session.store)
     for record in session.unkept(records):
         log = session.settings.log(record.cell)
-        report(f"not kept: {record.architecture} on {record.task}, seed {record.seed}; the end of {log} says why")
+        report(f"not kept: {record.cell.words}; the end of {log} says why")
     if not session.complete(records):
         raise typer.Exit(1)
-
-
-def _names(text: str) -> list[str]:
-    """Comma-separated names."""
-    return list(filter(None, map(str.strip, text.split(","))))
 
 
 def _workers(text: str) -> int | None:

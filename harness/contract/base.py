@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
 
 def floor_score(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
     """The main metric of the first of the floors that a system must beat."""
-    return _floor_scores(task, train, rows, system)[0]
+    return next(_floor_scores(task, train, rows, system))
 
 
 def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
@@ -66,9 +66,9 @@ def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[
     return max(_floor_scores(task, train, rows, system), key=info(task.main_metric).quality)
 
 
-def _floor_scores(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture]) -> list[float]:
+def _floor_scores(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture]) -> Iterator[float]:
     main, floors = task.main_metric, problem(task.type).floors_of(system, train, rows).values()
-    return [score([main], predictions, rows)[main] for predictions in floors]
+    return (score([main], predictions, rows)[main] for predictions in floors)
 
 
 class Flipped:

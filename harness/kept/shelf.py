@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness import registry
 from harness.errors import ModelError, UsageError, did_you_mean
 from harness.files import taking_the_place_of, write_whole
 from harness.kept.folder import DESCRIPTION, Description, describe
@@ -122,7 +123,7 @@ def remove(patterns: str, results: Path) -> list[Kept]:
     fits none."""
     known = list(kept_models(results))
     chosen: dict[Path, Kept] = {}
-    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+    for pattern in registry.comma_separated(patterns):
         fitting = {kept.folder: kept for kept in known if fnmatchcase(kept.folder.name, pattern)}
         if not fitting:
             near = did_you_mean(pattern, [kept.folder.name for kept in known], f"{len(known)} are kept")

@@ -122,8 +122,8 @@ class Section(NamedTuple):
     def words(self) -> tuple[str, ...]:
         """Its parts as short texts, without those that say that there is nothing special."""
         sees = "unknown sight" if self.sees is None else " and ".join(self.sees)
-        vectors = f"{self.vectors.name} {self.vectors.id[:8]}" if self.vectors else ""
-        inputs = " and ".join(f"{source.name} {source.id[:8]}" for source in self.inputs)
+        vectors = self.vectors.words if self.vectors else ""
+        inputs = " and ".join(source.words for source in self.inputs)
         protocol = versioned(self.protocol, self.protocol_version)
         parts = (self.tier, protocol, self.budget, sees, vectors, self.tokens, inputs)
         return tuple(filter(None, parts))

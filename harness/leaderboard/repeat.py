@@ -7,22 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from harness.records import Record
 
-KEPT = frozenset(
-    {
-        *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--vectors", "--inputs"),
-        *(
-            "--protocol",
-            "--budget",
-            "-o",
-            "--override",
-            "--precision",
-            "--devices",
-            "--strategy",
-            "--threads",
-            "--cpu-limit",
-        ),
-    }
-)
+KEPT = {
+    *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--vectors", "--inputs"),
+    *("--protocol", "--budget", "-o", "--override", "--precision", "--devices", "--strategy"),
+    *("--threads", "--cpu-limit"),
+}
 """Options of `archbench run` that say what a cell is, or how much it may take; all have a value.
 The others say which cells there are and who runs them."""
 

@@ -78,6 +78,16 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
+    def words(self) -> str:
+        """Architecture, input sources, task and seed as text.
+
+        >>> Cell("dan", 1, "sst2", 1, "mini", "equal", {"hidden": 100}, seed=0).words
+        'dan on sst2, seed 0'
+        """
+        read = f" with {' and '.join(self.inputs)}" if self.inputs else ""
+        return f"{self.architecture}{read} on {self.task}, seed {self.seed}"
+
+    @property
     def parents(self) -> dict[str, dict[str, str]]:
         """The cells that this one starts from, by role: ``architecture``, ``task``, ``key`` and
         ``row`` of each."""

@@ -65,6 +65,11 @@ class Source:
     id: str
     name: str = field(compare=False)
 
+    @property
+    def words(self) -> str:
+        """Its name and the beginning of its digest or key, which tells two of one name apart."""
+        return f"{self.name} {self.id[:8]}"
+
 
 class Group(NamedTuple):
     """Records that may be compared with each other are equal in all of this.

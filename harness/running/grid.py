@@ -140,8 +140,7 @@ def no_place_for_inputs(
         return None
     from harness.views.words_and_characters import with_characters  # it imports torch
 
-    reader, settings = getattr(_load(architecture), "reader", lambda _: None)(hyperparameters) or (None, {})
-    view = reader and reader.view_for(task, settings)
+    _, view = _load(architecture).reading(task, hyperparameters)
     if view is not None and view.embeds and with_characters(view):
         return None
     read = "rows" if view is None else type(view).__name__
@@ -184,9 +183,9 @@ def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
 
 def _load(architecture: ArchitectureEntry) -> type:
     cls = registry.load(architecture)
-    if not hasattr(cls, "reason_to_skip"):
+    if lacking := [name for name in ("reason_to_skip", "reading") if not hasattr(cls, name)]:
         raise RegistryError(
-            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks reason_to_skip: "
+            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks {' and '.join(lacking)}: "
             "derive it from the base class of its kind in harness.kinds"
         )
     return cls
@@ -470,9 +469,7 @@ def _changed_view(
     overrides change; nothing where they change none, so that the cell is the one without them. A
     setting that follows from a hyperparameter is left to it. ``spelt`` views read characters of
     words, too."""
-    reader = getattr(_load(architecture), "reader", None)
-    cls, own = (reader and reader(hyperparameters)) or (None, {})
-    view = cls and cls.view_for(task, own)
+    cls, view = _load(architecture).reading(task, hyperparameters)
     if spelt:
         from harness.views.words_and_characters import with_characters  # it imports torch
 

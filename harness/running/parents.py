@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import UsageError, check_choice, unknown
@@ -185,11 +185,10 @@ class _Family:
 
 def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:
     """The roles in which an architecture, and one that it wraps, takes a kept model."""
-    cls = registry.load(architecture)
+    cls: Any = registry.load(architecture)
     taken = set(getattr(cls, "takes", ()))
-    if found := getattr(cls, "reader", lambda _: None)(cell.hyperparameters):
-        reader, settings = found
-        view = reader.view_for(task, settings)
+    reader, view = cls.reading(task, cell.hyperparameters)
+    if reader is not None:
         taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
     if whole_words(architecture, task, cell) is None:
         taken.add("tokens")
@@ -199,13 +198,12 @@ def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
 def whole_words(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> str | None:
     """The reason why an architecture, or one that it wraps, cannot read the words of a task in
     pieces; None where it can."""
-    found = getattr(registry.load(architecture), "reader", lambda _: None)(cell.hyperparameters)
-    if found is None:
+    cls: Any = registry.load(architecture)
+    reader, view = cls.reading(task, cell.hyperparameters)
+    if reader is None:
         return f"{architecture.id} reads the rows by itself"
     if cell.inputs:
         return f"{' and '.join(cell.inputs)} reads the characters of words"
-    reader, settings = found
-    view = reader.view_for(task, settings)
     if not getattr(view, "divides", False):
         return f"the units of its view, {type(view).__name__}, are given"
     return problem(task.type).whole_words(reader.output_form())

@@ -94,7 +94,7 @@ class Display:
         """Show that a cell begins."""
         self.since[cell.key] = time.monotonic()
         if self._live:
-            self._rows[cell.key] = self._running.add_task(name(cell), log=self.log(cell))
+            self._rows[cell.key] = self._running.add_task(cell.words, log=self.log(cell))
             self._update()
 
     def end(self, record: Record) -> None:
@@ -107,7 +107,7 @@ class Display:
         colour = COLOURS.get(record.status, "red")
         done = f"[dim]{self.ended.total()}/{self.total}[/dim]"
         self.console.print(
-            f"{done} [{colour}]{record.status}[/{colour}] {name(record)} [dim]{seconds:.1f} s[/dim]"
+            f"{done} [{colour}]{record.status}[/{colour}] {record.cell.words} [dim]{seconds:.1f} s[/dim]"
             f" {escape(result(record))}",
             highlight=False,
         )
@@ -144,13 +144,6 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
-def name(cell: Cell | Record) -> str:
-    """Architecture, input sources, task and seed as text."""
-    inputs = (cell if isinstance(cell, Cell) else cell.cell).inputs
-    read = f" with {' and '.join(inputs)}" if inputs else ""
-    return f"{cell.architecture}{read} on {cell.task}, seed {cell.seed}"
-
-
 def result(record: Record) -> str:
     """Main score of a record as text, or the last line of its error."""
     if record.error:
@@ -169,11 +162,11 @@ def show(pending: Pending, estimate: Estimate, workers: int) -> None:
         parents = {parent["key"]: parent["architecture"] for parent in cell.parents.values()}
         after = "".join(f", after {architecture} ({key})" for key, architecture in parents.items())
         about = f", about {duration(seconds)}" if seconds is not None else ""
-        print(f"run   {name(cell)} ({cell.key}){after}{about}")
+        print(f"run   {cell.words} ({cell.key}){after}{about}")
     for item in pending.skip:
-        print(f"skip  {name(item.cell)}: {item.reason}")
+        print(f"skip  {item.cell.words}: {item.reason}")
     for record in pending.changed:
-        print(f"other {name(record)} ({record.key}): {record.status}, made by other code")
+        print(f"other {record.cell.words} ({record.key}): {record.status}, made by other code")
     print(f"{len(pending.run)} to run, {len(pending.skip)} to skip, {len(pending.finished)} finished")
     if pending.run:
         total = estimate.total(pending.run, workers)
@@ -192,7 +185,7 @@ def summarise(pending: Pending, records: list[Record], store: Store) -> None:
         print(f"{len(pending.skip)} skipped because they do not fit (each record holds the reason)")
     for record in records:
         if record.status not in ("ok", "interrupted"):
-            print(f"  {record.status}: {name(record)}: {result(record)}; log: {(record.error or {}).get('log')}")
+            print(f"  {record.status}: {record.cell.words}: {result(record)}; log: {(record.error or {}).get('log')}")
     if any(r.status not in ("ok", "skipped") for r in pending.finished):
         print("cells that failed before are not run again; use --retry-failed to run them")
     print(f"records: {store.folder / 'records'}")

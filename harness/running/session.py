@@ -342,7 +342,7 @@ class Session:
         """Move cells whose records were made with other data files back to the pending ones; the
         old records are kept under another name."""
         for record in [each for each in self.pending.finished if each.status == "ok" and data.holds(each)]:
-            name = f"{record.architecture} on {record.task}, seed {record.seed}"
+            name = record.cell.words
             try:
                 differing = data.differing(record)
             except DataError as error:

@@ -174,7 +174,7 @@ def _scored(
     store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
     asked = problem(task.entry.type)
-    # Recordings have no column of texts, and a selection without columns has no rows that can be read.
+    # Recordings have no column of texts, and a selection of no columns has no rows to read.
     texts = set(asked.unit_texts) & set(train.column_names)
     known = error_analysis.known_words(asked, train.select_columns(sorted(texts)).to_list() if texts else [])
     outcomes = error_analysis.outcomes(asked, task.entry.main_metric, predictions, listed, known)

@@ -39,6 +39,10 @@ class Stub:
     def reason_to_skip(cls, task, hyperparameters):
         return None
 
+    @classmethod
+    def reading(cls, task, hyperparameters):
+        return None, None
+
 
 class Files(Task):
     def local(self, folder, split):

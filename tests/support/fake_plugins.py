@@ -18,6 +18,10 @@ class Base:
             return f"gives what {task.type} cannot use"
         return "reads no audio" if task.id == "toy_sound" else None
 
+    @classmethod
+    def reading(cls, task, hyperparameters):
+        return None, None
+
 
 @register("toy_text", name="Toy", kind="text", paper="Nobody 2020", source="test", year=2020)
 @register("toy_wide", name="Toy, wide", kind="text", paper="Nobody 2020", source="test", year=2020,

@@ -12,7 +12,7 @@ from harness.leaderboard.significance import ALPHA, FEWEST_SEEDS
 from harness.leaderboard.tables.formatting import format_score, metric_label, our_row, section_title
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
-from harness.records.groups import Group, along, group_of
+from harness.records.groups import Group, along
 
 
 class Axis(NamedTuple):
@@ -31,7 +31,7 @@ class Axis(NamedTuple):
         if isinstance(found, str):
             return found
         sources = found if isinstance(found, tuple) else (found,)
-        return " and ".join(f"{source.name} {source.id[:8]}" for source in sources)
+        return " and ".join(source.words for source in sources)
 
     def place(self, group: Group) -> Section:
         """The section of a group, whatever is given there."""
@@ -57,11 +57,11 @@ def lines(board: Board, task: str, axis: Axis) -> dict[Section, list[Line]]:
     """The results of a task that differ in what an axis gives them and are equal in all else, by
     section; results are paired by their first seeds."""
     results = [result for section in board.sections for _, result in board.results(section, task) if result.group]
-    metric, by_key = board.main_metric(task), {result.ok[0].key: result for result in results}
+    by_key = {result.ok[0].key: (result, result.group) for result in results if result.group}
     found: dict[Section, list[Line]] = {}
     for records in along(axis.name, [result.ok[0] for result in results]):
-        line = {axis.value(group_of(record, metric)): by_key[record.key] for record in records}
-        found.setdefault(axis.place(group_of(records[0], metric)), []).append(line)
+        line = {axis.value(group): result for result, group in (by_key[record.key] for record in records)}
+        found.setdefault(axis.place(by_key[records[0].key][1]), []).append(line)
     return found
 
 

@@ -14,15 +14,12 @@ from harness.errors import LeaderboardError
 from harness.files import parse_json
 from harness.leaderboard.board import Board, versioned
 from harness.leaderboard.significance import Summary
-from harness.leaderboard.tables.export import SCHEMA
+from harness.leaderboard.tables.export import RESULT, SCHEMA
 from harness.leaderboard.tables.formatting import format_score, metric_label
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.records.groups import seen
 
-IDENTITY = (
-    *("task", "architecture", "settings", "tier", "protocol", "protocol_version"),
-    *("budget", "sees", "vectors", "inputs", "tokens"),
-)
+IDENTITY = tuple(name for name in RESULT if name not in ("name", "group"))
 """Fields that say which result one is, whatever data and code it was made with."""
 NEEDED = (*IDENTITY, "name", "group", "main_metric", "rank", "records", "scores")
 
@@ -50,11 +47,12 @@ def changes_table(board: Board, earlier: Sequence[Result], now: Sequence[Result]
     """A row for each result that is new, gone, or has other records or another score; those of a
     task together."""
     pairs = matched(earlier, now)
-    found = [(old, new, words) for old, new in pairs if (words := change(old, new))]
+    told = [(old, new, change(old, new)) for old, new in pairs]
+    found = [(old, new, words) for old, new, words in told if words]
     blocks: dict[str, list[TableRow]] = {}
     for old, new, words in found:
         blocks.setdefault((new or old or {})["task"], []).append(_row(board, old, new, words))
-    moved = sum(bool(old and new and not change(old, new) and old["rank"] != new["rank"]) for old, new in pairs)
+    moved = sum(bool(old and new and not words and old["rank"] != new["rank"]) for old, new, words in told)
     lead = [
         f"{sum(old is None for old, _ in pairs):,} results are new, {sum(new is None for _, new in pairs):,} are gone,"
         f" {sum(bool(old and new) for old, new, _ in found):,} changed. Of the other {len(pairs) - len(found):,},"

@@ -282,7 +282,7 @@ class _Remote:
         """Show Ray's own words. They name hosts and addresses, and records, which are shared, hold
         none."""
         cell = self.cell
-        print(f"{cell.architecture} on {cell.task}, seed {cell.seed}: {error}", file=sys.stderr)
+        print(f"{cell.words}: {error}", file=sys.stderr)
 
     def _received(self, returned: Returned) -> Record:
         """Write the returned files into the results folder, the record last: where a record is, the
@@ -352,7 +352,7 @@ def run(
     task = ray.remote(run_here)
 
     def place(cell: Cell, _slot: int) -> _Remote:
-        name = f"{cell.architecture} on {cell.task}, seed {cell.seed}"
+        name = cell.words
         parents = {key: shelf.files_of(settings.results, key) for key in shelf.ancestors(settings.results, cell)}
         return _Remote(cell, settings, task.options(name=name, **options).remote(cell, settings, function, parents))
 
