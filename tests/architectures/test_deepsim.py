@@ -14,10 +14,10 @@ from architectures.siamese.deepsim import DeepSimilarity, TextVectorBatch, TextV
 from harness.errors import ModelError
 from harness.kept import shelf
 from harness.kept.model import KeptModel, load
-from harness.running.session import Request, Session
 from harness.running.worker import run_cell
 from harness.task import Row
 from tasks.mini import answers
+from tests.support.sessions import session
 
 ROWS: list[Row] = [
     {name: row[name] for name in ("id", "first", "second", "group")} for row in list(answers.rows("test"))[:6]
@@ -57,23 +57,13 @@ def test_of_a_text_with_itself_the_bias_alone_is_left(network):
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeptModel]:
     """A small doc2vec and its child, as a run of the child alone keeps them."""
     folder = Path(tmp_path_factory.mktemp("results"))
-    request = Request(
-        folder,
-        architectures="deepsim",
-        tasks="wikiqa",
-        max_train=200,
-        max_epochs=2,
-        workers=1,
-        mlflow="none",
-        keep=True,
-        overrides=("doc2vec.dims=6", "doc2vec.contexts=(1,0)", "doc2vec.epochs=2", "deepsim.hidden=8"),
-    )
-    session = Session(request, lambda told: None)
-    parent, child = sorted(session.pending.run, key=lambda cell: bool(cell.parents))
+    small = ("doc2vec.dims=6", "doc2vec.contexts=(1,0)", "doc2vec.epochs=2", "deepsim.hidden=8")
+    planned = session(folder, "deepsim", tasks="wikiqa", max_train=200, keep=True, overrides=small)
+    parent, child = sorted(planned.pending.run, key=lambda cell: bool(cell.parents))
     assert (parent.architecture, parent.task) == ("doc2vec", "wikiqa")
-    first = run_cell(parent, session.settings)
+    first = run_cell(parent, planned.settings)
     before = load(shelf.place(folder, parent.key)).estimator.fitted_state()
-    second = run_cell(child, session.settings)
+    second = run_cell(child, planned.settings)
     assert (first.status, second.status) == ("ok", "ok"), (first.error, second.error)
     assert second.lineage[0]["key"] == parent.key and second.inputs[0]["name"] == "doc2vec"
     found = {cell.architecture: load(shelf.place(folder, cell.key)) for cell in (parent, child)}

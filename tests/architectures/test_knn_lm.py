@@ -16,10 +16,9 @@ from architectures.memory.knn_lm import NearestNeighbourLanguageModel, nearest, 
 from harness.errors import ModelError
 from harness.kept import shelf
 from harness.kept.model import KeptModel, load
-from harness.running.session import Request, Session
-from harness.running.worker import run_cell
 from harness.task import Row
 from tasks.mini import articles
+from tests.support.sessions import carried_out, session
 
 ROWS: list[Row] = list(articles.rows("train"))[:40]
 ASKED: list[Row] = list(articles.rows("test"))[:4]
@@ -46,23 +45,12 @@ def test_a_search_in_blocks_finds_what_all_distances_show(monkeypatch, at_once, 
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeptModel]:
     """A small parent and its child, as a run of the child alone keeps them."""
     folder = Path(tmp_path_factory.mktemp("results"))
-    request = Request(
-        folder,
-        architectures="knn_lm",
-        tasks="wikitext2",
-        max_train=40,
-        max_epochs=2,
-        workers=1,
-        mlflow="none",
-        keep=True,
-        overrides=("rnn_lm_lstm.hidden=12", "rnn_lm_lstm.layers=1", "knn_lm.neighbours=9"),
-    )
-    session = Session(request, lambda told: None)
-    cells = sorted(session.pending.run, key=lambda cell: bool(cell.parents))
-    records = [run_cell(cell, session.settings) for cell in cells]
-    assert [record.status for record in records] == ["ok", "ok"], [record.error for record in records]
-    assert records[1].lineage[0]["key"] == cells[0].key and records[1].inputs[0]["name"] == "rnn_lm_lstm"
-    return {cell.architecture: load(shelf.place(folder, cell.key)) for cell in cells}
+    small = ("rnn_lm_lstm.hidden=12", "rnn_lm_lstm.layers=1", "knn_lm.neighbours=9")
+    records = carried_out(session(folder, "knn_lm", tasks="wikitext2", keep=True, overrides=small))
+    assert [record.status for record in records.values()] == ["ok", "ok"], [r.error for r in records.values()]
+    parent, child = records["rnn_lm_lstm"], records["knn_lm"]
+    assert child.lineage[0]["key"] == parent.key and child.inputs[0]["name"] == "rnn_lm_lstm"
+    return {name: load(shelf.place(folder, record.key)) for name, record in records.items()}
 
 
 def child(parent: KeptModel | None, **settings) -> NearestNeighbourLanguageModel:

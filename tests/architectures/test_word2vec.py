@@ -13,9 +13,8 @@ from architectures.vectors.cbow import ContinuousBagOfWords
 from architectures.vectors.skipgram import SkipGram
 from harness.kept import shelf
 from harness.kept.model import load
-from harness.running.session import Request, Session
-from harness.running.worker import run_cell
 from tests.support import planted_topics
+from tests.support.sessions import carried_out, session
 
 WORDS = np.array([7, 8, 9, 7])
 PLACES = Places(np.array([0, 1, 1, 3]), np.array([1, 0, 2, 2]))
@@ -68,22 +67,12 @@ def test_a_child_starts_from_skip_gram_from_nothing(tmp_path: Path):
     """`archbench run -a kim_cnn_static -t sst2 --parent vectors=skipgram`: the parent is planned
     first, on plain text, once for all children, and its vectors are theirs."""
     small = ("skipgram.dims=8", "skipgram.threshold=0.01", "skipgram.epochs=1", "*_static.maps=4")
-    request = Request(
-        tmp_path,
-        architectures="kim_cnn_static,avg_vectors",
-        tasks="sst2",
-        max_train=200,
-        max_epochs=1,
-        workers=1,
-        mlflow="none",
-        parents=("vectors=skipgram",),
-        overrides=small,
-    )
-    session = Session(request, lambda told: None)
-    parent, *children = sorted(session.pending.run, key=lambda cell: bool(cell.parents))
-    assert (parent.architecture, parent.task) == ("skipgram", "text_mix") and session.settings.keeps(parent)
+    wanted = "kim_cnn_static,avg_vectors"
+    planned = session(tmp_path, wanted, "vectors=skipgram", max_train=200, max_epochs=1, overrides=small)
+    parent, *children = sorted(planned.pending.run, key=lambda cell: bool(cell.parents))
+    assert (parent.architecture, parent.task) == ("skipgram", "text_mix") and planned.settings.keeps(parent)
     assert {cell.architecture for cell in children} == {"kim_cnn_static", "avg_vectors"}
-    records = {cell.architecture: run_cell(cell, session.settings) for cell in (parent, *children)}
+    records = carried_out(planned)
     assert {record.status for record in records.values()} == {"ok"}, [record.error for record in records.values()]
     child = records["kim_cnn_static"]
     kept = load(shelf.place(tmp_path, parent.key))

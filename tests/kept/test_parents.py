@@ -15,8 +15,10 @@ from harness.kept.model import load
 from harness.records import Record, Store
 from harness.running import parents
 from harness.running.progress import show
-from harness.running.session import Request, Session
+from harness.running.session import Session
 from harness.running.worker import run_cell
+from tests.support import sessions
+from tests.support.sessions import carried_out
 
 PLUGIN = Path(__file__).parents[1] / "support" / "inheriting.py"
 
@@ -27,21 +29,8 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.add_plugin(PLUGIN)
 
 
-def session(results: Path, architectures: str, *named: str, tasks: str = "sst2", **fields: object) -> Session:
-    known = dict(max_train=40, max_epochs=2, workers=1, mlflow="none", plugins=[PLUGIN], parents=named)
-    return Session(Request(results, architectures=architectures, tasks=tasks, **known | fields), lambda told: None)
-
-
-def carried_out(session: Session) -> dict[str, Record]:
-    """Records by architecture, of the cells one after the other in this process."""
-    waiting, records = list(session.pending.run), {}
-    while waiting:
-        keys = {cell.key for cell in waiting}
-        cell = next(cell for cell in waiting if keys.isdisjoint(p["key"] for p in cell.parents.values()))
-        waiting.remove(cell)
-        records[cell.architecture] = record = run_cell(cell, session.settings)
-        session.store.write(record)
-    return records
+def session(results: Path, architectures: str, *named: str, **fields: object) -> Session:
+    return sessions.session(results, architectures, *named, **{"plugins": [PLUGIN]} | fields)
 
 
 def names(session: Session) -> list[str]:

@@ -12,16 +12,11 @@ from harness.kept import shelf
 from harness.kept.model import load
 from harness.records import Record
 from harness.records.groups import along, group_of
-from harness.running.session import Request, Session
 from harness.running.worker import run_cell
-from tests.kept.test_parents import PLUGIN, carried_out
+from tests.kept.test_parents import PLUGIN
+from tests.support.sessions import carried_out, session
 
 ROW = {"id": "1", "text": "The Acting was great."}
-
-
-def session(results: Path, architectures: str, *parents: str, tasks: str = "sst2", **fields: object) -> Session:
-    known = dict(max_train=60, max_epochs=1, workers=1, mlflow="none", parents=parents)
-    return Session(Request(results, architectures=architectures, tasks=tasks, **known | fields), lambda told: None)
 
 
 @pytest.fixture(scope="module")
