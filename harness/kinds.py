@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -115,7 +116,7 @@ class Architecture:
         return cls, hyperparameters
 
     @classmethod
-    def reading(
+    def reader_and_view(
         cls, task: TaskEntry, hyperparameters: dict[str, Any]
     ) -> tuple[type[Architecture], View | None] | tuple[None, None]:
         """The class whose view reads the texts of a task, and that view; None for what is not."""
@@ -127,7 +128,7 @@ class Architecture:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""
         if not cls.can_answer(task.type):
-            types = [type for type in registry.entries("problems") if cls.can_answer(type)]
+            types = _types_answered(cls, tuple(registry.entries("problems")))
             given = OUTPUTS.get(cls.output_form(), cls.output_form())
             return f"gives {given}: runs on {', '.join(types) or 'nothing'}; {task.id} is of type {task.type}"
         return cls.unfit(task, hyperparameters)
@@ -145,6 +146,12 @@ class Architecture:
             return None
         wanted = getattr(cls.view, "column", "text")
         return f"reads {wanted}, but {task.id} offers {' and '.join(columns)}"
+
+
+@functools.cache
+def _types_answered(cls: type[Architecture], types: tuple[str, ...]) -> list[str]:
+    """The task types that a class can answer; a grid asks for each of its pairs that do not fit."""
+    return [type for type in types if cls.can_answer(type)]
 
 
 VECTORS = ("tuned", "static", "fixed", "multichannel", "random")

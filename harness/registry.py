@@ -443,12 +443,12 @@ def plugin_files() -> list[Path]:
 def _files(sort: Sort) -> Iterator[Path]:
     """Every file that may register something: our own folders, installed entry points, then
     ``--plugin`` files."""
-    pattern = "*/*.py" if _FOLDERS[sort] == "architectures" else "*.py"
-    yield from sorted(
-        f
-        for f in (_ROOT / _FOLDERS[sort]).glob(pattern)
-        if f.stem != "__init__" and f.parent.name not in ("blocks", "mini", "readers")
-    )
+    folders = [f"{_ROOT}/{_FOLDERS[sort]}"]
+    if _FOLDERS[sort] == "architectures":
+        folders = sorted(f.path for f in os.scandir(*folders) if f.is_dir() and f.name != "blocks")
+    for folder in folders:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".py") and name != "__init__.py")
+        yield from (_path(f"{folder}/{name}") for name in names)
     for point in _installed(f"archbench.{sort}"):
         try:
             with _said_when_slow(point.module):
@@ -464,6 +464,10 @@ def _files(sort: Sort) -> Iterator[Path]:
         _modules[file] = point.module
         yield file
     yield from _plugins
+
+
+_path = functools.cache(Path)
+"""Paths made once: planning a grid asks for them many thousand times."""
 
 
 @functools.cache
@@ -522,7 +526,7 @@ def _parse(file: Path, sort: Sort) -> tuple[Entry, ...]:
     """Entries that the decorators in ``file`` declare, read from the source text; once for each
     version of the file."""
     try:
-        status = file.stat()
+        status = os.stat(file)
     except OSError as error:
         raise RegistryError(f"{file}: {error}") from error
     return _parsed(file, sort, (status.st_mtime_ns, status.st_size))
@@ -756,15 +760,19 @@ def tasks_to_check_on() -> list[TaskEntry]:
     return sorted(entries("tasks").values(), key=lambda task: task.mini_needs_order)
 
 
+@functools.cache
+def _shipped_module(file: Path) -> str:
+    """The name by which a file of ours is imported."""
+    return ".".join(file.relative_to(_ROOT).with_suffix("").parts)
+
+
 def load(entry: Entry) -> type:
     """Import the file of ``entry`` and return its class; the error names the file when that
     fails."""
     if entry.file.suffix == DESCRIPTION:
         return importlib.import_module("harness.own.task").class_of(entry.file)
     try:
-        name = _modules.get(entry.file)
-        if entry.shipped:
-            name = ".".join(entry.file.relative_to(_ROOT).with_suffix("").parts)
+        name = _shipped_module(entry.file) if entry.shipped else _modules.get(entry.file)
         module = sys.modules.get(name or _plugin_module(entry.file))
         if module is None:  # asked first, since a plan of many cells asks often
             with _said_when_slow(entry.file):

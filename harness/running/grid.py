@@ -140,7 +140,7 @@ def no_place_for_inputs(
         return None
     from harness.views.words_and_characters import with_characters  # it imports torch
 
-    _, view = _load(architecture).reading(task, hyperparameters)
+    _, view = _load(architecture).reader_and_view(task, hyperparameters)
     if view is not None and view.embeds and with_characters(view):
         return None
     read = "rows" if view is None else type(view).__name__
@@ -183,7 +183,7 @@ def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
 
 def _load(architecture: ArchitectureEntry) -> type:
     cls = registry.load(architecture)
-    if lacking := [name for name in ("reason_to_skip", "reading") if not hasattr(cls, name)]:
+    if lacking := [name for name in ("reason_to_skip", "reader_and_view") if not hasattr(cls, name)]:
         raise RegistryError(
             f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks {' and '.join(lacking)}: "
             "derive it from the base class of its kind in harness.kinds"
@@ -469,7 +469,7 @@ def _changed_view(
     overrides change; nothing where they change none, so that the cell is the one without them. A
     setting that follows from a hyperparameter is left to it. ``spelt`` views read characters of
     words, too."""
-    cls, view = _load(architecture).reading(task, hyperparameters)
+    cls, view = _load(architecture).reader_and_view(task, hyperparameters)
     if spelt:
         from harness.views.words_and_characters import with_characters  # it imports torch
 

@@ -187,7 +187,7 @@ def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
     """The roles in which an architecture, and one that it wraps, takes a kept model."""
     cls: Any = registry.load(architecture)
     taken = set(getattr(cls, "takes", ()))
-    reader, view = cls.reading(task, cell.hyperparameters)
+    reader, view = cls.reader_and_view(task, cell.hyperparameters)
     if reader is not None:
         taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
     if whole_words(architecture, task, cell) is None:
@@ -199,7 +199,7 @@ def whole_words(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
     """The reason why an architecture, or one that it wraps, cannot read the words of a task in
     pieces; None where it can."""
     cls: Any = registry.load(architecture)
-    reader, view = cls.reading(task, cell.hyperparameters)
+    reader, view = cls.reader_and_view(task, cell.hyperparameters)
     if reader is None:
         return f"{architecture.id} reads the rows by itself"
     if cell.inputs:

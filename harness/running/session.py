@@ -221,6 +221,7 @@ class Session:
         finished = {record.key: record for record in self.pending.finished}
         running = {cell.key for cell in self.pending.run}
         needed = set(self.needed)
+        again: set[str] = set()
 
         def reason(cell: Cell) -> str | None:
             """The reason why the parents of a cell cannot be had; those that can are planned."""
@@ -247,8 +248,7 @@ class Session:
                         return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
                     if not self.request.dry_run:
                         self.store.set_aside(record)
-                    if record in self.pending.finished:
-                        self.pending.finished.remove(record)
+                    again.add(key)
                     running.add(key)
                     self.pending.run.append(record.cell)
                     continue
@@ -259,6 +259,7 @@ class Session:
             if why := reason(cell):
                 self.pending.run.remove(cell)
                 self.pending.skip.append(grid.Planned(cell, why))
+        self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
         self.needed = frozenset(needed)
 
     def _places(self) -> list[DataFolder]:

@@ -40,7 +40,7 @@ class Stub:
         return None
 
     @classmethod
-    def reading(cls, task, hyperparameters):
+    def reader_and_view(cls, task, hyperparameters):
         return None, None
 
 

@@ -19,7 +19,7 @@ class Base:
         return "reads no audio" if task.id == "toy_sound" else None
 
     @classmethod
-    def reading(cls, task, hyperparameters):
+    def reader_and_view(cls, task, hyperparameters):
         return None, None
 
 

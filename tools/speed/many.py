@@ -1,10 +1,10 @@
-"""How planning, resuming and reading grow up to 200,000 cells: ``python -m tools.speed.many
-results/speed.json``.
+"""How planning, resuming, reading and the pages grow up to 200,000 cells:
+``python -m tools.speed.many results/speed.json``.
 
 Every pair that fits is planned on the mini tier with so many seeds that it makes the wanted number
 of cells. Records that the script makes up stand for their results. Each step runs in a process of
-its own, and its costs are those of that process and its children. Takes about half an hour and
-2 GB of disk.
+its own, and its costs are those of that process and its children (memory: of the largest). Takes
+about half an hour and 2 GB of disk.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,19 @@ import archbench
 assert archbench.results({folder!r})["key"].nunique() == {cells}
 """
 """Both resuming (where there are records) and planning (where there are none) are the first."""
+PAGES = """
+import leaderboard
+leaderboard.main(["--results", {folder!r}, "--out", {folder!r} + "/leaderboard"])
+"""
 
 
 def cells_of(seeds: range) -> Iterator[Cell]:
     """The cells of the grid that fit, seed by seed."""
     entries = [list(registry.entries(sort).values()) for sort in ("architectures", "tasks")]
+    planned = grid.plan(*entries, tier="mini", protocol="equal", seeds=[0])
+    fitting = [item.cell for item in planned if item.reason is None]
     for seed in seeds:
-        planned = grid.plan(*entries, tier="mini", protocol="equal", seeds=[seed])
-        yield from (item.cell for item in planned if item.reason is None)
+        yield from (replace(cell, seed=seed) for cell in fitting)
 
 
 def make(folder: Path, cells: Iterator[Cell]) -> None:
@@ -89,7 +95,8 @@ def measured(cells: int) -> dict[str, Any]:
         made = sum(len(files) for _, _, files in os.walk(folder))
         resuming = cost(plan)
         reading = cost(READ.format(folder=folder, cells=made))
-    return {"cells": made, "planning": planning, "resuming": resuming, "results": reading}
+        pages = cost(PAGES.format(folder=folder))
+    return {"cells": made, "planning": planning, "resuming": resuming, "results": reading, "leaderboard": pages}
 
 
 def main(file: Path) -> None:

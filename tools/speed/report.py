@@ -59,8 +59,8 @@ SCALING = (
 )
 MANY = (
     "A grid of all pairs that fit and so many seeds, made up by `tools/speed/many.py`: planning it, resuming it when it"
-    " is finished, and `archbench.results()` of its records. Seconds are of the processor, memory is the largest; a"
-    " growth of 1 is linear in the cells, between this row and the one above."
+    " is finished, `archbench.results()` of its records, and their leaderboard. Seconds are of the processor, memory is"
+    " that of the largest process; a growth of 1 is linear in the cells, between this row and the one above."
 )
 MODELS = (
     "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
@@ -83,7 +83,7 @@ def growth(points: list[dict[str, Any]], figure: str) -> float:
 
 def many_table(rows: list[dict[str, Any]]) -> str:
     """The costs of each number of cells, and how they grow from row to row."""
-    steps = ("planning", "resuming", "results")
+    steps = [name for name in rows[0] if name != "cells"]
     headings = ["cells", *(f"{step}{of}" for step in steps for of in (", s", ", MiB", ", growth"))]
     lines = []
     for i, row in enumerate(rows):
