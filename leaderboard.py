@@ -37,7 +37,7 @@ from harness.leaderboard.pages.timeline import rank_in_background, story_page
 from harness.leaderboard.tables.axis import INPUTS, TOKENS, VECTORS, axis_tables
 from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.changes import Result, changes_table, read_earlier
-from harness.leaderboard.tables.export import costs_csv, results, scores_csv, to_json
+from harness.leaderboard.tables.export import costs_csv, json_lines, results, scores_csv
 from harness.leaderboard.tables.family_table import family_tables
 from harness.leaderboard.tables.gaps import gaps
 from harness.leaderboard.tables.latex import document, survey_latex, task_latex
@@ -165,13 +165,14 @@ def write(board: Board, out: Path, data_dir: Path | None = None, earlier: Sequen
         **latex_files(board, methods),
         "tables.csv": scores_csv(rows, board.published),
         "costs.csv": costs_csv(rows),
-        "leaderboard.json": to_json(board, LEGEND, rows),
         "plotly.min.js": javascript.plotly(),
         "datatables.js": javascript.datatables(),
     }
     files |= {path.name: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "static").iterdir())}
     for name, content in files.items():
         (out / name).write_text(content, encoding="utf-8", newline="")
+    with (out / "leaderboard.json").open("w", encoding="utf-8", newline="") as file:
+        file.writelines(json_lines(board, LEGEND, rows))
     return out / "index.html"
 
 

@@ -443,9 +443,9 @@ def plugin_files() -> list[Path]:
 def _files(sort: Sort) -> Iterator[Path]:
     """Every file that may register something: our own folders, installed entry points, then
     ``--plugin`` files."""
-    folders = [f"{_ROOT}/{_FOLDERS[sort]}"]
+    folders = list(filter(os.path.isdir, [f"{_ROOT}/{_FOLDERS[sort]}"]))
     if _FOLDERS[sort] == "architectures":
-        folders = sorted(f.path for f in os.scandir(*folders) if f.is_dir() and f.name != "blocks")
+        folders = sorted(f.path for root in folders for f in os.scandir(root) if f.is_dir() and f.name != "blocks")
     for folder in folders:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".py") and name != "__init__.py")
         yield from (_path(f"{folder}/{name}") for name in names)

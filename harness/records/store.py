@@ -21,6 +21,12 @@ from harness.records.cell import Cell, check_name
 from harness.records.outcomes import Outcomes
 from harness.records.record import Record
 
+SHARED = (
+    *("hyperparameters", "registered", "environment"),
+    *("budget", "counts", "data", "parameters", "sees"),
+)
+"""Fields that are large and mostly equal for the seeds of a row: half of a record's memory."""
+
 
 class Store:
     """The records below one results folder, with their predictions and outcomes."""
@@ -103,14 +109,16 @@ class Store:
         return record
 
     def all(self) -> Iterator[Record]:
-        """Every sound record, by path.
+        """Every sound record, by path. Neighbours share what is equal in them (:data:`SHARED`).
 
         Damaged files stay as they are; each is named by a warning and in :attr:`damaged`.
         """
         self.damaged = {}
+        last: Record | None = None
         for path in self._files():
             try:
-                yield self.read(path)
+                last = _sharing(self.read(path), last)
+                yield last
             except RecordError as error:
                 reason = str(error).encode("utf-8", "backslashreplace").decode()  # a file's name may be no UTF-8
                 self.damaged[path] = reason
@@ -235,6 +243,17 @@ class Store:
 
     def _outcomes_path(self, cell: Cell | Record) -> Path:
         return self.path(cell).with_suffix(".outcomes.json.gz")
+
+
+def _sharing(record: Record, last: Record | None) -> Record:
+    """The record, with the values of the last one where they are equal: nobody changes them."""
+    if last is not None:
+        record.__dict__.update(
+            (name, known) for name in SHARED if (known := getattr(last, name)) == getattr(record, name)
+        )
+        if record.model_fields_set == last.model_fields_set:  # the names of the fields that were given
+            object.__setattr__(record, "__pydantic_fields_set__", last.model_fields_set)
+    return record
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -52,6 +52,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section
@@ -222,8 +223,10 @@ def _costs(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any]]) -> str:
-    """Text of ``leaderboard.json``, without any ``<``, so that a page can embed it."""
+def json_lines(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Lines of ``leaderboard.json``, without any ``<``, so that a page can embed it: one line for
+    each object, because a diff of two builds is then readable, and json is many times slower with
+    indentation."""
     published = [
         {
             "survey_table": value.table,
@@ -241,20 +244,20 @@ def to_json(board: Board, legend: Sequence[str], results: Sequence[dict[str, Any
         for value in board.published
     ]
     content = {"legend": legend, "results": results, "published": published}
-    # One line for each object, because a diff of two builds is then readable, and json is many
-    # times slower with indentation.
-    lists = [f'"{name}": [\n' + ",\n".join(map(_object, values)) + "\n]" for name, values in content.items()]
-    return (f'{{"schema": {SCHEMA},\n' + ",\n".join(lists) + "}\n").replace("<", "\\u003c")
-
-
-def _object(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    yield f'{{"schema": {SCHEMA}'
+    for name, values in content.items():
+        yield f',\n"{name}": [\n'
+        for number, value in enumerate(values):
+            line = json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+            yield f",\n{line}" if number else line
+        yield "\n]"
+    yield "}\n"
 
 
 def scores_csv(results: Iterable[dict[str, Any]], published: Iterable[Published]) -> str:
     """Text of ``tables.csv``, with the line ends of RFC 4180."""
     ours = (row for result in results for row in _score_rows(result))
-    return _csv(SCORES, [*ours, *map(_published_row, published)])
+    return _csv(SCORES, chain(ours, map(_published_row, published)))
 
 
 def costs_csv(results: Iterable[dict[str, Any]]) -> str:
