@@ -443,7 +443,7 @@ def plugin_files() -> list[Path]:
 def _files(sort: Sort) -> Iterator[Path]:
     """Every file that may register something: our own folders, installed entry points, then
     ``--plugin`` files."""
-    folders = list(filter(os.path.isdir, [f"{_ROOT}/{_FOLDERS[sort]}"]))
+    folders = list(filter(os.path.isdir, [os.path.join(_ROOT, _FOLDERS[sort])]))
     if _FOLDERS[sort] == "architectures":
         folders = sorted(f.path for root in folders for f in os.scandir(root) if f.is_dir() and f.name != "blocks")
     for folder in folders:
