@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class _Told(NamedTuple):
-    """A record, the words on its architecture, and the id of its group."""
+    """A record, the words on its architecture, the id of its group, and its settings as JSON."""
 
     record: Record
     architecture: ArchitectureEntry | None
     group: str | None
+    settings: str
 
 
 _TEXT, _WHOLE, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"
@@ -42,7 +42,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[_Told], Any]]] = {
     "sees": (_TEXT, lambda t: None if t.record.sees is None else ", ".join(t.record.sees)),
     "vectors": (_TEXT, lambda t: t.record.vectors["name"] if t.record.vectors else None),
     "inputs": (_TEXT, lambda t: ", ".join(each["name"] for each in t.record.inputs or ())),
-    "hyperparameters": (_TEXT, lambda t: json.dumps(t.record.hyperparameters, sort_keys=True)),
+    "hyperparameters": (_TEXT, lambda t: t.settings),
     "precision": (_TEXT, lambda t: t.record.precision),
     "devices": (_WHOLE, lambda t: t.record.devices),
     "seed": (_WHOLE, lambda t: t.record.seed),
@@ -118,9 +118,15 @@ def results(folder: str | Path = "results") -> pd.DataFrame:
 def _table(board: Board) -> pd.DataFrame:
     import pandas as pd
 
+    from harness.files import sorted_json
+
     found = [result for results in board.sections.values() for pair in results.values() for result in pair]
     groups = {record.key: id for result in found if result.group for id in [result.group.id] for record in result.ok}
-    told = [_Told(each, board.architectures.get(each.architecture), groups.get(each.key)) for each in board.records]
+    settings = sorted_json()
+    told = [
+        _Told(each, board.architectures.get(each.architecture), groups.get(each.key), settings(each.hyperparameters))
+        for each in board.records
+    ]
     rows = [(row, *score) for row, record in enumerate(board.records) for score in _scores(record)]
     at, splits, metrics, values, mains = zip(*rows, strict=True) if rows else ((),) * 5
     columns = {

@@ -12,7 +12,7 @@ import socket
 import stat
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import NoneType
@@ -98,9 +98,27 @@ def parse_json(text: bytes | str) -> Any:
     Raises ``ValueError`` also for a key that stands twice in one object, of which readers would
     take one or the other, and for what :func:`check_characters` refuses.
     """
-    value = json.loads(text, object_pairs_hook=_object)
+    value = _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
     check_characters(text, value)
     return value
+
+
+def sorted_json() -> Callable[[Any], str]:
+    """A function from a value to its JSON text with sorted keys, made once for each object: records
+    of a row share theirs. Nobody may change the values meanwhile.
+
+    >>> text = sorted_json()
+    >>> text({"b": 1, "a": 2})
+    '{"a": 2, "b": 1}'
+    """
+    known: dict[int, tuple[Any, str]] = {}  # the value is kept, so that no other one takes its id
+
+    def text(value: Any) -> str:
+        if id(value) not in known:
+            known[id(value)] = value, json.dumps(value, sort_keys=True)
+        return known[id(value)][1]
+
+    return text
 
 
 def check_characters(text: bytes | str, value: Any) -> None:
@@ -117,6 +135,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
         raise ValueError(f"the key {twice!r:.100} stands twice in one object")
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def are_texts(values: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import json
 import re
 import warnings
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 from harness import registry
 from harness.errors import LeaderboardError
+from harness.files import sorted_json
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.published import DATASET_NAMES, Published, read_published, source_file, with_notes
 from harness.leaderboard.setting_words import in_words
@@ -463,20 +463,21 @@ def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntr
     """Results by section, with the seeds of one configuration together; the largest budget
     first."""
     metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
-    grouped: dict[Section, dict[tuple[str, str], dict[str, list[_Grouped]]]] = {}
+    grouped: dict[Section, dict[tuple[str, str], dict[tuple[Any, ...], list[_Grouped]]]] = {}
     largest: dict[str, int] = {}
+    text = sorted_json()
     for record in records:
         settings = (
             record.architecture_version,
             record.task_version,
             record.precision,
             record.devices,
-            of_all_seeds(record.hyperparameters),
+            text(of_all_seeds(record.hyperparameters)),
         )
         group = group_of(record, metrics[record.task])
         section = grouped.setdefault(Section.of(group), {})
         seeds = section.setdefault((record.architecture, record.task), {})
-        seeds.setdefault(json.dumps(settings, sort_keys=True), []).append((group, record))
+        seeds.setdefault(settings, []).append((group, record))
         largest[group.budget.name] = max(largest.get(group.budget.name, 0), record.counts.get("train", 0))
     return {
         key: {pair: _with_settings(seeds.values()) for pair, seeds in sorted(grouped[key].items())}
