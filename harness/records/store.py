@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import marshal
 import os
 import uuid
 import warnings
@@ -246,14 +247,19 @@ class Store:
 
 
 def _sharing(record: Record, last: Record | None) -> Record:
-    """The record, with the values of the last one where they are equal: nobody changes them."""
+    """The record, with the values of the last one where they are the same: nobody changes them."""
     if last is not None:
         record.__dict__.update(
-            (name, known) for name in SHARED if (known := getattr(last, name)) == getattr(record, name)
+            (name, known) for name in SHARED if _same(known := getattr(last, name), getattr(record, name))
         )
         if record.model_fields_set == last.model_fields_set:  # the names of the fields that were given
             object.__setattr__(record, "__pydantic_fields_set__", last.model_fields_set)
     return record
+
+
+def _same(known: Any, value: Any) -> bool:
+    """True for values that JSON would write alike: 1, 1.0 and True are equal, and not the same."""
+    return known == value and marshal.dumps(known, 2) == marshal.dumps(value, 2)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -395,6 +395,21 @@ def edited(**changes: object) -> str:
     return json.dumps(json.loads(full_record().to_json()) | changes)
 
 
+def test_neighbours_share_what_is_the_same_and_nothing_else(store: Store):
+    """200,000 records would not fit into memory; but 1, 1.0 and True are equal, and a record that
+    took its neighbour's would be of another cell."""
+    values = (1, 1, 1.0, True)
+    cells = [dataclasses.replace(CELL, seed=seed, hyperparameters={"x": x}) for seed, x in enumerate(values)]
+    written = {cell.key: full_record(cell) for cell in cells}
+    for record in written.values():
+        store.write(record)
+    read = list(store.all())
+    assert {record.key: record.to_json() for record in read} == {k: r.to_json() for k, r in written.items()}
+    assert len({id(record.environment) for record in read}) == 1
+    assert len({id(record.training) for record in read}) == 4, "of each run"
+    assert len({repr(record.hyperparameters) for record in read}) == 3 <= len({id(r.hyperparameters) for r in read})
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
