@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness.records.provenance import environment
-from tools.speed.goals import HEADINGS, Row, keep, kept, lines
+from tools.speed.goals import HEADINGS, Row, here, keep, kept, lines
 
 ROWS: list[Row] = []
 SCALING: list[dict[str, Any]] = []
@@ -100,9 +99,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def enter_all(file: Path) -> None:
-    """Put this run's figures into the file, where those that it did not measure stay, with the
-    machine that they are from."""
+    """Put this run's figures into the file, where those that it did not measure stay."""
     before = kept(file)
-    targets = {row["what"]: row for row in before.get("targets", [])} | {row.what: asdict(row) for row in ROWS}
-    scaling = {(point["layer"], point["length"]): point for point in [*before.get("scaling", []), *SCALING]}
-    keep(file, environment=environment(), targets=list(targets.values()), scaling=list(scaling.values()))
+    targets = {row["what"]: row for row in [*before.get("targets", []), *here(map(asdict, ROWS))]}
+    scaling = {(point["layer"], point["length"]): point for point in [*before.get("scaling", []), *here(SCALING)]}
+    keep(file, targets=list(targets.values()), scaling=list(scaling.values()))

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from architectures.pretrained.bert import BERT
 from harness import registry
-from tools.speed.goals import Row, markdown
+from harness.records.provenance import environment
+from tools.speed.goals import Row, here, keep, kept, markdown
 from tools.speed.models import BERT_PIECES, untrained_bert
-from tools.speed.report import growth, many_table, model_part, model_table
+from tools.speed.report import document, growth, many_table, model_part, model_table
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,22 @@ def test_a_target_is_met_on_its_own_side(sign, measured, met):
     assert row.met is met
     assert ("| yes |" in markdown([row])) is met
     assert ("no: the disk" in markdown([row])) is not met
+
+
+def test_figures_of_another_machine_are_told_apart(tmp_path):
+    """Half of a table measured elsewhere would show a change that nobody made."""
+    file = tmp_path / "speed.json"
+    other = {"cpu": "another", "cores": 64, "ram_gib": 512.0, "device": "cpu", "versions": {"torch": "2.0"}}
+    theirs = Row("ours beside a peer", "peer", ">=", 2.0, 3.0, cpu="another")
+    file.write_text(json.dumps({"machines": {"another": other}, "targets": [asdict(theirs)]}))
+    assert "machine |" not in markdown([theirs])
+    mine = Row(**here([asdict(Row("a start", "", "<=", 1.0, 0.5, "s"))])[0])
+    keep(file, targets=[asdict(theirs), asdict(mine)])
+    cpu = environment()["cpu"]
+    assert [*kept(file)["machines"]] == ["another", cpu]
+    text = document(kept(file))
+    assert "- another, 64 cores, 512.0 GiB, cpu; torch 2.0." in text and f"- {cpu}, " in text
+    assert "| 3x | yes | another |" in text and f"| 0.5 s | yes | {cpu} |" in text
 
 
 def test_growth_is_the_exponent_of_the_length():

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from harness.records.provenance import environment
 
 SIGNS = {">=": operator.ge, "<=": operator.le}
 
@@ -25,6 +28,8 @@ class Row:
     unit: str = "x"
     why: str = ""
     """For a target that is not met: where the limit lies, as was measured."""
+    cpu: str = ""
+    """The processor of the machine that it was measured on."""
 
     @property
     def met(self) -> bool:
@@ -57,8 +62,11 @@ def _spaced(unit: str) -> str:
 
 
 def markdown(rows: list[Row]) -> str:
-    """The table for ``results/speed.md``."""
-    return markdown_table([HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]) + "\n"
+    """The table for ``results/speed.md``; it names the machines where they are several."""
+    table = [HEADINGS, ["---", "---", "---:", "---:", "---"], *lines(rows)]
+    if len({row.cpu for row in rows}) > 1:
+        table = [[*cells, last] for cells, last in zip(table, ["machine", "---", *(r.cpu for r in rows)], strict=True)]
+    return markdown_table(table) + "\n"
 
 
 def markdown_table(rows: list[list[str]]) -> str:
@@ -72,7 +80,14 @@ def kept(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
+def here(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the processor of this machine."""
+    return [row | {"cpu": environment()["cpu"]} for row in rows]
+
+
 def keep(file: Path, **figures: Any) -> None:
-    """Put figures into the file in place of those of the same names; others stay."""
-    found = kept(file) | figures
+    """Put figures of this machine into the file in place of those of the same names; others stay,
+    and so do the machines that they are from."""
+    found, machine = kept(file), environment()
+    found |= figures | {"machines": found.get("machines", {}) | {machine["cpu"]: machine}}
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

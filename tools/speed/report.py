@@ -25,27 +25,22 @@ between two words."""
 
 def document(kept: dict[str, Any]) -> str:
     """The Markdown text."""
-    machine = kept["environment"]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     parts = [
         "# Speed",
         "Generated from `speed.json` by `tools/speed/report.py`; measured by `make bench` and `tools/speed/models.py`.",
-        (
-            f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['ram_gib']} GiB, {machine['device']};"
-            f" {versions}."
-        ),
+        "\n".join(["Machines:", "", *map(machine_line, kept["machines"].values())]),
     ]
     if rows := [Row(**row) for row in kept.get("targets", [])]:
         parts += ["## Targets", f"{sum(row.met for row in rows)} of {len(rows)} are met.", markdown(rows)]
     if points := kept.get("scaling"):
         parts += [
             "## Cost against length",
-            SCALING,
+            SCALING.format(machines=machines_of(points)),
             "![time and operations against length](speed_scaling.svg)",
             scaling_table(points),
         ]
     if rows := kept.get("many"):
-        parts += ["## Many records", MANY, many_table(rows)]
+        parts += ["## Many records", MANY.format(machines=machines_of(rows)), many_table(rows)]
     if models := kept.get("models"):
         parts += ["## Every architecture", MODELS, model_part(models)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
@@ -55,12 +50,13 @@ SCALING = (
     "One layer of each sort, 128 wide, forward and backward, batch 8, one thread. n is the number of words, d the"
     " width, k the window. A growth of 1 is linear in n, 2 is quadratic; it is taken between the two greatest lengths."
     " The self-attention layer has its projections and feed-forward network beside the n^2 part, which therefore shows"
-    " only in long texts."
+    " only in long texts. Measured on: {machines}."
 )
 MANY = (
     "A grid of all pairs that fit and so many seeds, made up by `tools/speed/many.py`: planning it, resuming it when it"
     " is finished, `archbench.results()` of its records, and their leaderboard. Seconds are of the processor, memory is"
-    " that of the largest process; a growth of 1 is linear in the cells, between this row and the one above."
+    " that of the largest process; a growth of 1 is linear in the cells, between this row and the one above. Measured"
+    " on: {machines}."
 )
 MODELS = (
     "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
@@ -75,6 +71,17 @@ MACHINES = (
 )
 
 
+def machine_line(machine: dict[str, Any]) -> str:
+    """A machine in a line."""
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return f"- {machine['cpu']}, {machine['cores']} cores, {machine['ram_gib']} GiB, {machine['device']}; {versions}."
+
+
+def machines_of(rows: list[dict[str, Any]]) -> str:
+    """The processors that rows were measured on."""
+    return " and ".join(dict.fromkeys(row["cpu"] for row in rows))
+
+
 def growth(points: list[dict[str, Any]], figure: str) -> float:
     """The exponent of n by which a figure grows between the two greatest lengths."""
     before, last = sorted(points, key=lambda point: point["length"])[-2:]
@@ -83,7 +90,7 @@ def growth(points: list[dict[str, Any]], figure: str) -> float:
 
 def many_table(rows: list[dict[str, Any]]) -> str:
     """The costs of each number of cells, and how they grow from row to row."""
-    steps = [name for name in rows[0] if name != "cells"]
+    steps = [name for name in rows[0] if name not in ("cells", "cpu")]
     headings = ["cells", *(f"{step}{of}" for step in steps for of in (", s", ", MiB", ", growth"))]
     lines = []
     for i, row in enumerate(rows):
