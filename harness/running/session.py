@@ -156,7 +156,8 @@ class Session:
             tell(f"damaged record: its cell is skipped until you move the file away: {error}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
-            self.estimate = Estimate(self.store.all(), known_ruler(self.store.folder / "work" / "ruler"))
+            known = self.store.all() if self.pending.run else ()  # a grid that is finished asks for no time
+            self.estimate = Estimate(known, known_ruler(self.store.folder / "work" / "ruler"))
         ordered = self.estimate.longest_first(self.pending.run)
         self.pending.run[:] = sorted(ordered, key=lambda cell: cell.key not in self.needed)
 
