@@ -102,7 +102,7 @@ def test_a_system_without_training_is_held_to_the_same_floor(entry):
 
 
 def test_a_system_that_trains_by_itself_gets_more_passes_too(entry):
-    """word2vec drops most of the words of a small corpus: in its five passes it sees a few thousand."""
+    """word2vec drops most of the words of a small corpus, so its five passes see few."""
     found = learned(entry("late"), seconds=60)
     assert (found.word, found.epochs) == ("learns", 48)
     assert registry.load(entry("late")).fitted == [3, 12, 48]

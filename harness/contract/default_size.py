@@ -112,9 +112,9 @@ def as_shipped(entry: ArchitectureEntry) -> Result:
 def _fitted(
     cell: Cell, metric: str, goal: float, splits: tuple[list[Row], list[Row], list[Row]], ends: float
 ) -> tuple[tuple[float, float], int]:
-    """Scores on dev and test of a system that trains by itself, and its passes over the texts, 1 for
-    one that makes none. One that makes some is fitted anew with four times as many, as long as it
-    misses the goal and there is time for that."""
+    """Scores on dev and test of a system that trains by itself, and its passes over the texts, 1
+    for one that makes none. One that makes some is fitted anew with four times as many, as long as
+    it misses the goal and there is time for that."""
     train, dev, test = splits
     cls, type = (
         registry.load(registry.entry("architectures", cell.architecture)),
