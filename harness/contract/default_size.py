@@ -116,10 +116,8 @@ def _fitted(
     for one that makes none. One that makes some is fitted anew with four times as many, as long as
     it misses the goal and there is time for that."""
     train, dev, test = splits
-    cls, type = (
-        registry.load(registry.entry("architectures", cell.architecture)),
-        registry.entry("tasks", cell.task).type,
-    )
+    cls = registry.load(registry.entry("architectures", cell.architecture))
+    type = registry.entry("tasks", cell.task).type
     hidden, settings = problem(type).input_rows, constructor_settings(cell)
     while True:
         began = time.process_time()
