@@ -149,9 +149,9 @@ class Architecture:
 
 
 @functools.cache
-def _types_answered(cls: type[Architecture], types: tuple[str, ...]) -> list[str]:
+def _types_answered(cls: type[Architecture], types: tuple[str, ...]) -> tuple[str, ...]:
     """The task types that a class can answer; a grid asks for each of its pairs that do not fit."""
-    return [type for type in types if cls.can_answer(type)]
+    return tuple(type for type in types if cls.can_answer(type))
 
 
 VECTORS = ("tuned", "static", "fixed", "multichannel", "random")
