@@ -472,12 +472,13 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly))
     epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
-    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs))
+    foresight = [] if len(pilots) > 1 else [_Foresight(settings, int(epochs))]
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs), callbacks=foresight)
     return assembly, training, pilots, kept
 
 
 class TooSlow(Exception):
-    """A cell whose training will pass a limit of time, told by its first pilot."""
+    """A cell whose training will pass a limit of time, told by its first steps."""
 
 
 class Pilot(NamedTuple):
@@ -510,16 +511,46 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
         except Diverged as failure:
             print(failure)
         took, computed = time.perf_counter() - began, processor_s(os.getpid()) - computed
-        for spent, limit, named in (
-            (took, settings.timeout, "s (--timeout)"),
-            (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
-        ):
-            if limit is not None and spent > share * limit:
-                raise TooSlow(
-                    f"a pilot, {share:.0%} of the steps, took {spent:.0f} s: all of them would take longer than"
-                    f" {limit:g} {named}"
-                )
+        if told := _too_long(took, computed, share, settings):
+            raise TooSlow(f"a pilot, {share:.0%} of the steps, took {told}")
     return tried
+
+
+def _too_long(took: float, computed: float, share: float, settings: Settings) -> str:
+    """Words on a limit of time that all steps will pass, where this share of them took these
+    seconds, of the clock and of the processor; empty where they keep to the limits."""
+    for spent, limit, named in (
+        (took, settings.timeout, "s (--timeout)"),
+        (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
+    ):
+        if limit is not None and spent > share * limit:
+            return f"{spent:.0f} s: all of them would take longer than {limit:g} {named}"
+    return ""
+
+
+class _Foresight(pl.Callback):
+    """Ends a training that has no pilots, since there is one rate, once :data:`PILOT_SHARE` of the
+    least that it takes shows that it will pass a limit of time: the epochs until its patience ends
+    where the first one stays the best."""
+
+    def __init__(self, settings: Settings, epochs: int):
+        self.settings, self.epochs, self.batches = settings, epochs, 0
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        assert isinstance(module, FitModule)
+        recipe, of_epoch = module.settings, module.steps_of_epoch(trainer.world_size)
+        least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
+        self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
+        self.share = self.asked_at / least
+        self.began, self.computed = time.perf_counter(), processor_s(os.getpid())
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        self.batches += 1
+        if self.batches == self.asked_at:
+            took, computed = time.perf_counter() - self.began, processor_s(os.getpid()) - self.computed
+            told = _too_long(took, computed, self.share, self.settings)
+            if told := trainer.strategy.broadcast(told):  # all processes end together
+                raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
 
 
 def _best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:

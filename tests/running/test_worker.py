@@ -360,6 +360,21 @@ def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, lim
         assert f"(--{kind.replace('_', '-')})" in record.error["message"]
 
 
+@pytest.mark.parametrize(("limit", "status"), [(0.001, "timeout"), (60.0, "ok")])
+def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
+    """A paper's recipe has one rate: a night of them would end in timeouts of ten minutes each."""
+    real, steps = worker.FitModule.training_step, []
+    monkeypatch.setattr(
+        worker.FitModule, "training_step", lambda self, *given: (steps.append(1), real(self, *given))[1]
+    )
+    asked = "dan.training.learning_rates=[0.1]", "dan.training.epochs=9", "dan.training.patience=4"
+    record = run_cell(plan("dan", "sst2", *asked, "dan.training.batch_size=10"), make_settings(cpu_limit=limit))
+    assert record.status == status
+    if status == "timeout":
+        assert record.error["message"].startswith("10% of the least number of steps took 0 s: all of them would")
+        assert len(steps) == 5, "a tenth of five epochs of ten: patience is over after the fifth"
+
+
 def test_saved_predictions_give_the_recorded_scores(tried, shared):
     """Otherwise a corrected metric could not be applied without training again."""
     _, record, _ = tried
