@@ -37,9 +37,8 @@ imports: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
-# Three processes on two cores: every fourth second of a test is spent on waiting for processes of its own.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults
 
 # Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
 breaks-changed: $(INSTALLED)

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import lzma
-import marshal
 import os
 import uuid
 import warnings
@@ -22,11 +21,30 @@ from harness.records.cell import Cell, check_name
 from harness.records.outcomes import Outcomes
 from harness.records.record import Record
 
-SHARED = (
-    *("hyperparameters", "registered", "environment"),
-    *("budget", "counts", "data", "parameters", "sees"),
-)
+SHARED = ("hyperparameters", "registered", "environment")
 """Fields that are large and mostly equal for the seeds of a row: half of a record's memory."""
+
+
+class _Shared:
+    """The values of the last record that the next one takes instead of its own where they are the
+    same; nobody changes them. Equal is not enough: 1, 1.0 and True are."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[str, Any]] = dict.fromkeys(SHARED, ("", None))
+        self.given: set[str] = set()
+
+    def of(self, record: Record) -> Record:
+        for name in SHARED:
+            value = getattr(record, name)
+            text = repr(value)
+            if text == self.known[name][0]:
+                record.__dict__[name] = self.known[name][1]
+            else:
+                self.known[name] = text, value
+        if record.model_fields_set != self.given:
+            self.given = record.model_fields_set
+        object.__setattr__(record, "__pydantic_fields_set__", self.given)  # the names of the fields that were given
+        return record
 
 
 class Store:
@@ -115,11 +133,10 @@ class Store:
         Damaged files stay as they are; each is named by a warning and in :attr:`damaged`.
         """
         self.damaged = {}
-        last: Record | None = None
+        shared = _Shared()
         for path in self._files():
             try:
-                last = _sharing(self.read(path), last)
-                yield last
+                yield shared.of(self.read(path))
             except RecordError as error:
                 reason = str(error).encode("utf-8", "backslashreplace").decode()  # a file's name may be no UTF-8
                 self.damaged[path] = reason
@@ -244,22 +261,6 @@ class Store:
 
     def _outcomes_path(self, cell: Cell | Record) -> Path:
         return self.path(cell).with_suffix(".outcomes.json.gz")
-
-
-def _sharing(record: Record, last: Record | None) -> Record:
-    """The record, with the values of the last one where they are the same: nobody changes them."""
-    if last is not None:
-        record.__dict__.update(
-            (name, known) for name in SHARED if _same(known := getattr(last, name), getattr(record, name))
-        )
-        if record.model_fields_set == last.model_fields_set:  # the names of the fields that were given
-            object.__setattr__(record, "__pydantic_fields_set__", last.model_fields_set)
-    return record
-
-
-def _same(known: Any, value: Any) -> bool:
-    """True for values that JSON would write alike: 1, 1.0 and True are equal, and not the same."""
-    return known == value and marshal.dumps(known, 2) == marshal.dumps(value, 2)
 
 
 def _write(path: Path, data: bytes) -> None:
