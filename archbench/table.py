@@ -118,13 +118,10 @@ def results(folder: str | Path = "results") -> pd.DataFrame:
 def _table(board: Board) -> pd.DataFrame:
     import pandas as pd
 
-    from harness.files import sorted_json
-
     found = [result for results in board.sections.values() for pair in results.values() for result in pair]
     groups = {record.key: id for result in found if result.group for id in [result.group.id] for record in result.ok}
-    settings = sorted_json()
     told = [
-        _Told(each, board.architectures.get(each.architecture), groups.get(each.key), settings(each.hyperparameters))
+        _Told(each, board.architectures.get(each.architecture), groups.get(each.key), board.json(each.hyperparameters))
         for each in board.records
     ]
     rows = [(row, *score) for row, record in enumerate(board.records) for score in _scores(record)]

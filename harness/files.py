@@ -111,11 +111,12 @@ def sorted_json() -> Callable[[Any], str]:
     >>> text({"b": 1, "a": 2})
     '{"a": 2, "b": 1}'
     """
+    encoder = json.JSONEncoder(sort_keys=True)
     known: dict[int, tuple[Any, str]] = {}  # the value is kept, so that no other one takes its id
 
     def text(value: Any) -> str:
         if id(value) not in known:
-            known[id(value)] = value, json.dumps(value, sort_keys=True)
+            known[id(value)] = value, encoder.encode(value)
         return known[id(value)][1]
 
     return text

@@ -7,9 +7,9 @@ import gc
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -179,6 +179,8 @@ class Board:
     tasks: dict[str, registry.TaskEntry]
     notices: list[str]
     sections: dict[Section, SectionResults]
+    json: Callable[[Any], str] = field(default_factory=sorted_json)
+    """The JSON text of the settings of a record, made once for each row."""
 
     def name(self, architecture: str) -> str:
         """Name of an architecture; its id if it is not registered here."""
@@ -438,7 +440,8 @@ def read(results: Path) -> Board:
     published = _read_published(results)
     architectures = recorded_architectures(records) | entries["architectures"]
     tasks = recorded_tasks(records) | entries["tasks"]
-    return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks))
+    text = sorted_json()
+    return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks, text), text)
 
 
 @contextmanager
@@ -459,13 +462,15 @@ def _read_published(results: Path) -> list[Published]:
     return with_notes(read_published(file), source_file(file.parent, "published_notes.csv"))
 
 
-def sections_of(records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry]) -> dict[Section, SectionResults]:
-    """Results by section, with the seeds of one configuration together; the largest budget
-    first."""
+def sections_of(
+    records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry], text: Callable[[Any], str] | None = None
+) -> dict[Section, SectionResults]:
+    """Results by section, with the seeds of one configuration together; the largest budget first.
+    ``text`` gives the JSON text of settings."""
+    text = text or sorted_json()
     metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
     grouped: dict[Section, dict[tuple[str, str], dict[tuple[Any, ...], list[_Grouped]]]] = {}
     largest: dict[str, int] = {}
-    text = sorted_json()
     for record in records:
         settings = (
             record.architecture_version,
