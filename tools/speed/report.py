@@ -55,8 +55,8 @@ SCALING = (
 MANY = (
     "A grid of all pairs that fit and so many seeds, made up by `tools/speed/many.py`: planning it, resuming it when it"
     " is finished, `archbench.results()` of its records, and their leaderboard. Seconds are of the processor, memory is"
-    " that of the largest process; a growth of 1 is linear in the cells, between this row and the one above. Measured"
-    " on: {machines}."
+    " that of the largest process (below some 550 MiB that of the script which starts it); a growth of 1 is linear in"
+    " the cells, between this row and the one above. Measured on: {machines}."
 )
 MODELS = (
     "At the sizes of the papers, on the mini tier of the home task, batch 32, one thread, one cell at a time with"
