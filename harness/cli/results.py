@@ -104,9 +104,11 @@ def rescore(
 
     add_plugins(plugin)
 
+    chosen = comma_separated(architectures), comma_separated(tasks)
+
     def matches(record: Record) -> bool:
-        pairs = ((record.architecture, architectures), (record.task, tasks))
-        return all(any(fnmatchcase(id, p) for p in comma_separated(patterns)) for id, patterns in pairs)
+        pairs = zip((record.architecture, record.task), chosen, strict=True)
+        return all(any(fnmatchcase(id, pattern) for pattern in patterns) for id, patterns in pairs)
 
     changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches)
     for path, changes in changed:

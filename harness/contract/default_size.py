@@ -37,8 +37,8 @@ FAR = 2 * CLEARLY
 many epochs is far from the floor by luck more often than test is."""
 
 PASSES = 300
-"""Passes that a training may take, over which its schedule is laid: those that recipes give are too
-few on corpora of a few hundred texts, of networks and of what trains by itself."""
+"""Passes that a training may take; a network's schedule is laid over them. Those that recipes give
+are too few on corpora of a few hundred texts."""
 
 
 @dataclass(frozen=True)

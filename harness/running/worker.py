@@ -472,7 +472,8 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     pilots = _try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly))
     epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
-    foresight = [] if len(pilots) > 1 else [_Foresight(settings, int(epochs))]
+    limited = settings.timeout is not None or settings.cpu_limit is not None
+    foresight = [_Foresight(settings, int(epochs))] if limited and len(pilots) == 1 else []
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs), callbacks=foresight)
     return assembly, training, pilots, kept
 
@@ -502,7 +503,7 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
-        began, computed = time.perf_counter(), processor_s(os.getpid())
+        began = _clocks()
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
@@ -510,15 +511,20 @@ def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[flo
                 tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
         except Diverged as failure:
             print(failure)
-        took, computed = time.perf_counter() - began, processor_s(os.getpid()) - computed
-        if told := _too_long(took, computed, share, settings):
+        if told := _too_long(began, share, settings):
             raise TooSlow(f"a pilot, {share:.0%} of the steps, took {told}")
     return tried
 
 
-def _too_long(took: float, computed: float, share: float, settings: Settings) -> str:
-    """Words on a limit of time that all steps will pass, where this share of them took these
-    seconds, of the clock and of the processor; empty where they keep to the limits."""
+def _clocks() -> tuple[float, float]:
+    """Seconds of the clock, and of the processor."""
+    return time.perf_counter(), processor_s(os.getpid())
+
+
+def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:
+    """Words on a limit of time that all steps will pass, where this share of them was made since
+    these :func:`_clocks`; empty where they keep to the limits."""
+    took, computed = (now - then for now, then in zip(_clocks(), began, strict=True))
     for spent, limit, named in (
         (took, settings.timeout, "s (--timeout)"),
         (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
@@ -542,13 +548,12 @@ class _Foresight(pl.Callback):
         least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
         self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
         self.share = self.asked_at / least
-        self.began, self.computed = time.perf_counter(), processor_s(os.getpid())
+        self.began = _clocks()
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         self.batches += 1
         if self.batches == self.asked_at:
-            took, computed = time.perf_counter() - self.began, processor_s(os.getpid()) - self.computed
-            told = _too_long(took, computed, self.share, self.settings)
+            told = _too_long(self.began, self.share, self.settings)
             if told := trainer.strategy.broadcast(told):  # all processes end together
                 raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
 

@@ -82,7 +82,8 @@ def kept(file: Path) -> dict[str, Any]:
 
 def here(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with the processor of this machine."""
-    return [row | {"cpu": environment()["cpu"]} for row in rows]
+    cpu = environment()["cpu"]
+    return [row | {"cpu": cpu} for row in rows]
 
 
 def keep(file: Path, **figures: Any) -> None:

@@ -9,6 +9,7 @@ about half an hour and 2 GB of disk.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -42,13 +43,18 @@ leaderboard.main(["--results", {folder!r}, "--out", {folder!r} + "/leaderboard"]
 """
 
 
-def cells_of(seeds: range) -> Iterator[Cell]:
-    """The cells of the grid that fit, seed by seed."""
+@functools.cache
+def fitting() -> list[Cell]:
+    """The cells of the grid that fit, of seed 0."""
     entries = [list(registry.entries(sort).values()) for sort in ("architectures", "tasks")]
     planned = grid.plan(*entries, tier="mini", protocol="equal", seeds=[0])
-    fitting = [item.cell for item in planned if item.reason is None]
+    return [item.cell for item in planned if item.reason is None]
+
+
+def cells_of(seeds: range) -> Iterator[Cell]:
+    """The cells of the grid that fit, seed by seed."""
     for seed in seeds:
-        yield from (replace(cell, seed=seed) for cell in fitting)
+        yield from (replace(cell, seed=seed) for cell in fitting())
 
 
 def make(folder: Path, cells: Iterator[Cell]) -> None:
@@ -87,7 +93,7 @@ def cost(program: str) -> dict[str, float]:
 
 def measured(cells: int) -> dict[str, Any]:
     """The costs of about so many cells."""
-    seeds = range(round(cells / sum(1 for _ in cells_of(range(1)))))
+    seeds = range(round(cells / len(fitting())))
     with tempfile.TemporaryDirectory() as folder:
         plan = PLAN.format(folder=folder, seeds=len(seeds))
         planning = cost(plan)

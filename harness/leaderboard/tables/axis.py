@@ -56,10 +56,10 @@ Line = dict[str, Result]
 def lines(board: Board, task: str, axis: Axis) -> dict[Section, list[Line]]:
     """The results of a task that differ in what an axis gives them and are equal in all else, by
     section; results are paired by their first seeds."""
-    results = [result for section in board.sections for _, result in board.results(section, task) if result.group]
+    results = (result for section in board.sections for _, result in board.results(section, task))
     by_key = {result.ok[0].key: (result, result.group) for result in results if result.group}
     found: dict[Section, list[Line]] = {}
-    for records in along(axis.name, [result.ok[0] for result in results]):
+    for records in along(axis.name, [result.ok[0] for result, _ in by_key.values()]):
         line = {axis.value(group): result for result, group in (by_key[record.key] for record in records)}
         found.setdefault(axis.place(by_key[records[0].key][1]), []).append(line)
     return found

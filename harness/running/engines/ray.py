@@ -352,9 +352,10 @@ def run(
     task = ray.remote(run_here)
 
     def place(cell: Cell, _slot: int) -> _Remote:
-        name = cell.words
         parents = {key: shelf.files_of(settings.results, key) for key in shelf.ancestors(settings.results, cell)}
-        return _Remote(cell, settings, task.options(name=name, **options).remote(cell, settings, function, parents))
+        return _Remote(
+            cell, settings, task.options(name=cell.words, **options).remote(cell, settings, function, parents)
+        )
 
     def pause(running: Iterable[_Remote]) -> None:
         if references := [one.reference for one in running]:
