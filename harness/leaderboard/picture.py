@@ -22,7 +22,7 @@ class Square(NamedTuple):
     ``style`` is ``score`` (with its ``share``), ``floor`` (no better than the floor), ``apart`` (a
     score that may not be compared with the others of its column), ``failed``, ``skipped``,
     ``open`` (not run) or ``unfit`` (does not apply). ``share`` is 0 at the floor and 1 at the best
-    of the group.
+    of the group. ``title`` is the reason of ``apart``, ``failed`` and ``skipped``.
     """
 
     style: str
@@ -147,7 +147,7 @@ def _square(board: Board, section: Section, architecture: str, task: str) -> Squ
     if scored:
         return _scored(board, section, task, scored, about)._replace(link=link)
     if not results:
-        return Square("open", "·", f"{about}: not run") if fits(board, architecture, task) else Square("unfit")
+        return Square("open", "·") if fits(board, architecture, task) else Square("unfit")
     record = results[0].first
     if record.unfit:
         return Square("unfit")
@@ -172,12 +172,13 @@ def _scored(board: Board, section: Section, task: str, results: list[Result], ab
     best = [found.mean for other in best_results(board, section, task, metric) if (found := other.summary(metric))]
     if reason := unranked(board, result):
         return Square("apart", text, f"{about}; {reason}")
-    if note := at_floor(board, result):
-        return Square("floor", text, f"{about}; {note}", share=0.0)
+    if at_floor(board, result):
+        return Square("floor", text, share=0.0)
     if floor is None or not best:
         return Square("apart", text, f"{about}; there is no floor to measure from")
-    share = share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
-    return Square("score", text, f"{about}; {share:.0%} of the way from the floor to the best", share=share)
+    return Square(
+        "score", text, share=share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
+    )
 
 
 def share_of(quality: float, floor: float, best: float) -> float:

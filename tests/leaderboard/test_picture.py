@@ -9,6 +9,7 @@ import pytest
 
 from harness.leaderboard.board import read
 from harness.leaderboard.pages.front_page import MINI_REMARK, picture_parts, remarks
+from harness.leaderboard.pages.page import templates
 from harness.leaderboard.picture import Picture, Square, pictures, share_of
 from harness.leaderboard.ranking import SMOKE_REMARK
 from harness.records import Store
@@ -123,6 +124,25 @@ def test_what_sees_more_has_a_best_of_its_own(store):
     assert [title for title, _ in picture.blocks] == ["", "sees: labels of phrases"]
     assert squares(picture)["dan"]["sst2"].share == 1
     assert squares(picture, 1)["tree"]["sst2"].share == 1
+
+
+def test_the_grid_of_all_architectures_stays_a_light_page():
+    """A sentence in every square made 800 KB of 200 rows by 30 tasks, and a phone waited."""
+    square = Square(
+        "score", "81.2", link="task-conll2003_chunk.html#local-equal_2-small-attention_matching", share=0.81
+    )
+    row = {"name": "An architecture", "link": "architecture-attention_matching.html", "family": "convolutional"}
+    row |= {"method": "neural", "means": ",".join(["0.8123 14"] * 12), "mean": "81"}
+    row["squares"] = [*[square] * 10, *[Square("open", "·")] * 10, *[Square("unfit")] * 10]
+    task = {"name": "CoNLL-2003 chunks", "link": "task-conll2003_chunk.html", "type": "Tagging", "metric": "F1"}
+    block = {"title": "", "sees": "ordinary", "rows": [row] * 200}
+    shown = (
+        templates()
+        .from_string("{% import 'picture.html' as macros %}{{ macros.picture(each) }}")
+        .render(each={"id": "local-equal_2-small", "title": "Local", "tasks": [task] * 30, "blocks": [block]})
+    )
+    assert shown.count("--share:0.81") == 2000
+    assert len(shown.encode()) < 300 * 2**10
 
 
 def test_runs_that_mean_nothing_have_no_picture_and_a_banner(store):

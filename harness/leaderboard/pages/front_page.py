@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from harness.leaderboard.board import Board, Result, Section, task_file
@@ -105,22 +104,17 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
 
 
 def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) -> dict[str, Any]:
-    means = {
-        board.type_name(type): [
-            f"{100 * mean:.0f}" if n == numbers[type] else f"{n} of {numbers[type]}",
-            round(mean, 4),
-            n,
-        ]
-        for type, (mean, n) in line.means.items()
-    }
-    first = means.get(board.type_name(types[0])) if types else None
+    means = [line.means.get(type, (0.0, 0)) for type in types]
+    mean, number = means[0] if means else (0.0, 0)
+    all_of_type = number and number == numbers[types[0]]
+    first = f"{100 * mean:.0f}" if all_of_type else f"{number} of {numbers[types[0]]}" if number else ""
     return {
         "name": board.name(line.architecture),
         "link": board.page_of(line.architecture),
         "family": board.family(line.architecture),
         "method": "classical" if board.is_classical(line.architecture) else "neural",
-        "means": json.dumps(means, separators=(",", ":")),
-        "mean": first[0] if first else "",
+        "means": ",".join(f"{round(mean, 4):g} {number}" for mean, number in means),
+        "mean": first,  # what picture.js writes for the type that is chosen
         "squares": line.squares,
     }
 

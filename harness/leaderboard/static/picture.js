@@ -21,19 +21,25 @@ document.addEventListener("DOMContentLoaded", () => {
     if (types.includes(before)) boxes.type.value = before;
   };
 
+  /** The mean over the tasks of each type and their number, in the order of the types. */
+  const meansOf = (row) => row.dataset.means.split(",").map((pair) => pair.split(" ").map(Number));
+
   const show = () => {
     for (const picture of pictures) picture.hidden = picture !== current();
     const type = boxes.type.value;
+    const place = boxes.type.selectedIndex;
     const columns = [...current().querySelectorAll("thead th")];
+    const tasks = columns.filter((cell) => cell.dataset.type === type).length;
     let shown = 0;
     let all = 0;
     for (const body of current().querySelectorAll("tbody")) {
-      const rows = rowsOf(body).map((row) => ({ row, mean: JSON.parse(row.dataset.means)[type] }));
-      rows.sort((a, b) => (b.mean?.[2] ?? 0) - (a.mean?.[2] ?? 0) || (b.mean?.[1] ?? 0) - (a.mean?.[1] ?? 0));
+      const rows = rowsOf(body).map((row) => ({ row, mean: meansOf(row)[place] }));
+      rows.sort((a, b) => b.mean[1] - a.mean[1] || b.mean[0] - a.mean[0]);
       const fits = !boxes.sees.value || body.dataset.sees === boxes.sees.value;
       let here = 0;
-      for (const { row, mean } of rows) {
-        row.querySelector(".mean").textContent = mean?.[0] ?? "";
+      for (const { row, mean: [share, number] } of rows) {
+        const few = number ? `${number} of ${tasks}` : "";
+        row.querySelector(".mean").textContent = number && number === tasks ? (100 * share).toFixed(0) : few;
         row.hidden =
           !fits ||
           (boxes.family.value && row.dataset.family !== boxes.family.value) ||
