@@ -27,7 +27,7 @@ from harness.problems import problem
 from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
-from harness.running.worker import Assembly, constructor_settings
+from harness.running.assembly import Assembly, constructor_settings
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict

@@ -41,7 +41,7 @@ from harness.problems.base import Batch, NoTarget
 from harness.ragged import Columns
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
-from harness.running.worker import unwrapped
+from harness.running.assembly import unwrapped
 from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.cost import flops_per_example

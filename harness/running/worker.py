@@ -7,7 +7,6 @@ into a record.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -17,45 +16,41 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from datasets import Dataset
 
 from harness import registry
 from harness.data.batches import length_buckets
-from harness.data.corpus import Corpus, training_rows
-from harness.data.corpus import Split as EncodedSplit
+from harness.data.corpus import training_rows
 from harness.data.overlap import overlap_of
-from harness.data.word_vectors import read_vectors
 from harness.errors import MissingWeights
 from harness.kept import shelf
 from harness.kept.folder import Origin, Part
-from harness.kept.model import KeptModel, fitted_model, load, trained_model
+from harness.kept.model import KeptModel, fitted_model, trained_model
 from harness.kept.parents import Parents
-from harness.kinds import Encoder, Estimator, Regime, made
-from harness.metrics import CLEARLY, above, better, score
+from harness.kinds import Estimator, made
+from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
-from harness.records.blocks import NO_VECTORS, Ruler, Vectors
+from harness.records.blocks import Ruler
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
 from harness.registry import ArchitectureEntry
 from harness.running import devices
-from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
+from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
+from harness.running.grid import Settings
+from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
-from harness.running.usage import processor_s
 from harness.scoring import error_analysis
-from harness.settings import CUSTOM, Limits, TrainingSettings
+from harness.settings import CUSTOM, Limits
 from harness.task import Split, Task, fingerprint
 from harness.training import cost
-from harness.training.fit import CURVE_FIELDS, PILOT_DEV, PILOT_SEED, PILOT_SHARE, Diverged, FitModule, fit
-from harness.training.model import Model, build, objective_of, predict
-from harness.training.protocols import has_own_dropout
-from harness.views.words_and_characters import with_characters
+from harness.training.fit import CURVE_FIELDS, PILOT_SHARE, Diverged, FitModule, fit
+from harness.training.model import Model, predict
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -140,20 +135,10 @@ def _forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None
                 print("the checkpoint there was is one of other code or data: training begins anew")
 
 
-def _task(cell: Cell) -> Task:
-    entry = registry.entry("tasks", cell.task)
-    return registry.load(entry)(entry)
-
-
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
     """True if the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
     return examples < task.entry.sizes.get("train", 0) or Limits.of(cell.hyperparameters).max_epochs is not None
-
-
-def constructor_settings(cell: Cell) -> dict[str, Any]:
-    """A cell's hyperparameters without the sections that the harness fills."""
-    return {name: value for name, value in cell.hyperparameters.items() if name not in HARNESS_SECTIONS}
 
 
 def _scored(
@@ -192,13 +177,13 @@ def _scored(
 
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
-    task = _task(cell)
+    task = task_of(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
     dev = task.load("dev", cell.tier, settings.data_dir)
     estimator = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
     hidden = problem(task.entry.type).input_rows
-    parents = _parents(cell, settings)
+    parents = parents_of(cell, settings)
     parents.give(estimator, hidden(train.to_list()) if parents.models else ())
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     began = time.perf_counter()
@@ -259,11 +244,6 @@ def _origin(cell: Cell, fields: dict[str, Any], seconds: float, objective: str |
     )
 
 
-def _parents(cell: Cell, settings: Settings) -> Parents:
-    """The models that a cell starts from."""
-    return Parents(cell.parents, settings.results / shelf.MODELS, load)
-
-
 def _of_parents(parents: Parents) -> dict[str, Any]:
     """Fields of a record that come from the parents of its cell."""
     return {"lineage": parents.ancestors, **parents.sources} if parents.models else {}
@@ -289,121 +269,6 @@ def _trained_model(assembly: Assembly, model: Model, fields: dict[str, Any], obj
         assembly.training,
         corpus.train.rows[0],
     )
-
-
-class Assembly:
-    """Parts from which the models of one cell are built: the corpus, the classes, the settings."""
-
-    def __init__(self, cell: Cell, settings: Settings):
-        self.cell, self.task = cell, _task(cell)
-        self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
-        if Limits.of(cell.hyperparameters).max_epochs is not None:  # the user's number of passes counts
-            self.training = dataclasses.replace(self.training, min_steps=0)
-        entry = registry.entry("architectures", cell.architecture)
-        self.regime, self.encoder_entry, self.settings = unwrapped(
-            entry, constructor_settings(cell), has_own_dropout(cell.protocol)
-        )
-        self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
-        view = self.encoder_class.view_for(self.task.entry, self.settings)
-        if cell.inputs:
-            view = with_characters(view)
-        if changes := cell.hyperparameters.get("view"):
-            view = view.changed(changes)
-        self.parents = _parents(cell, settings)
-        view = self.parents.inherited_view(self.encoder_class, view)
-        most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
-        self.corpus = Corpus(
-            self.task,
-            cell.tier,
-            settings.data_dir,
-            view,
-            self.encoder_class.output_form(),
-            max_train=most,
-            cache=cache,
-            parents=sorted(parent["key"] for parent in cell.parents.values()),
-            sees=self.encoder_entry.sees,
-        )
-        self.vectors_file = settings.vectors
-        self.dims = self.training.vector_dims
-        """Width of the last model's word vectors."""
-        self.vectors: Vectors | None = None
-        """The word vectors that the last model started from; None for a view without."""
-
-    def model(self, seed: int) -> Model:
-        """A fresh model, the same for the same seed."""
-        pl.seed_everything(seed, verbose=False)
-        view, dims, vectors = self.corpus.view, self.training.vector_dims, None
-        if self.vectors_file is not None and view.embeds:
-            vectors, known = read_vectors(self.vectors_file, view.vocabulary)
-            dims = vectors.shape[1]
-            print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
-            given = self.cell.hyperparameters["vectors"]
-            self.vectors = {"name": given["file"], "sha256": given["sha256"], "dims": dims, "words": known}
-        if view.embeds and (found := self.parents.vectors(view.vocabulary)) is not None:
-            vectors, known = found
-            dims, parent = vectors.shape[1], self.cell.parents["vectors"]
-            self.vectors = {"name": parent["architecture"], "key": parent["key"], "dims": dims, "words": known}
-        model = build(
-            self.encoder_class,
-            self.corpus.problem,
-            self.settings,
-            view,
-            self.corpus.target,
-            dims,
-            vectors,
-            self.training,
-            self.cell.inputs,
-        )
-        self.dims = dims
-        if model.table is not None:
-            self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
-        if self.regime is not None:
-            self.regime.apply(model, view)
-        if self.parents.models:
-            rows = self.corpus.problem.input_rows(self.corpus.train.rows.to_list())
-            for child in filter(None, (model.encoder, self.regime)):
-                self.parents.give(child, rows, view)
-        return model
-
-    @functools.cached_property
-    def pilot_dev(self) -> EncodedSplit:
-        """The dev rows on which learning rates are compared."""
-        return self.corpus.dev.some(PILOT_DEV, PILOT_SEED, self.corpus.problem.entry.stratum)
-
-    @functools.cached_property
-    def pilot_floor(self) -> float:
-        """The main metric on :attr:`pilot_dev` of predictions without a model."""
-        rows, main = self.pilot_dev.rows.to_list(), self.task.entry.main_metric
-        return score([main], self.corpus.problem.floor(self.corpus.train.rows.to_list(), rows), rows)[main]
-
-    def training_of(self, model: Model, lr: float) -> FitModule:
-        """One fit of a model at a learning rate."""
-        objective, corpus, entry = objective_of(model, self.training, self.regime), self.corpus, self.task.entry
-        return FitModule(
-            model,
-            objective,
-            corpus.train,
-            corpus.dev,
-            self.training,
-            lr,
-            self.cell.seed,
-            entry.metrics,
-            entry.main_metric,
-            whole_groups=getattr(self.encoder_class, "whole_groups", False) and corpus.train.groups is not None,
-            unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
-        )
-
-
-def unwrapped(
-    entry: ArchitectureEntry, settings: dict[str, Any], own_dropout: bool = True
-) -> tuple[Regime | None, ArchitectureEntry, dict[str, Any]]:
-    """The regime (if the entry is one), the architecture that is trained, and its constructor's
-    settings: of one that is wrapped with or without its ordinary dropouts."""
-    cls = registry.load(entry)
-    if not issubclass(cls, Regime):
-        return None, entry, settings
-    wrapped = registry.entry("architectures", settings["wraps"])
-    return cls(**settings), wrapped, hyperparameters(wrapped) if own_dropout else without_dropouts(wrapped)
 
 
 def train_along(cell: Cell, settings: Settings) -> None:
@@ -469,109 +334,13 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
     folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
-    pilots = _try_rates(assembly, settings, folder)
-    training = assembly.training_of(assembly.model(cell.seed), _best_rate(pilots, assembly))
+    pilots = try_rates(assembly, settings, folder)
+    training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
     epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
     limited = settings.timeout is not None or settings.cpu_limit is not None
-    foresight = [_Foresight(settings, int(epochs))] if limited and len(pilots) == 1 else []
+    foresight = [Foresight(settings, int(epochs))] if limited and len(pilots) == 1 else []
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs), callbacks=foresight)
     return assembly, training, pilots, kept
-
-
-class TooSlow(Exception):
-    """A cell whose training will pass a limit of time, told by its first steps."""
-
-
-class Pilot(NamedTuple):
-    """Result of a pilot, whose model would take as much memory as the cell's: what rates are
-    compared by, and score and loss on dev."""
-
-    selection: float
-    score: float
-    loss: float
-
-
-def _try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
-    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
-    was run).
-
-    :class:`TooSlow` is raised where one pilot shows that the training will pass a limit of time.
-    """
-    rates, passes = assembly.training.learning_rates, assembly.training.epochs
-    share = PILOT_SHARE * passes / (Limits.of(assembly.cell.hyperparameters).max_epochs or passes)
-    tried: dict[float, Pilot | None] = dict.fromkeys(rates)
-    for lr in rates if len(rates) > 1 else ():
-        pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
-        pilot.dev_split = assembly.pilot_dev
-        began = _clocks()
-        try:
-            fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
-            loss = pilot.curve[-1]["dev_loss"]
-            if math.isfinite(loss):  # a pilot may be too short for its training loss to show it
-                tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
-        except Diverged as failure:
-            print(failure)
-        if told := _too_long(began, share, settings):
-            raise TooSlow(f"a pilot, {share:.0%} of the steps, took {told}")
-    return tried
-
-
-def _clocks() -> tuple[float, float]:
-    """Seconds of the clock, and of the processor."""
-    return time.perf_counter(), processor_s(os.getpid())
-
-
-def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:
-    """Words on a limit of time that all steps will pass, where this share of them was made since
-    these :func:`_clocks`; empty where they keep to the limits."""
-    took, computed = (now - then for now, then in zip(_clocks(), began, strict=True))
-    for spent, limit, named in (
-        (took, settings.timeout, "s (--timeout)"),
-        (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
-    ):
-        if limit is not None and spent > share * limit:
-            return f"{spent:.0f} s: all of them would take longer than {limit:g} {named}"
-    return ""
-
-
-class _Foresight(pl.Callback):
-    """Ends a training that has no pilots, since there is one rate, once :data:`PILOT_SHARE` of the
-    least that it takes shows that it will pass a limit of time: the epochs until its patience ends
-    where the first one stays the best."""
-
-    def __init__(self, settings: Settings, epochs: int):
-        self.settings, self.epochs, self.batches = settings, epochs, 0
-
-    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        assert isinstance(module, FitModule)
-        recipe, of_epoch = module.settings, module.steps_of_epoch(trainer.world_size)
-        least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
-        self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
-        self.share = self.asked_at / least
-        self.began = _clocks()
-
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
-        self.batches += 1
-        if self.batches == self.asked_at:
-            told = _too_long(self.began, self.share, self.settings)
-            if told := trainer.strategy.broadcast(told):  # all processes end together
-                raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
-
-
-def _best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:
-    """The rate whose pilot did best on dev; the first one when there is nothing to compare.
-
-    Where no score is clearly above the floor, the scores tell nothing yet: then it is the smallest
-    loss. A pilot is a tenth of the steps, and a point over the floor is an accident of few rows.
-    """
-    pilots = {lr: pilot for lr, pilot in tried.items() if pilot is not None}
-    if not pilots:
-        return next(iter(tried))
-    main = assembly.task.entry.main_metric
-    clear = above(main, assembly.pilot_floor, CLEARLY)
-    if any(better(main, pilot.score, clear) for pilot in pilots.values()):
-        return max(pilots, key=lambda lr: pilots[lr].selection)
-    return min(pilots, key=lambda lr: pilots[lr].loss)
 
 
 def _score_and_measure(

@@ -24,7 +24,7 @@ from harness import registry
 from harness.metrics import score
 from harness.records import Store
 from harness.running import grid
-from harness.running.worker import Assembly
+from harness.running.assembly import Assembly
 from harness.training.fit import FitModule, fit
 from harness.training.model import predict
 from tools.speed.cells import RUN

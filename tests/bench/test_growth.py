@@ -21,8 +21,8 @@ import pytest
 import torch
 
 from harness.metrics import score
+from harness.running.assembly import Assembly
 from harness.running.usage import peak_mib
-from harness.running.worker import Assembly
 from harness.training.fit import fit
 from harness.training.model import predict
 from harness.views.words import Words

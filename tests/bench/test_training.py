@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from harness.data.batches import Batches
-from harness.running.worker import Assembly
+from harness.running.assembly import Assembly
 from harness.training.fit import FitModule, fit, optimizer
 from tools.speed.cells import assembly as assembled
 

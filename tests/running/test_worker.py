@@ -19,9 +19,11 @@ from harness import registry
 from harness.metrics import info, score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, code_digest
-from harness.running import grid, worker
+from harness.running import grid, learning_rates, worker
+from harness.running.assembly import Assembly
 from harness.running.grid import Settings
-from harness.running.worker import Assembly, run_cell
+from harness.running.worker import run_cell
+from harness.training.fit import FitModule
 from harness.views.tree import parse, without_labels
 
 FIELDS = {
@@ -283,7 +285,7 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
         return rows.select(np.argsort(rows["label"], kind="stable"))
 
     monkeypatch.setattr(task, "load", by_class)
-    monkeypatch.setattr(worker, "PILOT_DEV", 20)
+    monkeypatch.setattr("harness.running.assembly.PILOT_DEV", 20)
     seen: list[list[str]] = []
 
     def pilot(training: Any, *_: Any, pilot: bool) -> None:
@@ -292,11 +294,11 @@ def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monk
         training.selection, training.curve = 0.0, [{"accuracy": 0.0, "dev_loss": 1.0}]
 
     labels: set[str] = set()
-    monkeypatch.setattr(worker, "fit", pilot)
+    monkeypatch.setattr(learning_rates, "fit", pilot)
     cells = [plan(name, "sst2", f"{name}.training.learning_rates=[0.1, 0.01]") for name in ("dan", "avg_vectors")]
     for cell in (*cells, dataclasses.replace(cells[0], seed=1)):
         assembly = Assembly(cell, make_settings())
-        worker._try_rates(assembly, make_settings(), Path())
+        learning_rates.try_rates(assembly, make_settings(), Path())
     assert len(seen) == 6 and all(ids == seen[0] for ids in seen) and len(seen[0]) == 20
     assert len(labels) == 2
     assert len(assembly.corpus.dev) > 20, "the choice left rows out"
@@ -318,13 +320,13 @@ def test_scores_choose_a_rate_where_one_is_clearly_above_the_floor_else_losses_d
     """An architecture would train for hours at the rate that a constant answer picked."""
     sign = -1 if info(metric).lower_is_better else 1
     tried = {
-        lr: worker.Pilot(sign * score, score, loss)
+        lr: learning_rates.Pilot(sign * score, score, loss)
         for lr, score, loss in zip((0.01, 0.02, 0.03), scores, losses, strict=True)
     }
     entry = SimpleNamespace(main_metric=metric)
     assembly: Any = SimpleNamespace(pilot_floor=floor, task=SimpleNamespace(entry=entry))
-    assert worker._best_rate(tried | {0.04: None}, assembly) == best
-    assert worker._best_rate(dict.fromkeys((0.04, 0.05)), assembly) == 0.04
+    assert learning_rates.best_rate(tried | {0.04: None}, assembly) == best
+    assert learning_rates.best_rate(dict.fromkeys((0.04, 0.05)), assembly) == 0.04
 
 
 def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
@@ -340,7 +342,7 @@ def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
 @pytest.mark.parametrize(("limit", "status"), [(0.3, "timeout"), (60.0, "ok")])
 def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status, kind):
     """An hour of training would else end ten minutes later at the limit, with nothing to show."""
-    real, pilots = worker.fit, []
+    real, pilots = learning_rates.fit, []
 
     def slow(*given: Any, **options: Any) -> Any:
         if options.get("pilot"):
@@ -350,7 +352,7 @@ def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, lim
                 pass
         return real(*given, **options)
 
-    monkeypatch.setattr(worker, "fit", slow)
+    monkeypatch.setattr(learning_rates, "fit", slow)
     record = run_cell(plan("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings(**{kind: limit}))
     assert record.status == status
     assert len(pilots) == (1 if status == "timeout" else 2)
@@ -363,10 +365,8 @@ def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, lim
 @pytest.mark.parametrize(("limit", "status"), [(0.001, "timeout"), (60.0, "ok")])
 def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
     """A paper's recipe has one rate: a night of them would end in timeouts of ten minutes each."""
-    real, steps = worker.FitModule.training_step, []
-    monkeypatch.setattr(
-        worker.FitModule, "training_step", lambda self, *given: (steps.append(1), real(self, *given))[1]
-    )
+    real, steps = FitModule.training_step, []
+    monkeypatch.setattr(FitModule, "training_step", lambda self, *given: (steps.append(1), real(self, *given))[1])
     asked = "dan.training.learning_rates=[0.1]", "dan.training.epochs=9", "dan.training.patience=4"
     record = run_cell(plan("dan", "sst2", *asked, "dan.training.batch_size=10"), make_settings(cpu_limit=limit))
     assert record.status == status
@@ -533,7 +533,7 @@ def test_a_tree_keeps_its_structure_when_its_labels_are_taken():
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_no_label_of_a_node_reaches_a_model_that_answers(make_settings, split):
     """A tree model that summed up the labels of its nodes would need no training."""
-    assembly = worker.Assembly(plan("tree_lstm", "sst2", "tree_lstm.hidden=4"), make_settings())
+    assembly = Assembly(plan("tree_lstm", "sst2", "tree_lstm.hidden=4"), make_settings())
     encoded = assembly.corpus.dev if split == "dev" else assembly.corpus.test()
     assert (encoded.collate(np.arange(8)).inputs["text"].labels == -1).all()
     assert (assembly.corpus.train.collate(np.arange(8)).inputs["text"].labels >= 0).any()
@@ -608,9 +608,9 @@ def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make
         patch.setattr(worker, "predict", lambda *_: 1 / 0)
         assert run_cell(cell, settings).status == "failed"
     fitted: list[int] = []
-    original = worker.FitModule.on_train_epoch_start
+    original = FitModule.on_train_epoch_start
     monkeypatch.setattr(
-        worker.FitModule, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self)
+        FitModule, "on_train_epoch_start", lambda self: fitted.append(self.current_epoch) or original(self)
     )
     assert run_cell(cell, settings).status == "ok"
     assert fitted == [0]
@@ -621,7 +621,7 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
     cell = plan("bilstm", "sst2", SMALL, "bilstm.training.epochs=3", "bilstm.training.patience=3")
     whole = run_cell(cell, make_settings())
     settings = dataclasses.replace(make_settings(), results=tmp_path / "cut", work=tmp_path / "cut" / "work")
-    original = worker.FitModule.on_train_epoch_start
+    original = FitModule.on_train_epoch_start
 
     def cut(self: Any) -> None:
         if self.current_epoch == 2:
@@ -629,7 +629,7 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
         original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker.FitModule, "on_train_epoch_start", cut)
+        patch.setattr(FitModule, "on_train_epoch_start", cut)
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             run_cell(cell, settings)
     resumed = run_cell(cell, settings)
@@ -643,7 +643,7 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
 
 def cut_after(epoch: int, cell: Cell, settings: Settings) -> None:
     """Run a cell that ends in the middle, after so many epochs."""
-    original = worker.FitModule.on_train_epoch_start
+    original = FitModule.on_train_epoch_start
 
     def cut(self: Any) -> None:
         if self.current_epoch == epoch:
@@ -651,7 +651,7 @@ def cut_after(epoch: int, cell: Cell, settings: Settings) -> None:
         original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker.FitModule, "on_train_epoch_start", cut)
+        patch.setattr(FitModule, "on_train_epoch_start", cut)
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             run_cell(cell, settings)
 
@@ -660,9 +660,9 @@ def cut_after(epoch: int, cell: Cell, settings: Settings) -> None:
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The epochs that are trained from now on."""
     epochs: list[int] = []
-    original = worker.FitModule.on_train_epoch_start
+    original = FitModule.on_train_epoch_start
     monkeypatch.setattr(
-        worker.FitModule, "on_train_epoch_start", lambda self: epochs.append(self.current_epoch) or original(self)
+        FitModule, "on_train_epoch_start", lambda self: epochs.append(self.current_epoch) or original(self)
     )
     return epochs
 

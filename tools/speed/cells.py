@@ -10,7 +10,7 @@ from typing import Any
 from harness import registry
 from harness.records import Cell
 from harness.running import grid
-from harness.running.worker import Assembly
+from harness.running.assembly import Assembly
 from harness.training import protocols
 
 RUN = [sys.executable, "-m", "harness.cli", "run"]

@@ -1,0 +1,159 @@
+"""The parts from which the models of one cell are built."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import pytorch_lightning as pl
+
+from harness import registry
+from harness.data.corpus import Corpus
+from harness.data.corpus import Split as EncodedSplit
+from harness.data.word_vectors import read_vectors
+from harness.kept import shelf
+from harness.kept.model import load
+from harness.kept.parents import Parents
+from harness.kinds import Encoder, Regime
+from harness.metrics import score
+from harness.records import Cell
+from harness.records.blocks import NO_VECTORS, Vectors
+from harness.registry import ArchitectureEntry
+from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
+from harness.settings import Limits, TrainingSettings
+from harness.task import Task
+from harness.training.fit import PILOT_DEV, PILOT_SEED, FitModule
+from harness.training.model import Model, build, objective_of
+from harness.training.protocols import has_own_dropout
+from harness.views.words_and_characters import with_characters
+
+
+def task_of(cell: Cell) -> Task:
+    entry = registry.entry("tasks", cell.task)
+    return registry.load(entry)(entry)
+
+
+def constructor_settings(cell: Cell) -> dict[str, Any]:
+    """A cell's hyperparameters without the sections that the harness fills."""
+    return {name: value for name, value in cell.hyperparameters.items() if name not in HARNESS_SECTIONS}
+
+
+def parents_of(cell: Cell, settings: Settings) -> Parents:
+    """The models that a cell starts from."""
+    return Parents(cell.parents, settings.results / shelf.MODELS, load)
+
+
+class Assembly:
+    """Parts from which the models of one cell are built: the corpus, the classes, the settings."""
+
+    def __init__(self, cell: Cell, settings: Settings):
+        self.cell, self.task = cell, task_of(cell)
+        self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
+        if Limits.of(cell.hyperparameters).max_epochs is not None:  # the user's number of passes counts
+            self.training = dataclasses.replace(self.training, min_steps=0)
+        entry = registry.entry("architectures", cell.architecture)
+        self.regime, self.encoder_entry, self.settings = unwrapped(
+            entry, constructor_settings(cell), has_own_dropout(cell.protocol)
+        )
+        self.encoder_class: type[Encoder] = registry.load(self.encoder_entry)
+        view = self.encoder_class.view_for(self.task.entry, self.settings)
+        if cell.inputs:
+            view = with_characters(view)
+        if changes := cell.hyperparameters.get("view"):
+            view = view.changed(changes)
+        self.parents = parents_of(cell, settings)
+        view = self.parents.inherited_view(self.encoder_class, view)
+        most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
+        self.corpus = Corpus(
+            self.task,
+            cell.tier,
+            settings.data_dir,
+            view,
+            self.encoder_class.output_form(),
+            max_train=most,
+            cache=cache,
+            parents=sorted(parent["key"] for parent in cell.parents.values()),
+            sees=self.encoder_entry.sees,
+        )
+        self.vectors_file = settings.vectors
+        self.dims = self.training.vector_dims
+        """Width of the last model's word vectors."""
+        self.vectors: Vectors | None = None
+        """The word vectors that the last model started from; None for a view without."""
+
+    def model(self, seed: int) -> Model:
+        """A fresh model, the same for the same seed."""
+        pl.seed_everything(seed, verbose=False)
+        view, dims, vectors = self.corpus.view, self.training.vector_dims, None
+        if self.vectors_file is not None and view.embeds:
+            vectors, known = read_vectors(self.vectors_file, view.vocabulary)
+            dims = vectors.shape[1]
+            print(f"{known} of {len(view.vocabulary)} words have a vector in {self.vectors_file}")
+            given = self.cell.hyperparameters["vectors"]
+            self.vectors = {"name": given["file"], "sha256": given["sha256"], "dims": dims, "words": known}
+        if view.embeds and (found := self.parents.vectors(view.vocabulary)) is not None:
+            vectors, known = found
+            dims, parent = vectors.shape[1], self.cell.parents["vectors"]
+            self.vectors = {"name": parent["architecture"], "key": parent["key"], "dims": dims, "words": known}
+        model = build(
+            self.encoder_class,
+            self.corpus.problem,
+            self.settings,
+            view,
+            self.corpus.target,
+            dims,
+            vectors,
+            self.training,
+            self.cell.inputs,
+        )
+        self.dims = dims
+        if model.table is not None:
+            self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
+        if self.regime is not None:
+            self.regime.apply(model, view)
+        if self.parents.models:
+            rows = self.corpus.problem.input_rows(self.corpus.train.rows.to_list())
+            for child in filter(None, (model.encoder, self.regime)):
+                self.parents.give(child, rows, view)
+        return model
+
+    @functools.cached_property
+    def pilot_dev(self) -> EncodedSplit:
+        """The dev rows on which learning rates are compared."""
+        return self.corpus.dev.some(PILOT_DEV, PILOT_SEED, self.corpus.problem.entry.stratum)
+
+    @functools.cached_property
+    def pilot_floor(self) -> float:
+        """The main metric on :attr:`pilot_dev` of predictions without a model."""
+        rows, main = self.pilot_dev.rows.to_list(), self.task.entry.main_metric
+        return score([main], self.corpus.problem.floor(self.corpus.train.rows.to_list(), rows), rows)[main]
+
+    def training_of(self, model: Model, lr: float) -> FitModule:
+        """One fit of a model at a learning rate."""
+        objective, corpus, entry = objective_of(model, self.training, self.regime), self.corpus, self.task.entry
+        return FitModule(
+            model,
+            objective,
+            corpus.train,
+            corpus.dev,
+            self.training,
+            lr,
+            self.cell.seed,
+            entry.metrics,
+            entry.main_metric,
+            whole_groups=getattr(self.encoder_class, "whole_groups", False) and corpus.train.groups is not None,
+            unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
+        )
+
+
+def unwrapped(
+    entry: ArchitectureEntry, settings: dict[str, Any], own_dropout: bool = True
+) -> tuple[Regime | None, ArchitectureEntry, dict[str, Any]]:
+    """The regime (if the entry is one), the architecture that is trained, and its constructor's
+    settings: of one that is wrapped with or without its ordinary dropouts."""
+    cls = registry.load(entry)
+    if not issubclass(cls, Regime):
+        return None, entry, settings
+    wrapped = registry.entry("architectures", settings["wraps"])
+    return cls(**settings), wrapped, hyperparameters(wrapped) if own_dropout else without_dropouts(wrapped)

@@ -1,0 +1,115 @@
+"""The search for a learning rate by short pilots, which also tell early that a training would pass
+its limit of time."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytorch_lightning as pl
+
+from harness.metrics import CLEARLY, above, better
+from harness.running.assembly import Assembly
+from harness.running.grid import Settings
+from harness.running.usage import processor_s
+from harness.settings import Limits
+from harness.training.fit import PILOT_SHARE, Diverged, FitModule, fit
+
+
+class TooSlow(Exception):
+    """A cell whose training will pass a limit of time, told by its first steps."""
+
+
+class Pilot(NamedTuple):
+    """Result of a pilot, whose model would take as much memory as the cell's: what rates are
+    compared by, and score and loss on dev."""
+
+    selection: float
+    score: float
+    loss: float
+
+
+def try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[float, Pilot | None]:
+    """A short pilot at each learning rate (None: it diverged, or there is only one rate and none
+    was run).
+
+    :class:`TooSlow` is raised where one pilot shows that the training will pass a limit of time.
+    """
+    rates, passes = assembly.training.learning_rates, assembly.training.epochs
+    share = PILOT_SHARE * passes / (Limits.of(assembly.cell.hyperparameters).max_epochs or passes)
+    tried: dict[float, Pilot | None] = dict.fromkeys(rates)
+    for lr in rates if len(rates) > 1 else ():
+        pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
+        pilot.dev_split = assembly.pilot_dev
+        began = _clocks()
+        try:
+            fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
+            loss = pilot.curve[-1]["dev_loss"]
+            if math.isfinite(loss):  # a pilot may be too short for its training loss to show it
+                tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
+        except Diverged as failure:
+            print(failure)
+        if told := _too_long(began, share, settings):
+            raise TooSlow(f"a pilot, {share:.0%} of the steps, took {told}")
+    return tried
+
+
+def best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:
+    """The rate whose pilot did best on dev; the first one when there is nothing to compare.
+
+    Where no score is clearly above the floor, the scores tell nothing yet: then it is the smallest
+    loss. A pilot is a tenth of the steps, and a point over the floor is an accident of few rows.
+    """
+    pilots = {lr: pilot for lr, pilot in tried.items() if pilot is not None}
+    if not pilots:
+        return next(iter(tried))
+    main = assembly.task.entry.main_metric
+    clear = above(main, assembly.pilot_floor, CLEARLY)
+    if any(better(main, pilot.score, clear) for pilot in pilots.values()):
+        return max(pilots, key=lambda lr: pilots[lr].selection)
+    return min(pilots, key=lambda lr: pilots[lr].loss)
+
+
+class Foresight(pl.Callback):
+    """Ends a training that has no pilots, since there is one rate, once :data:`PILOT_SHARE` of the
+    least that it takes shows that it will pass a limit of time: the epochs until its patience ends
+    where the first one stays the best."""
+
+    def __init__(self, settings: Settings, epochs: int):
+        self.settings, self.epochs, self.batches = settings, epochs, 0
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        assert isinstance(module, FitModule)
+        recipe, of_epoch = module.settings, module.steps_of_epoch(trainer.world_size)
+        least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
+        self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
+        self.share = self.asked_at / least
+        self.began = _clocks()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        self.batches += 1
+        if self.batches == self.asked_at:
+            told = _too_long(self.began, self.share, self.settings)
+            if told := trainer.strategy.broadcast(told):  # all processes end together
+                raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds of the clock, and of the processor."""
+    return time.perf_counter(), processor_s(os.getpid())
+
+
+def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:
+    """Words on a limit of time that all steps will pass, where this share of them was made since
+    these :func:`_clocks`; empty where they keep to the limits."""
+    took, computed = (now - then for now, then in zip(_clocks(), began, strict=True))
+    for spent, limit, named in (
+        (took, settings.timeout, "s (--timeout)"),
+        (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
+    ):
+        if limit is not None and spent > share * limit:
+            return f"{spent:.0f} s: all of them would take longer than {limit:g} {named}"
+    return ""
