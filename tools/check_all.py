@@ -1,8 +1,8 @@
 """``python -m tools.check_all``: the check at default size over all architectures, as a table.
 
-Each architecture gets two minutes on its mini task, and every classifier two more on one whose
-classes are unevenly common; what stands at chance then gets fifteen. The table is written after
-each of them, and a further call goes on where one stopped.
+Each architecture gets two minutes on the mini corpus of its home, and every classifier two more
+on one whose classes are unevenly common; what stands at chance then gets fifteen. The table is
+written after each of them, and a further call goes on where one stopped.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ MOST_AT_CHANCE = 8
 """Architectures that may stand at chance, each with a learning curve on real data that shows that
 it learns there."""
 
+RESULTS = Path("results")
+
 UNBALANCED = "ohsumed"
 """A task of many classes, of which some are rare: the first tasks have as many of each."""
 
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m tools.check_all", description=__doc__.partition(": ")[2])
     parser.add_argument("ids", nargs="*", default=["*"], help="architectures, or shell wildcards (default: all)")
-    parser.add_argument("--table", type=Path, default=Path("results/default_size.csv"), help="where the rows go")
+    parser.add_argument("--table", type=Path, default=RESULTS / "default_size.csv", help="where the rows go")
     parser.add_argument("--jobs", type=int, default=2, help="architectures at a time (default: 2)")
     parser.add_argument("--anew", action="store_true", help="check those again that the table has")
     options = parser.parse_args(arguments)
@@ -71,17 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def pairs_of(ids: Sequence[str], rows: Collection[Pair] = ()) -> Iterator[Pair]:
-    """Each architecture with the first task that it fits, and with the unbalanced one if it fits
-    that too. A task on which the table has it stays its first when others are registered."""
+    """Each architecture with its home, or else with the first task that it fits, and with the
+    unbalanced one if it fits that too. A task on which the table has it stays its first when homes
+    change or others are registered."""
     from harness import registry
+    from harness.leaderboard.catalogue import homes
     from harness.running import grid
 
     tasks = registry.tasks_to_check_on()
-    for id in ids:
-        planned = grid.plan([registry.entry("architectures", id)], tasks, tier="mini", protocol="paper", seeds=[0])
+    entries = [registry.entry("architectures", id) for id in ids]
+    at_home, _ = homes(entries, [task.id for task in tasks], RESULTS)
+    for entry in entries:
+        planned = grid.plan([entry], tasks, tier="mini", protocol="paper", seeds=[0])
         fitting = [item.cell.task for item in planned if item.reason is None]
-        tried = [task for task in fitting if task != UNBALANCED and (id, task) in rows]
-        yield from ((id, task) for task in fitting if task in ([*tried, fitting[0]][0], UNBALANCED))
+        tried = [task for task in fitting if task != UNBALANCED and (entry.id, task) in rows]
+        home = [task for task in fitting if task == at_home.get(entry.id)]
+        first = [*tried, *home, *fitting][0]
+        yield from ((entry.id, task) for task in fitting if task in (first, UNBALANCED))
 
 
 def wants(row: Row | None, minutes: int) -> bool:

@@ -38,7 +38,13 @@ def rows(table: Path) -> dict[str, str]:
 def test_a_classifier_is_asked_about_rare_classes_too(told, tmp_path):
     """On tasks with as many texts of each class one passes that says a rare class of every text."""
     check_all.main(["cnn", "hmm", "--table", str(tmp_path / "table.csv")])
-    assert sorted(told) == [("cnn", "ag_news", 2), ("cnn", "ohsumed", 2), ("hmm", "conll2000_chunk", 2)]
+    assert sorted(told) == [("cnn", "ohsumed", 2), ("cnn", "sst2", 2), ("hmm", "conll2003_pos", 2)]
+
+
+def test_a_translator_is_asked_to_translate(told, tmp_path):
+    """On recordings, the first that it fits, Sutskever's network would have to learn to hear."""
+    check_all.main(["seq2seq", "--table", str(tmp_path / "table.csv")])
+    assert {task for _, task, _ in told} == {"multi30k"}
 
 
 def test_what_stands_at_chance_gets_more_time_once(told, tmp_path):
@@ -46,10 +52,10 @@ def test_what_stands_at_chance_gets_more_time_once(told, tmp_path):
     assert check_all.main(["hmm", "dan", "bilstm_crf", "--table", str(table)]) == 0
     assert [minutes for _, _, minutes in told] == [2] * 4 + [15] * 3
     assert rows(table) == {
-        "bilstm_crf conll2000_chunk": "chance 15",
-        "dan ag_news": "learns 15",
+        "bilstm_crf conll2003_ner": "chance 15",
         "dan ohsumed": "learns 15",
-        "hmm conll2000_chunk": "learns 2",
+        "dan sst2": "learns 15",
+        "hmm conll2003_pos": "learns 2",
     }
 
 
