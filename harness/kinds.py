@@ -466,6 +466,9 @@ class Estimator(Architecture):
     gives = "predictions"
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
+    deterministic: bool | None = None
+    """Whether equal seeds give equal bits, where a system says so: threads that write over each
+    other's numbers do not."""
     parameter_count: int = 0
     flops_per_example: float | None = None
     """Floating-point operations of one answer, where the system is one of matrix products; known

@@ -3,124 +3,170 @@ place from drawn ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 
+from architectures.blocks.hogwild import Rates, Rows, compiled, fraction, learn_passes, rate_at
 from harness.problems.text import VectorTrainer
-from harness.ragged import Ragged, take
+from harness.ragged import Ragged
 from harness.views.words import Vocabulary
 
-TEXTS_AT_ONCE = 1000
-"""Texts whose windows are made together: enough for speed, few enough for memory."""
-LOWEST = 1e-4
-"""Share of the first learning rate below which it does not fall."""
 
+class Urn(NamedTuple):
+    """Words that are drawn in proportion to their count^0.75, by the alias method (Walker 1977).
 
-SPREAD = 10
-"""Entries of the vocabulary for each example of a step: in a step that reads the same few vectors
-again and again, the sum of their gradients would throw them too far."""
-
-
-class Places(NamedTuple):
-    """Pairs of places in a stream of words, ``centres`` (P,), rising, and ``contexts`` (P,)."""
-
-    centres: np.ndarray
-    contexts: np.ndarray
-
-
-def window_pairs(text_of: np.ndarray, window: int, rng: np.random.Generator) -> Places:
-    """Each place with those around it, up to a distance drawn from 1 to ``window`` for each centre,
-    in the same text; ``text_of`` (n,) are the numbers of the texts."""
-    places, distances = np.arange(len(text_of)), rng.integers(1, window + 1, len(text_of))
-    centres, contexts = [], []
-    for distance in range(1, window + 1):
-        for step in (-distance, distance):
-            beside = places + step
-            inside = (beside >= 0) & (beside < len(places)) & (distances >= distance)
-            inside[inside] = text_of[beside[inside]] == text_of[inside]
-            centres.append(places[inside])
-            contexts.append(beside[inside])
-    joined = np.concatenate(centres)
-    order = np.argsort(joined, kind="stable")
-    return Places(joined[order], np.concatenate(contexts)[order])
-
-
-class Examples(NamedTuple):
-    """Bags of rows of the first table (``rows`` (N,), ``starts`` (B,) of each bag), and the word
-    that each foretells (B,)."""
-
-    rows: np.ndarray
-    starts: np.ndarray
-    words: np.ndarray
-
-    def batches(self, size: int) -> Iterator[Examples]:
-        """So many examples at a time, in their order."""
-        ends = np.append(self.starts, len(self.rows))
-        for begin in range(0, len(self.words), size):
-            end = min(begin + size, len(self.words))
-            rows = self.rows[ends[begin] : ends[end]]
-            yield Examples(rows, self.starts[begin:end] - ends[begin], self.words[begin:end])
-
-
-class NegativeSampling:
-    """Two tables of vectors, ``inputs`` (rows, D) and ``outputs`` (V, D), that learn from examples.
-
-    The mean h of a bag's rows foretells its word w: log s(u_w h) + sum log s(-u_n h) rises, over
-    ``negatives`` words n drawn in proportion to count^0.75. A drawn word that is w itself is left
-    out.
+    All V places are drawn alike. Each holds the word of its number with the probability ``own``
+    (V,), and ``other`` (V,) else.
     """
 
-    def __init__(self, inputs: Tensor, outputs: Tensor, counts: np.ndarray, negatives: int, rng: np.random.Generator):
-        self.inputs, self.outputs, self.negatives, self.rng = inputs, outputs, negatives, rng
+    own: np.ndarray
+    other: np.ndarray
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> Urn:
         shares = counts.astype(float) ** 0.75
-        self.cumulative = shares.cumsum() / shares.sum()
+        own, other = shares / shares.mean(), np.arange(len(counts))
+        too_few, too_many = np.flatnonzero(own < 1).tolist(), np.flatnonzero(own > 1).tolist()
+        while too_few and too_many:
+            place, giver = too_few.pop(), too_many[-1]
+            other[place] = giver
+            own[giver] -= 1 - own[place]
+            if own[giver] <= 1:
+                too_few.append(too_many.pop())
+        return cls(own.astype(np.float32), other.astype(np.int32))
 
-    def draw(self, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Negatives for so many examples (count, negatives); from ``rng``, if one is given."""
-        return self.cumulative.searchsorted((rng or self.rng).random((count, self.negatives)), side="right")
 
-    def learn(self, examples: Examples, rate: float) -> None:
-        """One step of gradient ascent on the sum over the examples, each from the same tables.
+@compiled
+def draw(urn, state):
+    """A word of an urn."""
+    spot = fraction(state) * len(urn.own)
+    place = int(spot)
+    return place if np.float32(spot - place) < urn.own[place] else np.int64(urn.other[place])
 
-        Each row of a bag moves by the whole gradient of the mean, not by its share of it, as in the
-        authors' program.
-        """
-        rows, starts = torch.from_numpy(examples.rows), torch.from_numpy(examples.starts)
-        hidden = F.embedding_bag(rows, self.inputs, starts, mode="mean")
-        change = self.told(hidden, np.column_stack([examples.words, self.draw(len(examples.words))]), rate)
-        sizes = torch.diff(starts, append=torch.tensor([len(rows)]))
-        self.inputs.index_add_(0, rows, change.repeat_interleave(sizes, dim=0))
 
-    def told(self, hidden: Tensor, words: np.ndarray, rate: float, frozen: bool = False) -> Tensor:
-        """Changes (B, D) of the vectors ``hidden`` that foretell the first of ``words`` (B, 1 +
-        negatives) by a step at this rate; ``outputs`` make theirs, unless they are frozen."""
-        chosen = torch.from_numpy(words)
-        outputs = self.outputs[chosen]
-        error = -torch.sigmoid((outputs @ hidden[:, :, None]).squeeze(2))
-        error[:, 0] += 1
-        error[:, 1:] *= chosen[:, 1:] != chosen[:, :1]
-        error *= rate
-        change = (error[:, None] @ outputs).squeeze(1)
-        if not frozen:
-            self.outputs.index_add_(0, chosen.flatten(), (error[:, :, None] * hidden[:, None]).flatten(0, 1))
-        return change
+class Example(NamedTuple):
+    """A vector ``hidden`` (D,) that foretells the first of ``words`` (1 + negatives,) and not the
+    others; the ``errors`` (1 + negatives,) of their probabilities, and the ``change`` (D,) of
+    ``hidden`` by a step."""
+
+    hidden: np.ndarray
+    words: np.ndarray
+    errors: np.ndarray
+    change: np.ndarray
+
+
+@compiled
+def example_of(dims, negatives):
+    """Memory for an example, which those of a thread use in turn."""
+    words, errors = np.zeros(1 + negatives, np.int64), np.zeros(1 + negatives, np.float32)
+    return Example(np.zeros(dims, np.float32), words, errors, np.zeros(dims, np.float32))
+
+
+@compiled
+def ask(word, urn, state, example):
+    """Puts a word and drawn ones into an example."""
+    example.words[0] = word
+    for number in range(1, len(example.words)):
+        example.words[number] = draw(urn, state)
+
+
+@compiled
+def foretell(example, outputs, rate, frozen):
+    """A step of gradient ascent on log s(u_w h) + sum log s(-u_n h) over drawn words n.
+
+    A drawn word that is w itself is left out. ``outputs`` u (V, D) move, unless they are frozen;
+    that of h is left in ``change``.
+    """
+    hidden, words, errors, change = example
+    for number, word in enumerate(words):  # all products first: memory of the next is fetched beside the sum of one
+        product = np.float32(0)
+        for i in range(len(hidden)):
+            product += hidden[i] * outputs[word, i]
+        errors[number] = np.float32(number == 0) - np.float32(1) / (np.float32(1) + np.exp(-product))
+    change[:] = 0
+    for number, word in enumerate(words):
+        if number and word == words[0]:
+            continue
+        step = rate * errors[number]
+        for i in range(len(hidden)):
+            change[i] += step * outputs[word, i]
+            if not frozen:
+                outputs[word, i] += step * hidden[i]
+
+
+@compiled
+def learn(sources, word, bags, inputs, outputs, urn, rate, state, example):
+    """Learns to foretell a word from the mean of the rows of ``inputs`` that make the ``sources``.
+    Each row moves by the whole gradient of the mean, not by its share of it, as in the authors'
+    programs."""
+    hidden, change = example.hidden, example.change
+    hidden[:] = 0
+    count = 0
+    for source in sources:
+        for place in range(bags.offsets[source], bags.offsets[source + 1]):
+            row = bags.values[place]
+            for i in range(len(hidden)):
+                hidden[i] += inputs[row, i]
+            count += 1
+    scale = np.float32(1 / count)
+    for i in range(len(hidden)):
+        hidden[i] *= scale
+    ask(word, urn, state, example)
+    foretell(example, outputs, rate, False)
+    for source in sources:
+        for place in range(bags.offsets[source], bags.offsets[source + 1]):
+            row = bags.values[place]
+            for i in range(len(change)):
+                inputs[row, i] += change[i]
+
+
+@compiled
+def learn_windows(order, rates, state, texts, kept, window, whole, bags, inputs, outputs, urn, negatives):
+    """Steps for all windows of some texts; returns the number of examples.
+
+    A word of a text stays with the probability ``kept`` (V,). Each word that stays is a centre, and
+    those that stand up to a distance from it, drawn from 1 to ``window``, are around it. If
+    ``whole``, all words around foretell the centre by their mean; else the centre foretells each of
+    them. ``bags`` are the rows of ``inputs`` that make each word.
+    """
+    example = example_of(inputs.shape[1], negatives)
+    around = np.zeros(2 * window, np.int64)
+    examples = 0
+    for number in range(len(order)):
+        rate = rate_at(rates, number, len(order))
+        begin, end = texts.offsets[order[number]], texts.offsets[order[number] + 1]
+        words, length = np.zeros(end - begin, np.int64), 0
+        for place in range(begin, end):
+            if fraction(state) < kept[texts.values[place]]:
+                words[length] = texts.values[place]
+                length += 1
+        for centre in range(length):
+            reach, count = 1 + int(fraction(state) * window), 0
+            for beside in range(max(0, centre - reach), min(length, centre + reach + 1)):
+                if beside != centre:
+                    around[count] = words[beside]
+                    count += 1
+            if count:
+                alone, beside_it = words[centre : centre + 1], around[:count]
+                sources, targets = (beside_it, alone) if whole else (alone, beside_it)
+                for word in targets:
+                    learn(sources, word, bags, inputs, outputs, urn, rate, state, example)
+                examples += len(targets)
+    return examples
 
 
 class WindowTrainer(VectorTrainer):
-    """Word vectors learnt from windows over a text by :class:`NegativeSampling`.
+    """Word vectors learnt from windows over a text (:func:`learn_windows`).
 
     A word of the text is kept with the probability sqrt(``threshold`` / its share), at most 1, anew
     in each of the ``epochs`` passes; rare words are left out before. The texts come in an order of
-    chance. ``window`` words at most on each side of a centre are read (:func:`window_pairs`); the
-    rate falls linearly from ``rate`` to zero, by the words read. A step is of ``batch_size``
-    examples, or of fewer where the vocabulary is small (:data:`SPREAD`). Subclasses make
-    :meth:`examples` of a window.
+    chance; the rate falls linearly from ``rate`` to zero, by the texts read. With several
+    ``threads`` equal seeds give other bits (:func:`~architectures.blocks.hogwild.learn_passes`).
     """
+
+    whole: ClassVar[bool] = False
+    """True for windows that foretell their centre, False for centres that foretell each word."""
 
     def __init__(
         self,
@@ -131,47 +177,35 @@ class WindowTrainer(VectorTrainer):
         threshold: float,
         rate: float,
         epochs: int,
-        batch_size: int,
+        threads: int,
     ):
         super().__init__(seed)
         self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
-        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
+        self.rate, self.epochs, self.threads = rate, epochs, threads
+        self.deterministic = threads == 1
 
-    def examples(self, words: np.ndarray, places: Places) -> Examples:
-        """Examples of the numbers of the words (n,) of some texts, and pairs of places in them."""
-        raise NotImplementedError
-
-    def rows(self, vocabulary: Vocabulary) -> int:
-        """Rows of the table of inputs."""
-        return len(vocabulary)
+    def bags_of(self, vocabulary: Vocabulary) -> Ragged:
+        """Rows of the table of inputs whose mean is each word (V bags)."""
+        return Ragged.of([[place] for place in range(len(vocabulary))])
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         rng = np.random.default_rng(self.seed)
-        counts = np.array(vocabulary.row_counts())
-        inputs = ((rng.random((self.rows(vocabulary), self.dims)) - 0.5) / self.dims).astype(np.float32)
-        outputs = torch.zeros(len(vocabulary), self.dims)
-        tables = NegativeSampling(torch.from_numpy(inputs), outputs, counts, self.negatives, rng)
-        kept = kept_shares(counts, self.threshold)
-        size = max(1, min(self.batch_size, int(len(vocabulary) / SPREAD)))
-        for done, words, places in self._windows(texts, kept, rng):
-            for batch in self.examples(words, places).batches(size):
-                tables.learn(batch, self.rate * max(1 - done, LOWEST))
+        counts, self.bags = np.array(vocabulary.row_counts()), self.bags_of(vocabulary)
+        inputs = beginnings(int(self.bags.values.max()) + 1, self.dims, rng)
+        outputs = np.zeros((len(vocabulary), self.dims), np.float32)
+        windows = Rows.of(texts), kept_shares(counts, self.threshold), self.window, self.whole
+        tables = Rows.of(self.bags), inputs, outputs, Urn.of(counts), self.negatives
+
+        def learn(order: np.ndarray, rates: Rates, state: np.ndarray) -> None:
+            learn_windows(order, rates, state, *windows, *tables)
+
+        learn_passes(learn, len(texts), self.epochs, self.rate, self.threads, rng)
         return inputs
 
-    def _windows(
-        self, texts: Ragged, kept: np.ndarray, rng: np.random.Generator
-    ) -> Iterator[tuple[float, np.ndarray, Places]]:
-        """The share of the words that are read, and kept words with their pairs of places."""
-        read = 0
-        for _ in range(self.epochs):
-            order = rng.permutation(len(texts))
-            for begin in range(0, len(order), TEXTS_AT_ONCE):
-                part = take(texts, order[begin : begin + TEXTS_AT_ONCE])
-                chosen = rng.random(len(part.values)) < kept[part.values]
-                text_of = np.repeat(np.arange(len(part)), part.lengths)[chosen]
-                done = read / (self.epochs * len(texts.values))
-                yield done, part.values[chosen].astype(np.int64), window_pairs(text_of, self.window, rng)
-                read += len(part.values)
+
+def beginnings(rows: int, dims: int, rng: np.random.Generator) -> np.ndarray:
+    """Vectors (rows, dims) as word2vec's begin: uniform in +-1/2D."""
+    return ((rng.random((rows, dims)) - 0.5) / dims).astype(np.float32)
 
 
 def kept_shares(counts: np.ndarray, threshold: float) -> np.ndarray:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import sparse
-from torch import Tensor
 
+from architectures.blocks.hogwild import Rates, compiled, learn_passes
 from harness.problems.text import VectorTrainer
 from harness.ragged import Ragged, take
 from harness.registry import register
@@ -34,18 +33,35 @@ def neighbour_counts(texts: Ragged, words: int, window: int) -> sparse.csr_array
     return sparse.csr_array(total + total.T)
 
 
-class Side:
-    """Vectors and biases of one side, (V, D + 1), under AdaGrad: each number moves by the rate over
-    the root of 1 and the squares of its gradients so far."""
+@compiled
+def move(values, squares, row, column, gradient, rate):
+    """AdaGrad's step of one number: by the rate over the root of 1 and the squares of its gradients
+    before, which ``squares`` hold."""
+    values[row, column] -= np.float32(rate) * gradient / np.sqrt(squares[row, column])
+    squares[row, column] += gradient * gradient
 
-    def __init__(self, words: int, dims: int, rng: np.random.Generator):
-        self.values = torch.from_numpy(((rng.random((words, dims + 1)) - 0.5) / (dims + 1)).astype(np.float32))
-        self.squares = torch.ones_like(self.values)
 
-    def move(self, rows: Tensor, gradients: Tensor, rate: float) -> None:
-        """One step; gradients (N, D + 1) are those of single cells, from the same values."""
-        self.values.index_add_(0, rows, -rate * gradients / self.squares[rows].sqrt())
-        self.squares.index_add_(0, rows, gradients**2)
+@compiled
+def learn_cells(order, rows, columns, counts, most, rate, words, others, squares, other_squares):
+    """A step on half of J, the sum that :class:`GloVe` makes small, for each of some cells, as in
+    the authors' program.
+
+    Cell X_ij has its ``rows`` i, ``columns`` j and ``counts``. ``words`` w and ``others`` v (V, D +
+    1) end in the biases; ``squares`` are those of :func:`move`.
+    """
+    bias = words.shape[1] - 1
+    for cell in order:
+        i, j, count = rows[cell], columns[cell], counts[cell]
+        distance = words[i, bias] + others[j, bias] - np.log(count)
+        for k in range(bias):
+            distance += words[i, k] * others[j, k]
+        pull = min(np.float32(1), np.float32(count / most) ** np.float32(0.75)) * distance
+        for k in range(bias):
+            w, v = words[i, k], others[j, k]
+            move(words, squares, i, k, pull * v, rate)
+            move(others, other_squares, j, k, pull * w, rate)
+        move(words, squares, i, bias, pull, rate)
+        move(others, other_squares, j, bias, pull, rate)
 
 
 @register(
@@ -55,12 +71,11 @@ class Side:
     paper="Pennington et al. 2014",
     source="R25.5.1 M-A.1[28]",
     year=2014,
+    version=2,
     tiny={"dims": 24, "epochs": 4, "most": 10.0},
     deviations=(
         "Vectors of 100 numbers and 50 passes, one of the paper's sizes; its largest tables have 300 and 100 passes.",
         "The vocabulary is that of all systems on plain text, words seen five times; the paper's are 400,000 words.",
-        "The gradients of 1,024 cells (fewer where words are few) are summed to one step; the authors' program makes a"
-        " step for each cell.",
     ),
 )
 class GloVe(VectorTrainer):
@@ -69,7 +84,8 @@ class GloVe(VectorTrainer):
 
     X are the :func:`neighbour_counts`; the cells come in an order of chance in each of the
     ``epochs``. A word's vector is the sum w + v of both sides. Slow for a text system, because each
-    of its many passes takes every pair of neighbours.
+    of its many passes takes every pair of neighbours. With several ``threads`` equal seeds give
+    other bits (:func:`~architectures.blocks.hogwild.learn_passes`).
     """
 
     def __init__(
@@ -80,34 +96,26 @@ class GloVe(VectorTrainer):
         most: float = 100.0,
         rate: float = 0.05,
         epochs: int = 50,
-        batch_size: int = 1024,
+        threads: int = 1,
     ):
         super().__init__(seed)
         self.dims, self.window, self.most = dims, window, most
-        self.rate, self.epochs, self.batch_size = rate, epochs, batch_size
+        self.rate, self.epochs = rate, epochs
+        self.threads, self.deterministic = threads, threads == 1
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         return 40.0 * size
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
-        rng = np.random.default_rng(self.seed)
-        words, others = (Side(len(vocabulary), self.dims, rng) for _ in range(2))
-        counts = neighbour_counts(texts, len(vocabulary), self.window).tocoo()
-        size = max(1, min(self.batch_size, len(vocabulary)))
-        for _ in range(self.epochs):
-            order = rng.permutation(counts.nnz)
-            for begin in range(0, len(order), size):
-                cells = order[begin : begin + size]
-                row, column = (torch.from_numpy(side[cells].astype(np.int64)) for side in counts.coords)
-                self._step(words, others, row, column, torch.from_numpy(counts.data[cells]))
-        return (words.values + others.values)[:, :-1].numpy()
+        rng, shape = np.random.default_rng(self.seed), (len(vocabulary), self.dims + 1)
+        words, others = (((rng.random(shape) - 0.5) / shape[1]).astype(np.float32) for _ in range(2))
+        cells = neighbour_counts(texts, len(vocabulary), self.window).tocoo()
+        given = *(side.astype(np.int32) for side in cells.coords), cells.data, self.most
+        tables = words, others, np.ones_like(words), np.ones_like(others)
 
-    def _step(self, words: Side, others: Side, row: Tensor, column: Tensor, counts: Tensor) -> None:
-        """A step on half of J over some cells, as in the authors' program."""
-        w, v = words.values[row], others.values[column]
-        distance = (w[:, :-1] * v[:, :-1]).sum(1) + w[:, -1] + v[:, -1] - counts.log()
-        pull = ((counts / self.most).clamp(max=1) ** 0.75 * distance)[:, None]
-        gradients = [torch.cat([pull * side[:, :-1], pull], dim=1) for side in (v, w)]
-        words.move(row, gradients[0], self.rate)
-        others.move(column, gradients[1], self.rate)
+        def learn(order: np.ndarray, _: Rates, __: np.ndarray) -> None:
+            learn_cells(order, *given, self.rate, *tables)
+
+        learn_passes(learn, cells.nnz, self.epochs, self.rate, self.threads, rng)
+        return (words + others)[:, :-1]

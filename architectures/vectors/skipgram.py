@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from architectures.blocks.negative_sampling import Examples, Places, WindowTrainer
+from architectures.blocks.negative_sampling import WindowTrainer
 from harness.registry import register
 
 
@@ -15,10 +13,9 @@ from harness.registry import register
     paper="Mikolov et al. 2013",
     source="M-A.1[3]",
     year=2013,
+    version=2,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2},
     deviations=(
-        "The sum of the gradients of 256 pairs (fewer where words are few) is one step, where the authors' program"
-        " makes a step for each pair.",
         "Five passes, as in the authors' program; the paper makes one over a billion words and more.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
         "No phrases are joined to one word.",
@@ -26,7 +23,7 @@ from harness.registry import register
 )
 class SkipGram(WindowTrainer):
     """Each pair of a word w and a word c that stands near it is an example: log s(u_c v_w) + sum
-    log s(-u_n v_w) rises, n being drawn words (:class:`NegativeSampling`)."""
+    log s(-u_n v_w) rises by a step, n being drawn words."""
 
     def __init__(
         self,
@@ -37,9 +34,6 @@ class SkipGram(WindowTrainer):
         threshold: float = 1e-5,
         rate: float = 0.025,
         epochs: int = 5,
-        batch_size: int = 256,
+        threads: int = 1,
     ):
-        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, batch_size)
-
-    def examples(self, words: np.ndarray, places: Places) -> Examples:
-        return Examples(words[places.centres], np.arange(len(places.centres)), words[places.contexts])
+        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, threads)

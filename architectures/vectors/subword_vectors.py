@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from architectures.blocks.negative_sampling import Examples, Places, WindowTrainer
-from harness.ragged import Ragged, take
+from architectures.blocks.negative_sampling import WindowTrainer
+from harness.ragged import Ragged
 from harness.registry import register
 from harness.views.words import Vocabulary
 
@@ -68,12 +68,11 @@ class AnyWord(Mapping[str, np.ndarray]):
     paper="Bojanowski et al. 2017",
     source="M-A.1[30] X4.5.4",
     year=2017,
+    version=2,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2, "buckets": 5000},
     deviations=(
         "A word is the mean of its own vector and its n-grams', as in the authors' program; the paper has their sum.",
         "Buckets that no word of the vocabulary reaches are not kept; of an unseen word they count as absent.",
-        "The sum of the gradients of 256 pairs (fewer where words are few) is one step, where the authors' program"
-        " makes a step for each pair.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
         "Vectors begin uniform in +-1/2D, as word2vec's do, not in +-1/D.",
     ),
@@ -92,35 +91,31 @@ class SubwordVectors(WindowTrainer):
         threshold: float = 1e-4,
         rate: float = 0.05,
         epochs: int = 5,
-        batch_size: int = 256,
         shortest: int = 3,
         longest: int = 6,
         buckets: int = 2_000_000,
+        threads: int = 1,
     ):
-        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, batch_size)
+        super().__init__(seed, dims, window, negatives, threshold, rate, epochs, threads)
         self.shortest, self.longest, self.buckets = shortest, longest, buckets
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         return (12.0 + 0.05 * hyperparameters["dims"]) * size
 
-    def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
+    def bags_of(self, vocabulary: Vocabulary) -> Ragged:
+        """The word's own row, then those of its n-grams; padding and the unknown word have none of
+        these. ``reached`` are the buckets of the rows behind the vocabulary's."""
         hashed = [[], [], *map(self._hashed, vocabulary.words)]
         self.reached = np.unique(np.concatenate([np.array(each, dtype=np.int64) for each in hashed]))
-        count = len(vocabulary)
-        self.bags = Ragged.of(
-            [place, *(count + np.searchsorted(self.reached, each))] for place, each in enumerate(hashed)
+        return Ragged.of(
+            [place, *(len(vocabulary) + np.searchsorted(self.reached, each))] for place, each in enumerate(hashed)
         )
+
+    def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         table = super().train(texts, vocabulary)
-        self.ngrams = table[count:]
+        self.ngrams = table[len(vocabulary) :]
         return np.add.reduceat(table[self.bags.values], self.bags.offsets[:-1]) / self.bags.lengths[:, None]
-
-    def rows(self, vocabulary: Vocabulary) -> int:
-        return len(vocabulary) + len(self.reached)
-
-    def examples(self, words: np.ndarray, places: Places) -> Examples:
-        bags = take(self.bags, words[places.centres])
-        return Examples(bags.values.astype(np.int64), bags.offsets[:-1], words[places.contexts])
 
     def rows_of(self, word: str) -> np.ndarray:
         """Rows of the n-grams of a word among those that training reached."""

@@ -24,7 +24,7 @@ from typing import Any
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-_PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy")
+_PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy", "numba")
 
 
 # A password reaches to the last @ before the path, as it may hold that sign. SQLAlchemy also reads

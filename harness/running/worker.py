@@ -215,6 +215,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
         "partial": _partial(cell, task, len(train)),
         "parameters": {"total": int(estimator.parameter_count), "embedding": 0},
+        "deterministic": estimator.deterministic,
         "speed": speed,
         "flops_per_example": estimator.flops_per_example,
         "seconds": {"train": trained - began, "dev": ended - trained},

@@ -5,74 +5,70 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.linear_model import LogisticRegression
 
-from architectures.blocks.negative_sampling import NegativeSampling
+from architectures.blocks.hogwild import Rates, Rows
+from architectures.blocks.negative_sampling import Urn
 from architectures.feedforward import doc2vec
-from architectures.feedforward.doc2vec import Examples, ParagraphModel, ParagraphVectors, examples_of
+from architectures.feedforward.doc2vec import ParagraphVectors, learn_texts
 from harness.ragged import Ragged
 from tests.support import planted_topics
 
-COUNTS = np.array([0, 0, 16, 81, 1])
 CONTEXTS = pytest.mark.parametrize("context", [0, 2], ids=["bag of words", "memory"])
+TEXTS = [[2, 3, 1, 4, 2], [4, 4, 3], [], [3, 1]]
+ALWAYS_3 = Urn.of(np.array([0, 0, 0, 9, 0]))
+"""An urn of one word, which is left out where it is the one that is foretold."""
 
 
-def model(context: int, dims: int = 3) -> ParagraphModel:
-    """Vectors far from zero, so that each gradient counts."""
-    made = torch.Generator().manual_seed(3)
-    words, outputs = (torch.randn(5, size, generator=made) for size in (dims, (context + 1) * dims))
-    return ParagraphModel(context, words, outputs, COUNTS, negatives=2)
+def tables(context: int) -> list[np.ndarray]:
+    """Vectors of four texts, of words and of outputs, far from zero, so that each gradient
+    counts."""
+    rng = np.random.default_rng(3)
+    return [rng.normal(size=size).astype(np.float32) for size in ((4, 3), (5, 3), (5, 3 * context + 3))]
 
 
-def test_examples_are_those_of_a_loop():
-    """Nothing is read beyond the beginning of a text, and unknown words (1) are not foretold."""
-    texts = [[2, 3, 1, 4], [], [4], [3, 1]]
-    expected = [
-        (number, ([0] * 3 + text)[place : place + 3], word)
-        for number, text in enumerate(texts)
-        for place, word in enumerate(text)
-        if word != 1
-    ]
-    found = examples_of(Ragged.of(texts), 3)
-    assert list(zip(found.texts.tolist(), found.before.tolist(), found.words.tolist(), strict=True)) == expected
-    assert examples_of(Ragged.of(texts), 0).before.shape == (5, 0)
+def state() -> np.ndarray:
+    return np.array([1], np.uint64)
 
 
 @CONTEXTS
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_step_is_that_of_a_loop(monkeypatch, context, frozen):
-    """The vectors of text and words stand side by side, the text's first; all move from the tables
-    as they were, or the text's alone."""
-    system, documents = model(context), torch.randn(2, 3, generator=torch.Generator().manual_seed(4))
-    sampling = NegativeSampling(documents, system.outputs, COUNTS, 2, np.random.default_rng(0))
-    negatives = np.array([[3, 2], [4, 4], [2, 4]])
-    monkeypatch.setattr(sampling, "draw", lambda count: negatives)
-    some = Examples(np.array([1, 0, 1]), np.array([[0, 2], [3, 3], [4, 2]])[:, :context], np.array([2, 3, 4]))
-    before = [table.numpy().copy() for table in (documents, system.words, system.outputs)]
-    expected = [table.astype(float) for table in before]
-    for text, read, word, others in zip(*some, negatives, strict=True):
-        hidden = np.concatenate([before[0][text], *before[1][read]])
-        change = np.zeros(3 * (context + 1))
-        for other, label in ((word, 1), *((n, 0) for n in others if n != word)):
-            step = 0.1 * (label - 1 / (1 + np.exp(-hidden @ before[2][other])))
-            change += step * before[2][other]
-            expected[2][other] += step * hidden * (not frozen)
-        expected[0][text] += change[:3]
-        for place, each in enumerate(read, start=1):
-            expected[1][each] += change[3 * place : 3 * place + 3] * (not frozen)
-    system.learn(sampling, some, 0.1, negatives if frozen else None)
-    for table, wanted in zip((documents, system.words, system.outputs), expected, strict=True):
-        np.testing.assert_allclose(table.numpy(), wanted, atol=1e-5)
+def test_steps_are_those_of_a_loop(context, frozen):
+    """The vectors of text and words before stand side by side, the text's first; nothing is read
+    beyond the beginning of a text, unknown words (1) are not foretold, and the rate falls by the
+    texts. All vectors move, or the text's alone."""
+    given = tables(context)
+    documents, words, outputs = wanted = [table.astype(float) for table in given]
+    for rate, text in ((0.4, 3), (0.3, 0), (0.2, 1)):
+        for place, word in enumerate(TEXTS[text]):
+            if word == 1:
+                continue
+            before = ([0] * context + TEXTS[text])[place : place + context]
+            hidden = np.concatenate([documents[text], *words[before]])
+            change = np.zeros_like(hidden)
+            for other, label in ((word, 1), (3, 0))[: 1 if word == 3 else 2]:
+                step = rate * (label - 1 / (1 + np.exp(-hidden @ outputs[other])))
+                change += step * outputs[other]
+                outputs[other] += step * hidden * (not frozen)
+            documents[text] += change[:3]
+            for slot, each in enumerate(before, start=1):
+                words[each] += change[3 * slot : 3 * slot + 3] * (not frozen)
+    rest = ALWAYS_3, 1, frozen
+    learn_texts(np.array([3, 0, 1]), Rates(0.4, 0.1), state(), Rows.of(Ragged.of(TEXTS)), *given, *rest)
+    for table, expected in zip(given, wanted, strict=True):
+        np.testing.assert_allclose(table, expected, rtol=1e-4, atol=1e-6)
 
 
 @CONTEXTS
-def test_the_bag_of_words_alone_is_blind_to_order(monkeypatch, context):
-    """One step over all words of a text, with the same wrong words for each."""
-    monkeypatch.setattr(doc2vec, "INFERRED_AT_ONCE", 10)
-    monkeypatch.setattr(NegativeSampling, "draw", lambda self, count, rng: np.array([[2, 4]] * count))
-    found = [model(context).infer([ids], [np.random.default_rng(0)], 0.5, 1) for ids in ([2, 3, 4, 3], [3, 4, 3, 2])]
-    assert np.allclose(*found, atol=1e-6) == (context == 0)
+def test_the_bag_of_words_alone_is_blind_to_order(context):
+    """A small step for each word of a text, with the same wrong word for each."""
+    found = []
+    for text in ([2, 3, 4, 3], [3, 4, 3, 2]):
+        given = tables(context)
+        read = Rows.of(Ragged.of([text]))
+        learn_texts(np.array([0]), Rates(1e-3, 1e-3), state(), read, *given, ALWAYS_3, 1, True)
+        found.append(given[0][0])
+    assert np.allclose(*found, atol=1e-5) == (context == 0)
 
 
 TOPICS, ASKED = planted_topics.rows(120), planted_topics.rows(30, seed=1)
@@ -99,22 +95,25 @@ def joined() -> ParagraphVectors:
     return fitted()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("contexts", [(2,), (0,)], ids=["memory", "bag of words"])
-def test_texts_that_were_never_seen_have_the_vectors_of_their_topic(contexts):
-    answers = fitted(contexts=contexts, epochs=30).predict([{"text": row["text"]} for row in TEST])
+def test_texts_that_were_never_seen_have_the_vectors_of_their_topic(contexts, threads):
+    system = fitted(contexts=contexts, threads=threads, epochs=30)
+    answers = system.predict([{"text": row["text"]} for row in TEST])
+    assert system.deterministic is (threads == 1)
     assert np.mean([answer == row["label"] for answer, row in zip(answers, TEST, strict=True)]) > 0.8
 
 
 def test_inference_leaves_all_words_as_they_are_and_knows_no_other_text(joined):
     """Else the order and the company of the test texts would be part of the result."""
     tables = [table for each in joined.models for table in (each.words, each.outputs)]
-    before = [table.clone() for table in tables]
+    before = [table.copy() for table in tables]
     texts = [row["text"] for row in TEST[:6]]
     together = joined.text_vectors([*texts, texts[0]])
-    assert all(torch.equal(*pair) for pair in zip(before, tables, strict=True))
+    assert all(np.array_equal(*pair) for pair in zip(before, tables, strict=True))
     assert np.array_equal(together[0], together[6])
     for text, vector in zip(texts, together, strict=False):
-        assert np.allclose(joined.text_vectors([text.upper().split()])[0], vector, atol=1e-4), "but for rounding"
+        assert np.array_equal(joined.text_vectors([text.upper().split()])[0], vector)
     assert joined.text_vectors(["never seen"]).shape == (1, 16)
     assert len({row.tobytes() for row in together}) == 6
     again = joined.text_vectors(texts[:1])[0]
@@ -128,27 +127,31 @@ def test_each_model_has_half_of_a_vector_and_both_are_learnt(joined):
     first, second = joined.models
     assert (first.context, second.context) == (2, 0)
     assert first.outputs.shape == (len(joined.known), 24) and second.outputs.shape == (len(joined.known), 8)
-    ids = joined.known.ids(TEST[0]["text"].split())
-    rngs = [np.random.default_rng([0, doc2vec.crc32(TEST[0]["text"].encode())])]
-    halves = [each.infer([ids], rngs, 0.2, 15)[0] for each in (first, second)]
-    assert np.array_equal(joined.text_vectors([TEST[0]["text"]])[0], np.concatenate(halves))
-    assert np.array_equal(joined.word_vectors()["law1"], first.words[joined.known.ids(["law1"])[0]].numpy())
+    words = tuple(TEST[0]["text"].split())
+    assert np.array_equal(joined.text_vectors([TEST[0]["text"]])[0], joined._inferred(words))
+    rest = Rates(0.2, 0.0), Rows.of(Ragged.of([joined.known.ids(words)]))
+    rng = np.random.default_rng([0, doc2vec.crc32(TEST[0]["text"].encode())])
+    for number, each in enumerate((first, second)):
+        vector, seeds = doc2vec.beginnings(1, 8, rng), doc2vec.states(1, rng)
+        learn_texts(np.zeros(15, int), rest[0], seeds[0], rest[1], vector, *each, joined.urn, 5, True)
+        assert np.array_equal(joined._inferred(words)[8 * number : 8 * number + 8], vector[0])
+    assert np.array_equal(joined.word_vectors()["law1"], first.words[joined.known.ids(["law1"])[0]])
     assert fitted(contexts=(0,), epochs=1).word_vectors() is None
 
 
 def test_the_regression_reads_the_vectors_that_training_texts_learnt(monkeypatch):
     """Without labels: other ones give the same vectors."""
     learnt: list[np.ndarray] = []
-    fit = ParagraphModel.fit
-    monkeypatch.setattr(ParagraphModel, "fit", lambda *given: (learnt.append(fit(*given)), learnt[-1])[1])
+    learn = ParagraphVectors._learnt
+    monkeypatch.setattr(ParagraphVectors, "_learnt", lambda *given: (learnt.append(learn(*given)), learnt[-1])[1])
     system = fitted(train=[*TRAIN, TRAIN[0]], C=3.0, epochs=2)  # a text that comes twice is one document
-    features = np.concatenate([each.numpy() for each in learnt], axis=1)
+    features = np.concatenate(learnt, axis=1)
     assert features.shape == (len(TRAIN), 16)
     labels = [row["label"] for row in TRAIN]
     wanted = LogisticRegression(C=3.0, max_iter=1000).fit([*features, features[0]], [*labels, labels[0]])
     assert np.allclose(system.machine.coef_, wanted.coef_, atol=1e-3)
     other = fitted(train=[row | {"label": str(n % 2)} for n, row in enumerate(TRAIN)], epochs=2)
-    assert all(torch.equal(a.outputs, b.outputs) for a, b in zip(other.models, fitted(epochs=2).models, strict=True))
+    assert all(np.array_equal(a.outputs, b.outputs) for a, b in zip(other.models, fitted(epochs=2).models, strict=True))
 
 
 PAIRS = [
@@ -174,16 +177,16 @@ def test_pairs_are_matched_by_both_vectors_their_difference_and_product(monkeypa
         assert np.allclose(features, np.concatenate([u, v, abs(u - v), u * v]))
 
 
-def test_steps_are_small_where_texts_are_few_and_the_rate_falls(monkeypatch):
-    """A step in which one text has many words would throw its vector too far."""
-    steps: list[tuple[int, float]] = []
+def test_all_texts_are_learnt_in_each_pass_while_the_rate_falls(monkeypatch):
+    passes: list[tuple[list[int], Rates, bool]] = []
     monkeypatch.setattr(
-        ParagraphModel, "learn", lambda self, sampling, some, rate: steps.append((len(some.words), rate))
+        doc2vec, "learn_texts", lambda order, rates, *rest: passes.append((order.tolist(), rates, rest[-1]))
     )
-    fitted(contexts=(0,), epochs=4)
-    assert {size for size, _ in steps} == {3}  # thirty words, a tenth of which are a step
-    assert sorted({rate for _, rate in steps}, reverse=True) == pytest.approx([0.2, 0.15, 0.1, 0.05])
-    assert len(steps) == 4 * 120 * 12 / 3
+    fitted(contexts=(0,), epochs=2)
+    assert [(sorted(order), rates, frozen) for order, rates, frozen in passes] == [
+        ([*range(120)], (0.2, 0.1), False),
+        ([*range(120)], (0.1, 0.0), False),
+    ]
 
 
 def test_seeds_are_obeyed():
