@@ -467,8 +467,8 @@ class Estimator(Architecture):
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
     deterministic: bool | None = None
-    """Whether equal seeds give equal bits, where a system says so: threads that write over each
-    other's numbers do not."""
+    """True where equal seeds give equal bits, False where they do not, as with threads that write
+    over each other's numbers; None where a system does not say."""
     parameter_count: int = 0
     flops_per_example: float | None = None
     """Floating-point operations of one answer, where the system is one of matrix products; known
