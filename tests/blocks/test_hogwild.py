@@ -23,6 +23,12 @@ def test_random_numbers_are_those_of_splitmix64():
     assert [fraction(state) for _ in listed] == [number // 2**11 / 2**53 for number in listed]
 
 
+def test_compiled_loops_are_kept_in_no_file():
+    """Another user could plant one there, which would then run as ours."""
+    fraction(np.array([1], np.uint64))
+    assert fraction.nopython_signatures and fraction.stats.cache_path is None
+
+
 def test_the_rate_falls_linearly():
     assert [rate_at(Rates(0.4, 0.2), number, 4) for number in range(4)] == pytest.approx([0.4, 0.35, 0.3, 0.25])
 
