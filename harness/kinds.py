@@ -485,6 +485,10 @@ class Estimator(Architecture):
     def __init__(self, seed: int = 0):
         self.seed = seed
 
+    def prepare(self) -> None:
+        """Do what a process does once, before its first fit, such as compiling: no measured time
+        counts it."""
+
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         """Learn from training rows; ``dev`` is for choosing settings, ``unlabelled`` the test texts
         of a transductive system."""

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from harness.problems.text import VectorTrainer
 from harness.ragged import Ragged
+from harness.views.words import Vocabulary
 
 compiled = numba.njit(nogil=True, fastmath={"contract", "reassoc"})
 """Decorator of such a loop. It is compiled in each process at its first call, for other threads to
@@ -81,3 +83,15 @@ def learn_passes(
         for both in pairwise(np.linspace(rate, 0, epochs + 1).tolist()):
             parts = np.array_split(rng.permutation(examples), threads)
             list(pool.map(learn, parts, repeat(Rates(*both)), states(threads, rng)))
+
+
+class CompiledTrainer(VectorTrainer):
+    """Word vectors that compiled loops learn on so many ``threads``; with several, equal seeds give
+    other bits (:func:`learn_passes`)."""
+
+    def __init__(self, seed: int, threads: int):
+        super().__init__(seed)
+        self.threads, self.deterministic = threads, threads == 1
+
+    def prepare(self) -> None:
+        self.train(Ragged.of([[2, 2]]), Vocabulary.of(["word", "word"], 1))

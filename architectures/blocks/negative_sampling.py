@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from architectures.blocks.hogwild import Rates, Rows, compiled, fraction, learn_passes, rate_at
-from harness.problems.text import VectorTrainer
+from architectures.blocks.hogwild import CompiledTrainer, Rates, Rows, compiled, fraction, learn_passes, rate_at
 from harness.ragged import Ragged
 from harness.views.words import Vocabulary
 
@@ -156,13 +155,12 @@ def learn_windows(order, rates, state, texts, kept, window, whole, bags, inputs,
     return examples
 
 
-class WindowTrainer(VectorTrainer):
+class WindowTrainer(CompiledTrainer):
     """Word vectors learnt from windows over a text (:func:`learn_windows`).
 
     A word of the text is kept with the probability sqrt(``threshold`` / its share), at most 1, anew
     in each of the ``epochs`` passes; rare words are left out before. The texts come in an order of
-    chance; the rate falls linearly from ``rate`` to zero, by the texts read. With several
-    ``threads`` equal seeds give other bits (:func:`~architectures.blocks.hogwild.learn_passes`).
+    chance; the rate falls linearly from ``rate`` to zero, by the texts read.
     """
 
     whole: ClassVar[bool] = False
@@ -179,10 +177,9 @@ class WindowTrainer(VectorTrainer):
         epochs: int,
         threads: int,
     ):
-        super().__init__(seed)
+        super().__init__(seed, threads)
         self.dims, self.window, self.negatives, self.threshold = dims, window, negatives, threshold
-        self.rate, self.epochs, self.threads = rate, epochs, threads
-        self.deterministic = threads == 1
+        self.rate, self.epochs = rate, epochs
 
     def bags_of(self, vocabulary: Vocabulary) -> Ragged:
         """Rows of the table of inputs whose mean is each word (V bags)."""

@@ -142,6 +142,10 @@ class ParagraphVectors(Estimator):
         vectors = sum(2 * context + 1 for context in hyperparameters["contexts"])
         return (30.0 + hyperparameters["dims"] * (0.08 + 0.004 * vectors)) * size
 
+    def prepare(self) -> None:
+        pair = {"first": "word", "second": "word"}
+        ParagraphVectors("rank", dims=2, epochs=1, min_count=1).fit([pair], [])
+
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         sides = ("text",) if self.task_type == "classify" else ("first", "second")
         texts = list(dict.fromkeys(_words(row[side]) for row in train for side in sides))

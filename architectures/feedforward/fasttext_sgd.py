@@ -121,6 +121,11 @@ class FastTextBySteps(Estimator):
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         return 30.0 * size + 4.0 * hyperparameters["hidden"] * hyperparameters["buckets"]
 
+    def prepare(self) -> None:
+        small = FastTextBySteps(buckets=10, epochs=1)
+        small.fit([{"text": "word", "label": "label"}], [])
+        small.predict([{"text": "word"}])
+
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         texts = [row["text"] for row in train]
         self.view.fit(texts)

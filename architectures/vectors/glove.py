@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from architectures.blocks.hogwild import Rates, compiled, learn_passes
-from harness.problems.text import VectorTrainer
+from architectures.blocks.hogwild import CompiledTrainer, Rates, compiled, learn_passes
 from harness.ragged import Ragged, take
 from harness.registry import register
 from harness.views.words import UNKNOWN, Vocabulary
@@ -78,14 +77,13 @@ def learn_cells(order, rows, columns, counts, most, rate, words, others, squares
         "The vocabulary is that of all systems on plain text, words seen five times; the paper's are 400,000 words.",
     ),
 )
-class GloVe(VectorTrainer):
+class GloVe(CompiledTrainer):
     """J = sum over the cells X_ij > 0 of f(X_ij) (w_i v_j + b_i + c_j - log X_ij)^2 is made small
     by AdaGrad, with f(x) = min(1, (x / ``most``)^0.75).
 
     X are the :func:`neighbour_counts`; the cells come in an order of chance in each of the
     ``epochs``. A word's vector is the sum w + v of both sides. Slow for a text system, because each
-    of its many passes takes every pair of neighbours. With several ``threads`` equal seeds give
-    other bits (:func:`~architectures.blocks.hogwild.learn_passes`).
+    of its many passes takes every pair of neighbours.
     """
 
     def __init__(
@@ -98,10 +96,9 @@ class GloVe(VectorTrainer):
         epochs: int = 50,
         threads: int = 1,
     ):
-        super().__init__(seed)
+        super().__init__(seed, threads)
         self.dims, self.window, self.most = dims, window, most
         self.rate, self.epochs = rate, epochs
-        self.threads, self.deterministic = threads, threads == 1
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:

@@ -186,6 +186,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     parents = parents_of(cell, settings)
     parents.give(estimator, hidden(train.to_list()) if parents.models else ())
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
+    estimator.prepare()
     began = time.perf_counter()
     estimator.fit(train.to_list(), dev.to_list(), unlabelled)
     trained = time.perf_counter()

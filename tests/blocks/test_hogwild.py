@@ -7,7 +7,12 @@ import threading
 import numpy as np
 import pytest
 
+from architectures.blocks import negative_sampling
 from architectures.blocks.hogwild import Rates, fraction, learn_passes, rate_at, states
+from architectures.feedforward import doc2vec, fasttext_sgd
+from architectures.vectors import glove
+from harness import registry
+from harness.kinds import made
 
 
 def test_random_numbers_are_those_of_splitmix64():
@@ -75,3 +80,28 @@ def test_an_error_in_a_thread_ends_the_training():
 def test_states_differ_and_obey_the_seed():
     first, again = (states(3, np.random.default_rng(5)) for _ in range(2))
     assert np.array_equal(first, again) and len({*first[:, 0].tolist()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("id", "type", "loop"),
+    [
+        ("skipgram", "text", negative_sampling.learn_windows),
+        ("cbow", "text", negative_sampling.learn_windows),
+        ("subword_vectors", "text", negative_sampling.learn_windows),
+        ("glove", "text", glove.learn_cells),
+        ("doc2vec", "classify", doc2vec.learn_texts),
+        ("fasttext_sgd", "classify", fasttext_sgd.learn_texts),
+        ("fasttext_sgd", "classify", fasttext_sgd.best_labels),
+    ],
+)
+def test_nothing_is_compiled_within_a_measured_fit(id, type, loop):
+    """Two seconds of compiling would make fastText a hundred times slower on a small corpus."""
+    entry = registry.entry("architectures", id)
+    system = made(registry.load(entry), type, 0, entry.tiny)
+    system.prepare()
+    compiled = len(loop.signatures)
+    words = [f"one two three four five six {n}" for n in range(6)]
+    rows = [{"id": str(n), "text": text, "label": str(n % 2)} for n, text in enumerate(words)]
+    system.fit(rows, rows)
+    system.predict([{"id": row["id"], "text": row["text"]} for row in rows])
+    assert compiled and len(loop.signatures) == compiled
