@@ -60,6 +60,7 @@ def test_training(
     program counts separately but for the division of its lines."""
     seconds: list[float] = []
     theirs: list[float] = []
+    whole: list[float] = []
     learn = FastTextBySteps._learn
 
     def timed(*given) -> None:
@@ -78,14 +79,18 @@ def test_training(
     command += [part for name, value in options.items() for part in (f"-{name}", str(value))]
 
     def setup() -> None:
+        began = time.perf_counter()
         told = subprocess.run(command, capture_output=True, check=True)
+        whole.append(time.perf_counter() - began)
         theirs.append(2 * float(re.findall(rb"words/sec/thread:\s*(\d+)", told.stdout + told.stderr)[-1]))
 
     benchmark.pedantic(lambda: system.fit(rows["train"], []), setup=setup, rounds=3)
     ours = words / statistics.median(seconds)
-    told = f"{ours:,.0f} words/s beside {statistics.median(theirs):,.0f}"
-    ratio = ours / statistics.median(theirs)
-    enter(Row("fasttext_sgd on ag_news: training words/s", "the authors' program, 2 threads", ">=", 1, ratio, why=told))
+    what = "fasttext_sgd on ag_news: training words/s, pairs of words numbered before"
+    enter(Row(what, "the authors' program, 2 threads, numbers them anew", ">=", 1, ours / statistics.median(theirs)))
+    ratio = statistics.median(whole) / benchmark.stats.stats.median
+    what, why = "fasttext_sgd on ag_news: from texts to a model", "Python parts the words, once for all passes"
+    enter(Row(what, "the authors' program, to a file", ">=", 1, ratio, why=why))
 
     told = subprocess.run(
         [program, "test", tmp_path / "model.bin", tmp_path / "test"], capture_output=True, check=True, text=True
