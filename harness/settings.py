@@ -37,8 +37,9 @@ class TrainingSettings:
 
     Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
     Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
-    default. ``decay_exempt`` names what ``weight_decay`` leaves out: ``biases``, ``norms`` (layer
-    and batch normalisation) and ``vectors`` (embedding tables).
+    default. ``first_sum`` is what Adagrad's sums of squared gradients begin with: at 0 each number
+    moves by the whole rate in its first step. ``decay_exempt`` names what ``weight_decay`` leaves
+    out: ``biases``, ``norms`` (layer and batch normalisation) and ``vectors`` (embedding tables).
 
     Schedules (``lr_schedule``), as a factor on the rate at step s of S:
 
@@ -83,6 +84,7 @@ class TrainingSettings:
     betas: tuple[float, float] | None = None
     rho: float | None = None
     alpha: float | None = None
+    first_sum: float = 0.0
     eps: float | None = None
     warmup_share: float = 0.0
     step_start: float = 0.0

@@ -174,6 +174,7 @@ def test_weight_decay_leaves_out_what_it_is_told_to(kinds, free):
         ({"optimizer": "adadelta", "rho": 0.95}, "rho", 0.95),
         ({"optimizer": "rmsprop", "alpha": 0.9}, "alpha", 0.9),
         ({"optimizer": "sgd", "momentum": 0.7}, "momentum", 0.7),
+        ({"optimizer": "adagrad", "first_sum": 0.1}, "initial_accumulator_value", 0.1),
     ],
 )
 def test_an_optimisers_own_settings_reach_it(settings, name, value):

@@ -24,6 +24,7 @@ from harness.problems import problem
 from harness.problems.base import Batch, NoTarget, Target
 from harness.ragged import Columns, Ragged, take
 from harness.task import SUPPORTING_FACTS, Row, Task, Tier, fingerprint
+from harness.task import Split as SplitName
 from harness.views.base import View
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Corpus:
         rows = training_rows(task, tier, folder, max_train)
         self._check(rows)
         listed = _listed(rows)
-        self.fingerprints = {"train": fingerprint(listed)}
+        self.fingerprints: dict[SplitName, str] = {"train": fingerprint(listed)}
         if SUPPORTING_FACTS in sees:
             shown = task.support(listed, tier, folder)
             listed = [row | {"support": facts} for row, facts in zip(listed, shown, strict=True)]

@@ -31,7 +31,8 @@ from harness.views.words_and_characters import with_characters
 
 def task_of(cell: Cell) -> Task:
     entry = registry.entry("tasks", cell.task)
-    return registry.load(entry)(entry)
+    task: Task = registry.load(entry)(entry)
+    return task
 
 
 def constructor_settings(cell: Cell) -> dict[str, Any]:
@@ -60,6 +61,7 @@ class Assembly:
         view = self.encoder_class.view_for(self.task.entry, self.settings)
         if cell.inputs:
             view = with_characters(view)
+        assert view is not None, "a cell is planned for what fits alone"
         if changes := cell.hyperparameters.get("view"):
             view = view.changed(changes)
         self.parents = parents_of(cell, settings)
@@ -85,7 +87,8 @@ class Assembly:
     def model(self, seed: int) -> Model:
         """A fresh model, the same for the same seed."""
         pl.seed_everything(seed, verbose=False)
-        view, dims, vectors = self.corpus.view, self.training.vector_dims, None
+        view: Any = self.corpus.view  # one that embeds has a vocabulary
+        dims, vectors = self.training.vector_dims, None
         if self.vectors_file is not None and view.embeds:
             vectors, known = read_vectors(self.vectors_file, view.vocabulary)
             dims = vectors.shape[1]

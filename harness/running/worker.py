@@ -38,6 +38,7 @@ from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import Ruler
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
+from harness.records.record import Status
 from harness.registry import ArchitectureEntry
 from harness.running import devices
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
@@ -62,6 +63,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     )
     began = time.perf_counter()
     with watched() as watch:
+        status: Status
+        error: Exception | None
         try:
             entry = registry.entry("architectures", cell.architecture)
             run = _fit_estimator if issubclass(registry.load(entry), Estimator) else _train
@@ -194,7 +197,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
-    data = {name: fingerprint(rows.to_list()) for name, rows in (("train", train), ("dev", dev), ("test", test))}
+    loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}
+    data = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     fields |= _of_parents(parents) | {"spent": {"examples": len(train)}}
     if (tokens := problem(task.entry.type).tokens(estimator)) is not None:

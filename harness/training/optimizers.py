@@ -32,7 +32,7 @@ def optimizer(groups: list[dict[str, Any]], settings: TrainingSettings, lr: floa
         adam=lambda: LazyAdam(groups, **rate, **betas, fused=True),
         adamw=lambda: torch.optim.AdamW(groups, **rate, **betas, fused=True),
         adamax=lambda: torch.optim.Adamax(groups, **rate, **betas),
-        adagrad=lambda: torch.optim.Adagrad(groups, **rate, **eps),
+        adagrad=lambda: torch.optim.Adagrad(groups, **rate, **eps, initial_accumulator_value=settings.first_sum),
         adadelta=lambda: torch.optim.Adadelta(groups, **rate, **rho, **eps),
         rmsprop=lambda: torch.optim.RMSprop(groups, **rate, **alpha, **eps, momentum=settings.momentum),
         sgd=lambda: torch.optim.SGD(groups, **rate, momentum=settings.momentum),
