@@ -22,9 +22,12 @@ import pytest
 import torch
 
 from harness import registry
+from harness.records import Cell
 from harness.records.code_digest import HARNESS
-from harness.running import grid, worker
+from harness.running import worker
+from harness.running.grid import Settings
 from harness.running.worker import run_cell
+from tests.support.planned_cells import planned_cell
 
 FOLDER = Path(__file__).with_name("frozen")
 EXPECTED = Path(__file__).with_name("golden_scores.json")
@@ -64,19 +67,16 @@ def plugins() -> Iterator[None]:
             del sys.modules[name]
 
 
-def cell_of(architecture: str) -> grid.Cell:
+def cell_of(architecture: str) -> Cell:
     """A cell with tiny sizes, two learning rates and two epochs."""
     entry = registry.entry("architectures", architecture)
     overrides = [f"{architecture}.{name}={value!r}" for name, value in entry.tiny.items()]
     longer = ("learning_rates=[0.01,0.002]", "epochs=2", "patience=2")
     overrides += [f"{architecture}.training.{text}" for text in longer]
-    task = registry.entry("tasks", f"frozen_{CELLS[architecture]}")
-    [planned] = grid.plan([entry], [task], tier="mini", protocol="smoke", seeds=[0], overrides=overrides)
-    assert planned.reason is None
-    return planned.cell
+    return planned_cell(architecture, f"frozen_{CELLS[architecture]}", *overrides, max_train=None)
 
 
-def found(architecture: str, settings: grid.Settings, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def found(architecture: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Scores of one cell, and its losses, in which a smaller change shows."""
     monkeypatch.setattr(worker.cost, "inference", lambda *_, **__: {})  # speeds are not compared
     record = run_cell(cell_of(architecture), settings)

@@ -13,10 +13,10 @@ from harness import registry
 from harness.problems.base import IGNORED
 from harness.problems.classify import Classify, ClassTarget
 from harness.problems.tag import Tag, TagTarget
-from harness.running import grid
 from harness.running.worker import run_cell
 from harness.task import Row, Split
 from harness.views.words import Words
+from tests.support.planned_cells import planned_cell
 
 CELLS = [
     ("sst2", "dan"),
@@ -55,17 +55,7 @@ def test_an_unseen_label_is_an_error_and_ends_no_cell(task, architecture, make_s
     monkeypatch.setattr(adapter, "mini", mini)
     entry = registry.entry("architectures", architecture)
     sizes = [f"{architecture}.{name}={value!r}" for name, value in entry.tiny.items()]
-    [planned] = grid.plan(
-        [entry],
-        [registry.entry("tasks", task)],
-        tier="mini",
-        protocol="smoke",
-        seeds=[0],
-        overrides=sizes,
-        max_train=60,
-        max_epochs=1,
-    )
-    record = run_cell(planned.cell, make_settings())
+    record = run_cell(planned_cell(architecture, task, *sizes, max_train=60, max_epochs=1), make_settings())
     assert record.status == "ok", record.error
     for split in ("dev", "test"):
         assert 0 <= record.scores[split][record.main_metric] <= 0.65  # about half cannot be right

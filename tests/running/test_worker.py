@@ -7,24 +7,23 @@ import dataclasses
 import hashlib
 import json
 import re
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness import registry
-from harness.metrics import info, score
+from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, code_digest
-from harness.running import grid, learning_rates, worker
+from harness.running import worker
 from harness.running.assembly import Assembly
 from harness.running.grid import Settings
 from harness.running.worker import run_cell
 from harness.training.fit import FitModule
 from harness.views.tree import parse, without_labels
+from tests.support.planned_cells import planned_cell
 
 FIELDS = {
     "archbench",
@@ -146,18 +145,6 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def plan(
-    architecture: str, task: str, *overrides: str, protocol: str = "smoke", max_train: int | None = 100, **more: Any
-) -> Cell:
-    """The cell that ``archbench run`` would make."""
-    entries = [registry.entry("architectures", architecture)], [registry.entry("tasks", task)]
-    [planned] = grid.plan(
-        *entries, tier="mini", protocol=protocol, seeds=[0], overrides=overrides, max_train=max_train, **more
-    )
-    assert planned.reason is None
-    return planned.cell
-
-
 SMALL = "bilstm.hidden=8"
 
 
@@ -180,7 +167,7 @@ def shared(tmp_path_factory) -> Settings:
 def tried(shared) -> tuple[Cell, Record, list[float]]:
     """A cell under protocol ``equal`` with three learning rates, and the rates of its fits in their
     order."""
-    cell = plan(
+    cell = planned_cell(
         "bilstm",
         "sst2",
         SMALL,
@@ -275,104 +262,13 @@ def test_every_rate_is_tried_and_the_best_pilot_trains_the_cell(tried):
     assert scores["0.02"] == max(scores.values())
 
 
-def test_pilots_are_compared_on_a_fixed_random_choice_of_dev(make_settings, monkeypatch):
-    """On the first rows of a file that is sorted by class, a constant answer is right."""
-    task = registry.load(registry.entry("tasks", "sst2"))
-    load = task.load
-
-    def by_class(self: Any, split: str, *rest: Any) -> Any:
-        rows = load(self, split, *rest)
-        return rows.select(np.argsort(rows["label"], kind="stable"))
-
-    monkeypatch.setattr(task, "load", by_class)
-    monkeypatch.setattr("harness.running.assembly.PILOT_DEV", 20)
-    seen: list[list[str]] = []
-
-    def pilot(training: Any, *_: Any, pilot: bool) -> None:
-        seen.append(list(training.dev_split.rows["id"]))
-        labels.update(training.dev_split.rows["label"])
-        training.selection, training.curve = 0.0, [{"accuracy": 0.0, "dev_loss": 1.0}]
-
-    labels: set[str] = set()
-    monkeypatch.setattr(learning_rates, "fit", pilot)
-    cells = [plan(name, "sst2", f"{name}.training.learning_rates=[0.1, 0.01]") for name in ("dan", "avg_vectors")]
-    for cell in (*cells, dataclasses.replace(cells[0], seed=1)):
-        assembly = Assembly(cell, make_settings())
-        learning_rates.try_rates(assembly, make_settings(), Path())
-    assert len(seen) == 6 and all(ids == seen[0] for ids in seen) and len(seen[0]) == 20
-    assert len(labels) == 2
-    assert len(assembly.corpus.dev) > 20, "the choice left rows out"
-
-
-@pytest.mark.parametrize(
-    ("metric", "floor", "scores", "losses", "best"),
-    [
-        ("accuracy", 0.25, (0.24, 0.25, 0.25), (3.0, 1.0, 2.0), 0.02),  # at the floor
-        ("accuracy", 0.25, (0.28, 0.25, 0.25), (3.0, 1.0, 2.0), 0.02),  # an accident of few steps and rows
-        ("accuracy", 0.25, (0.28, 0.25, 0.31), (3.0, 1.0, 2.0), 0.03),
-        ("wer", 1.0, (0.97, 0.99, 1.0), (3.0, 1.0, 2.0), 0.02),
-        ("wer", 1.0, (0.9, 0.99, 1.0), (3.0, 1.0, 2.0), 0.01),
-        ("nats_per_token", 6.0, (5.9, 5.8, 6.0), (3.0, 2.0, 1.0), 0.03),
-        ("nats_per_token", 6.0, (5.9, 5.6, 6.0), (3.0, 2.0, 1.0), 0.02),
-    ],
-)
-def test_scores_choose_a_rate_where_one_is_clearly_above_the_floor_else_losses_do(metric, floor, scores, losses, best):
-    """An architecture would train for hours at the rate that a constant answer picked."""
-    sign = -1 if info(metric).lower_is_better else 1
-    tried = {
-        lr: learning_rates.Pilot(sign * score, score, loss)
-        for lr, score, loss in zip((0.01, 0.02, 0.03), scores, losses, strict=True)
-    }
-    entry = SimpleNamespace(main_metric=metric)
-    assembly: Any = SimpleNamespace(pilot_floor=floor, task=SimpleNamespace(entry=entry))
-    assert learning_rates.best_rate(tried | {0.04: None}, assembly) == best
-    assert learning_rates.best_rate(dict.fromkeys((0.04, 0.05)), assembly) == 0.04
-
-
 def test_passes_of_the_users_own_are_no_more_than_that(make_settings):
     """The protocol's smallest number of steps would else make hundreds of them on few examples."""
     asked = "dan.training.min_steps=200", "dan.training.epochs=4"
-    training = run_cell(plan("dan", "sst2", *asked, max_epochs=2), make_settings()).training
+    training = run_cell(planned_cell("dan", "sst2", *asked, max_epochs=2), make_settings()).training
     assert training["epochs"] == 2 and "passes_per_epoch" not in training
-    training = run_cell(plan("dan", "sst2", *asked), make_settings()).training
+    training = run_cell(planned_cell("dan", "sst2", *asked), make_settings()).training
     assert training["passes_per_epoch"] > 1
-
-
-@pytest.mark.parametrize("kind", ["timeout", "cpu_limit"])
-@pytest.mark.parametrize(("limit", "status"), [(0.3, "timeout"), (60.0, "ok")])
-def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, limit, status, kind):
-    """An hour of training would else end ten minutes later at the limit, with nothing to show."""
-    real, pilots = learning_rates.fit, []
-
-    def slow(*given: Any, **options: Any) -> Any:
-        if options.get("pilot"):
-            pilots.append(given)
-            end = time.process_time() + 0.05
-            while time.process_time() < end:
-                pass
-        return real(*given, **options)
-
-    monkeypatch.setattr(learning_rates, "fit", slow)
-    record = run_cell(plan("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings(**{kind: limit}))
-    assert record.status == status
-    assert len(pilots) == (1 if status == "timeout" else 2)
-    if status == "timeout":
-        told = record.error["message"]
-        assert re.match(r"a pilot, 10% of the steps, took \d+ s: all of them would take longer", told)
-        assert f"(--{kind.replace('_', '-')})" in record.error["message"]
-
-
-@pytest.mark.parametrize(("limit", "status"), [(0.001, "timeout"), (60.0, "ok")])
-def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
-    """A paper's recipe has one rate: a night of them would end in timeouts of ten minutes each."""
-    real, steps = FitModule.training_step, []
-    monkeypatch.setattr(FitModule, "training_step", lambda self, *given: (steps.append(1), real(self, *given))[1])
-    asked = "dan.training.learning_rates=[0.1]", "dan.training.epochs=9", "dan.training.patience=4"
-    record = run_cell(plan("dan", "sst2", *asked, "dan.training.batch_size=10"), make_settings(cpu_limit=limit))
-    assert record.status == status
-    if status == "timeout":
-        assert record.error["message"].startswith("10% of the least number of steps took 0 s: all of them would")
-        assert len(steps) == 5, "a tenth of five epochs of ten: patience is over after the fifth"
 
 
 def test_saved_predictions_give_the_recorded_scores(tried, shared):
@@ -409,7 +305,7 @@ def test_the_same_cell_twice_gives_the_same_scores_and_predictions(
 ):
     """In every task type: a second machine confirms a row to the last digit, and predictions
     re-score to it."""
-    cell = plan(architecture, task, *overrides, max_train=40)
+    cell = planned_cell(architecture, task, *overrides, max_train=40)
     twice = []
     for name in ("first", "second"):
         settings = dataclasses.replace(make_settings(), results=tmp_path / name, work=tmp_path / name / "work")
@@ -423,7 +319,7 @@ def test_the_same_cell_twice_gives_the_same_scores_and_predictions(
 
 
 def test_another_seed_is_another_model(make_settings):
-    cell = plan("bilstm", "sst2", SMALL, max_train=60)
+    cell = planned_cell("bilstm", "sst2", SMALL, max_train=60)
     losses = {
         run_cell(dataclasses.replace(cell, seed=seed), make_settings()).training["curve"][0]["dev_loss"]
         for seed in (0, 1)
@@ -433,22 +329,22 @@ def test_another_seed_is_another_model(make_settings):
 
 def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monkeypatch):
     entry = registry.entry("tasks", "sst2")
-    cell = plan("avg_vectors", "sst2", max_train=None)
+    cell = planned_cell("avg_vectors", "sst2", max_train=None)
     full = len(registry.load(entry)(entry).load("train", "mini"))
     assert run_cell(cell, make_settings()).partial is True, "mini is smaller than SST"
     whole = dataclasses.replace(entry, sizes={"train": full})
     original = registry.entry
     monkeypatch.setattr(registry, "entry", lambda sort, id: whole if id == "sst2" else original(sort, id))
     assert run_cell(cell, make_settings()).partial is False
-    assert run_cell(plan("avg_vectors", "sst2", max_train=None, max_epochs=1), make_settings()).partial is True, (
-        "its passes are capped"
-    )
+    assert (
+        run_cell(planned_cell("avg_vectors", "sst2", max_train=None, max_epochs=1), make_settings()).partial is True
+    ), "its passes are capped"
 
 
 def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
     file = tmp_path / "vectors.txt"
     file.write_text("".join(f"{word} {i} 1 0 0 0.5\n" for i, word in enumerate(("film", "the", "good", "bad"))))
-    cell = plan("bilstm", "sst2", SMALL, vectors=file)
+    cell = planned_cell("bilstm", "sst2", SMALL, vectors=file)
     record = run_cell(cell, make_settings(vectors=file))
     assert record.status == "ok"
     assert record.parameters["embedding"] % 5 == 0
@@ -458,7 +354,7 @@ def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
 def test_the_settings_of_the_view_can_be_overridden_and_stand_in_the_record(make_settings):
     """Kim's words seen once are other words than the usual ones."""
     usual, all_words = (
-        run_cell(plan("avg_vectors", "sst2", *overrides), make_settings())
+        run_cell(planned_cell("avg_vectors", "sst2", *overrides), make_settings())
         for overrides in ((), ("avg_vectors.view.min_count=1", "avg_vectors.view.max_length=5"))
     )
     assert usual.view == {"view": "Words", "lower": True, "min_count": 2, "max_length": 400, "digits": False}
@@ -469,13 +365,13 @@ def test_the_settings_of_the_view_can_be_overridden_and_stand_in_the_record(make
 
 
 def test_a_regime_passes_the_settings_on_to_the_view_of_what_it_wraps(make_settings):
-    cell = plan("adversarial", "sst2", "adversarial.wraps=avg_vectors", "adversarial.view.lower=False")
+    cell = planned_cell("adversarial", "sst2", "adversarial.wraps=avg_vectors", "adversarial.view.lower=False")
     record = run_cell(cell, make_settings())
     assert (record.status, record.view["lower"]) == ("ok", False), record.error
 
 
 def test_a_system_that_reads_rows_has_no_view(make_settings):
-    assert run_cell(plan("naive_bayes", "sst2"), make_settings()).view is None
+    assert run_cell(planned_cell("naive_bayes", "sst2"), make_settings()).view is None
 
 
 # --- what a system may see ---
@@ -496,7 +392,7 @@ def test_no_estimator_is_handed_an_answer_of_test(make_settings, plugin, tmp_pat
     notes = Path("notes.jsonl")
     entry = registry.entry("tasks", task)
     options = f"{architecture}.notes={notes}", f"{architecture}.type={entry.type}"
-    record = run_cell(plan(architecture, task, *options), make_settings(plugins=(plugin,)))
+    record = run_cell(planned_cell(architecture, task, *options), make_settings(plugins=(plugin,)))
     assert (record.status, record.parameters["total"]) == ("ok", 3), record.error
     test = set(registry.load(entry)(entry).load("test", "mini")["id"])
     calls = [json.loads(line) for line in notes.read_text().splitlines()]
@@ -533,7 +429,7 @@ def test_a_tree_keeps_its_structure_when_its_labels_are_taken():
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_no_label_of_a_node_reaches_a_model_that_answers(make_settings, split):
     """A tree model that summed up the labels of its nodes would need no training."""
-    assembly = Assembly(plan("tree_lstm", "sst2", "tree_lstm.hidden=4"), make_settings())
+    assembly = Assembly(planned_cell("tree_lstm", "sst2", "tree_lstm.hidden=4"), make_settings())
     encoded = assembly.corpus.dev if split == "dev" else assembly.corpus.test()
     assert (encoded.collate(np.arange(8)).inputs["text"].labels == -1).all()
     assert (assembly.corpus.train.collate(np.arange(8)).inputs["text"].labels >= 0).any()
@@ -547,7 +443,7 @@ def test_test_is_loaded_after_training_alone(make_settings, monkeypatch):
     load, fit = task.load, worker.fit
     monkeypatch.setattr(task, "load", lambda self, split, *rest: order.append(split) or load(self, split, *rest))
     monkeypatch.setattr(worker, "fit", lambda *a, **k: [fit(*a, **k), order.append("fitted")][0])
-    assert run_cell(plan("avg_vectors", "sst2"), make_settings()).status == "ok"
+    assert run_cell(planned_cell("avg_vectors", "sst2"), make_settings()).status == "ok"
     assert order == ["train", "dev", "fitted", "test"]
 
 
@@ -566,7 +462,7 @@ def test_test_is_loaded_after_training_alone(make_settings, monkeypatch):
 )
 def test_a_cell_that_does_not_end_well_says_how(make_settings, plugin, capfd, how, status, type, message):
     settings = make_settings(plugins=(plugin,))
-    cell = plan("trouble", "sst2", f"trouble.how={how!r}")
+    cell = planned_cell("trouble", "sst2", f"trouble.how={how!r}")
     record = run_cell(cell, settings)
     assert (record.status, record.error["type"], record.scores, record.predictions) == (status, type, {}, None)
     assert message in record.error["message"]
@@ -577,23 +473,8 @@ def test_a_cell_that_does_not_end_well_says_how(make_settings, plugin, capfd, ho
         assert "Traceback" in capfd.readouterr().err, "the log is where a user looks"
 
 
-def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypatch):
-    cell = plan(
-        "bilstm",
-        "sst2",
-        SMALL,
-        "bilstm.training.learning_rates=[1e38, 0.01]",
-        "bilstm.training.optimizer=sgd",
-        "bilstm.training.epochs=20",
-        "bilstm.training.clip=None",
-    )
-    record = run_cell(cell, make_settings())
-    assert record.status == "ok", record.error
-    assert record.training["learning_rates"]["1e+38"] is None and 0 <= record.training["learning_rates"]["0.01"] <= 1
-
-
 def test_data_that_is_missing_is_a_failed_cell_that_names_the_file(make_settings, tmp_path):
-    cell = dataclasses.replace(plan("avg_vectors", "sst2"), tier="local")
+    cell = dataclasses.replace(planned_cell("avg_vectors", "sst2"), tier="local")
     record = run_cell(cell, make_settings(data_dir=tmp_path))
     assert (record.status, record.error["type"]) == ("failed", "MissingFile")
     assert "$ARCHBENCH_DATA/sst" in record.error["message"]
@@ -603,7 +484,7 @@ def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make
     """Whoever corrects a model and retries wants the corrected model trained, not the end of the
     wrong one's training."""
     settings = make_settings(plugins=(plugin,))
-    cell = plan("trouble", "sst2")
+    cell = planned_cell("trouble", "sst2")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "predict", lambda *_: 1 / 0)
         assert run_cell(cell, settings).status == "failed"
@@ -618,7 +499,7 @@ def test_a_failed_cell_that_is_repaired_does_not_go_on_from_its_old_weights(make
 
 def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_path, monkeypatch):
     """A pre-empted machine costs the epoch it was in, and changes no score."""
-    cell = plan("bilstm", "sst2", SMALL, "bilstm.training.epochs=3", "bilstm.training.patience=3")
+    cell = planned_cell("bilstm", "sst2", SMALL, "bilstm.training.epochs=3", "bilstm.training.patience=3")
     whole = run_cell(cell, make_settings())
     settings = dataclasses.replace(make_settings(), results=tmp_path / "cut", work=tmp_path / "cut" / "work")
     original = FitModule.on_train_epoch_start
@@ -673,7 +554,7 @@ def folders(settings: Settings) -> list[str]:
 
 def test_a_cut_cell_whose_plugin_was_mended_is_trained_anew(make_settings, plugin, begun):
     """Otherwise the record shows weights that the bug trained."""
-    settings, cell = make_settings(plugins=(plugin,)), plan("trouble", "sst2", "trouble.training.epochs=2")
+    settings, cell = make_settings(plugins=(plugin,)), planned_cell("trouble", "sst2", "trouble.training.epochs=2")
     cut_after(1, cell, settings)
     [wrong] = folders(settings)
     plugin.write_text(PLUGIN.replace("words.vectors.mean(1)", "words.vectors.sum(1)"))
@@ -693,7 +574,7 @@ def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(
     make_settings, monkeypatch, begun, what, capsys
 ):
     """The record would state the new data's fingerprint over epochs on the old."""
-    settings, cell = make_settings(), plan("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
+    settings, cell = make_settings(), planned_cell("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
     cut_after(1, cell, settings)
     del begun[:]
     if what == "harness":
@@ -716,7 +597,7 @@ def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])
 def test_a_damaged_checkpoint_is_no_failed_cell(make_settings, begun, capsys, content):
-    settings, cell = make_settings(), plan("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
+    settings, cell = make_settings(), planned_cell("avg_vectors", "sst2", "avg_vectors.training.epochs=2")
     cut_after(1, cell, settings)
     [last] = settings.work.rglob("last.ckpt")
     last.write_bytes(content)
@@ -727,7 +608,7 @@ def test_a_damaged_checkpoint_is_no_failed_cell(make_settings, begun, capsys, co
 
 def test_a_record_says_which_code_made_it(make_settings, plugin):
     """Also one of a cell that failed: mended, it would say so still."""
-    cell = plan("trouble", "sst2", "trouble.how=raises")
+    cell = planned_cell("trouble", "sst2", "trouble.how=raises")
     record = run_cell(cell, make_settings(plugins=(plugin,)))
     entries = registry.entry("architectures", "trouble"), registry.entry("tasks", "sst2")
     assert record.status == "failed"
