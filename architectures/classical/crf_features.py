@@ -89,7 +89,8 @@ class FeatureCRF(Estimator):
     of their squares, in at most ``iterations`` of L-BFGS, which keeps ``memory`` steps; the
     function is convex, so that the start at zero does not matter. A feature counts that training
     shows ``min_count`` times, ``affix`` letters make the longest beginning and ending. Decoding
-    finds the most probable tags.
+    finds the most probable tags. Slow, because each iteration goes forward and backward through
+    all sentences.
     """
 
     task_types = ("tag",)

@@ -58,7 +58,7 @@ class LuongSeq2Seq(Generator):
     [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols and is
     fed into the next step beside the symbol's vector (input feeding). The decoder begins from the
     last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
-    All weights start uniform within +- ``limit``.
+    All weights start uniform within +- ``limit``. Slow, because of its size: 67 million weights.
     """
 
     def __init__(

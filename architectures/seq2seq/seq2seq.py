@@ -50,7 +50,7 @@ class Seq2Seq(Generator):
 
     So the first words of source and target stand near each other, and nothing else of the source
     reaches the decoder. Decoder state i reads symbol i and scores symbol i + 1. All weights start
-    uniform within +- ``limit``.
+    uniform within +- ``limit``. Slow, because of its size: 60 million weights.
     """
 
     def __init__(

@@ -67,32 +67,27 @@ def untrained_bert(folder: Path, layers: int, hidden: int, heads: int, task: str
     transformers.BertModel(transformers.BertConfig(vocab_size=BERT_PIECES, **sizes)).save_pretrained(folder)
 
 
-def run(architectures: list[registry.Entry], folder: Path) -> None:
-    """One grid for each task, one cell at a time; weights that would have to be fetched are
-    random."""
+def run(architectures: list[registry.Entry], folder: Path) -> Ruler:
+    """One grid for each task, one cell at a time; weights that would have to be fetched are random.
+    They work in the ``folder``, since options name files from there. Returns the ruler: it is
+    measured before each grid, since a machine's speed wanders, and the median counts."""
+    rulers = []
     for task in HOMES:
         chosen = [architecture for architecture in architectures if home(architecture) == task]
         options: list[str] = []
         for architecture in chosen:
             given = grid.hyperparameters(architecture)
             if given.get("pretrained"):
-                weights = folder / architecture.id
-                untrained_bert(weights, given["layers"], given["hidden"], given["heads"], task)
-                options += ["-o", f"{architecture.id}.pretrained={weights}"]
+                untrained_bert(folder / architecture.id, given["layers"], given["hidden"], given["heads"], task)
+                options += ["-o", f"{architecture.id}.pretrained={architecture.id}"]
         if chosen:
-            options += [
-                "--tier",
-                "mini",
-                "--protocol",
-                "smoke",
-                "--max-train",
-                "640",
-                "--speed-alone",
-                "--threads",
-                "1",
-            ]
-            options += ["--timeout", "1800", "--mlflow", "none", "--results", str(folder)]
-            subprocess.run([*RUN, "-a", ",".join(one.id for one in chosen), "-t", task, *options], check=False)
+            rulers.append(measure())
+            options += ["-a", ",".join(one.id for one in chosen), "-t", task, "--tier", "mini", "--protocol", "smoke"]
+            options += ["--max-train", "640", "--speed-alone", "--threads", "1", "--timeout", "1800"]
+            done = subprocess.run([*RUN, *options, "--mlflow", "none", "--results", "."], cwd=folder, check=False)
+            if done.returncode > 1:  # 1: a cell failed, which has its row
+                raise SystemExit(f"{task}: archbench run ended with {done.returncode}; nothing was kept")
+    return sorted(rulers, key=lambda ruler: ruler["examples_per_second"])[len(rulers) // 2]
 
 
 def row(record: Record, ruler: Ruler) -> dict[str, Any]:
@@ -120,8 +115,7 @@ def main(file: Path, only: list[str]) -> None:
     architectures = registry.entries("architectures")
     chosen = [architectures[name] for name in only] or [each for each in architectures.values() if each.kind != "floor"]
     with tempfile.TemporaryDirectory() as folder:
-        ruler = measure()
-        run(chosen, Path(folder))
+        ruler = run(chosen, Path(folder))
         measured = {record.architecture: row(record, ruler) for record in Store(Path(folder)).all()}
     rows = {
         known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
