@@ -32,10 +32,11 @@ MOST_AT_CHANCE = 8
 """Architectures that may stand at chance, each with a learning curve on real data that shows that
 it learns there."""
 
-RESULTS = Path("results")
-
 UNBALANCED = "ohsumed"
 """A task of many classes, of which some are rare: the first tasks have as many of each."""
+
+RESULTS = Path("results")
+"""Folder of the table, and of a catalogue with homes where it has one of its own."""
 
 Row = dict[str, str]
 Pair = tuple[str, str]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from harness.kinds import Estimator
 from harness.problems.text import VectorTrainer
 from harness.ragged import Ragged
 from harness.views.words import Vocabulary
@@ -38,6 +39,34 @@ class Rates(NamedTuple):
 
     first: float
     last: float
+
+
+@compiled
+def mean_of_rows(sources, bags, table, mean):
+    """Puts the mean of the rows of ``table`` (rows, D) in the bags of the ``sources`` into ``mean``
+    (D,); returns how many rows there are."""
+    mean[:] = 0
+    count = 0
+    for source in sources:
+        for place in range(bags.offsets[source], bags.offsets[source + 1]):
+            row = bags.values[place]
+            for i in range(len(mean)):
+                mean[i] += table[row, i]
+            count += 1
+    scale = np.float32(1 / max(1, count))
+    for i in range(len(mean)):
+        mean[i] *= scale
+    return count
+
+
+@compiled
+def move_rows(sources, bags, table, change):
+    """Adds a ``change`` (D,) to each of those rows."""
+    for source in sources:
+        for place in range(bags.offsets[source], bags.offsets[source + 1]):
+            row = bags.values[place]
+            for i in range(len(change)):
+                table[row, i] += change[i]
 
 
 @compiled
@@ -85,13 +114,17 @@ def learn_passes(
             list(pool.map(learn, parts, repeat(Rates(*both)), states(threads, rng)))
 
 
-class CompiledTrainer(VectorTrainer):
-    """Word vectors that compiled loops learn on so many ``threads``; with several, equal seeds give
-    other bits (:func:`learn_passes`)."""
+class Hogwild(Estimator):
+    """A system that learns on so many ``threads``; with several, equal seeds give other bits
+    (:func:`learn_passes`)."""
 
     def __init__(self, seed: int, threads: int):
         super().__init__(seed)
         self.threads, self.deterministic = threads, threads == 1
+
+
+class CompiledTrainer(Hogwild, VectorTrainer):
+    """Word vectors that compiled loops learn."""
 
     def prepare(self) -> None:
         self.train(Ragged.of([[2, 2]]), Vocabulary.of(["word", "word"], 1))

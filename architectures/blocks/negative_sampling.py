@@ -7,7 +7,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from architectures.blocks.hogwild import CompiledTrainer, Rates, Rows, compiled, fraction, learn_passes, rate_at
+from architectures.blocks.hogwild import (
+    CompiledTrainer,
+    Rates,
+    Rows,
+    compiled,
+    fraction,
+    learn_passes,
+    mean_of_rows,
+    move_rows,
+    rate_at,
+)
 from harness.ragged import Ragged
 from harness.views.words import Vocabulary
 
@@ -99,25 +109,10 @@ def learn(sources, word, bags, inputs, outputs, urn, rate, state, example):
     """Learns to foretell a word from the mean of the rows of ``inputs`` that make the ``sources``.
     Each row moves by the whole gradient of the mean, not by its share of it, as in the authors'
     programs."""
-    hidden, change = example.hidden, example.change
-    hidden[:] = 0
-    count = 0
-    for source in sources:
-        for place in range(bags.offsets[source], bags.offsets[source + 1]):
-            row = bags.values[place]
-            for i in range(len(hidden)):
-                hidden[i] += inputs[row, i]
-            count += 1
-    scale = np.float32(1 / count)
-    for i in range(len(hidden)):
-        hidden[i] *= scale
+    mean_of_rows(sources, bags, inputs, example.hidden)
     ask(word, urn, state, example)
     foretell(example, outputs, rate, False)
-    for source in sources:
-        for place in range(bags.offsets[source], bags.offsets[source + 1]):
-            row = bags.values[place]
-            for i in range(len(change)):
-                inputs[row, i] += change[i]
+    move_rows(sources, bags, inputs, example.change)
 
 
 @compiled

@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from architectures.blocks import linear_machine
-from architectures.blocks.hogwild import Rates, Rows, compiled, learn_passes, rate_at, states
+from architectures.blocks.hogwild import Hogwild, Rates, Rows, compiled, learn_passes, rate_at, states
 from architectures.blocks.negative_sampling import Urn, ask, beginnings, example_of, foretell
 from architectures.blocks.ngrams import lower_words
-from harness.kinds import Estimator
 from harness.ragged import Ragged
 from harness.registry import register
 from harness.task import Row
@@ -105,7 +104,7 @@ class ParagraphModel(NamedTuple):
         },
     },
 )
-class ParagraphVectors(Estimator):
+class ParagraphVectors(Hogwild):
     """Texts by the vectors that one :class:`ParagraphModel` for each of the ``contexts`` learns,
     side by side, and a logistic regression on them (Le & Mikolov 2014, sections 2.2 to 2.4).
 
@@ -131,10 +130,9 @@ class ParagraphVectors(Estimator):
         C: float = 100.0,
         threads: int = 1,
     ):
-        super().__init__(seed)
+        super().__init__(seed, threads)
         self.task_type, self.contexts, self.dims, self.negatives = task_type, contexts, dims, negatives
         self.rate, self.epochs, self.min_count, self.C = rate, epochs, min_count, C
-        self.threads, self.deterministic = threads, threads == 1
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from architectures.blocks.hogwild import Rates, Rows, compiled, learn_passes, rate_at
-from harness.kinds import Estimator
+from architectures.blocks.hogwild import Hogwild, Rates, Rows, compiled, learn_passes, mean_of_rows, move_rows, rate_at
 from harness.registry import register
 from harness.task import Row
 from harness.views.bag import Bag
@@ -16,17 +15,10 @@ from harness.views.bag import Bag
 
 @compiled
 def answer(text, bags, inputs, outputs, hidden, shares):
-    """Puts the mean of a text's rows of ``inputs`` (rows, D) into ``hidden`` h (D,), and the
-    softmax of its products with ``outputs`` (C, D) into ``shares`` (C,)."""
-    begin, end = bags.offsets[text], bags.offsets[text + 1]
-    hidden[:] = 0
-    for place in range(begin, end):
-        row = bags.values[place]
-        for i in range(len(hidden)):
-            hidden[i] += inputs[row, i]
-    scale = np.float32(1 / max(1, end - begin))
-    for i in range(len(hidden)):
-        hidden[i] *= scale
+    """Puts the mean of the rows of ``inputs`` (rows, D) of a ``text`` (1,) into ``hidden`` h (D,),
+    and the softmax of its products with ``outputs`` (C, D) into ``shares`` (C,); returns how many
+    rows there are."""
+    count = mean_of_rows(text, bags, inputs, hidden)
     for label in range(len(shares)):
         product = np.float32(0)
         for i in range(len(hidden)):
@@ -38,6 +30,7 @@ def answer(text, bags, inputs, outputs, hidden, shares):
         total += shares[label]
     for label in range(len(shares)):
         shares[label] /= total
+    return count
 
 
 @compiled
@@ -47,22 +40,18 @@ def learn_texts(order, rates, bags, labels, inputs, outputs):
     classes, dims = outputs.shape
     hidden, change, shares = np.zeros(dims, np.float32), np.zeros(dims, np.float32), np.zeros(classes, np.float32)
     for number in range(len(order)):
-        text, rate = order[number], rate_at(rates, number, len(order))
-        answer(text, bags, inputs, outputs, hidden, shares)
+        text, rate = order[number : number + 1], rate_at(rates, number, len(order))
+        count = answer(text, bags, inputs, outputs, hidden, shares)
         change[:] = 0
         for label in range(classes):
-            step = rate * (np.float32(label == labels[text]) - shares[label])
+            step = rate * (np.float32(label == labels[text[0]]) - shares[label])
             for i in range(dims):
                 change[i] += step * outputs[label, i]
                 outputs[label, i] += step * hidden[i]
-        begin, end = bags.offsets[text], bags.offsets[text + 1]
-        scale = np.float32(1 / max(1, end - begin))
+        scale = np.float32(1 / max(1, count))
         for i in range(dims):
             change[i] *= scale
-        for place in range(begin, end):
-            row = bags.values[place]
-            for i in range(dims):
-                inputs[row, i] += change[i]
+        move_rows(text, bags, inputs, change)
 
 
 @compiled
@@ -70,10 +59,11 @@ def best_labels(bags, inputs, outputs):
     """The label with the highest share for each text (N,)."""
     classes, dims = outputs.shape
     hidden, shares = np.zeros(dims, np.float32), np.zeros(classes, np.float32)
-    found = np.zeros(len(bags.offsets) - 1, np.int64)
-    for text in range(len(found)):
-        answer(text, bags, inputs, outputs, hidden, shares)
-        found[text] = shares.argmax()
+    texts = np.arange(len(bags.offsets) - 1)
+    found = np.zeros_like(texts)
+    for number in range(len(texts)):
+        answer(texts[number : number + 1], bags, inputs, outputs, hidden, shares)
+        found[number] = shares.argmax()
     return found
 
 
@@ -91,14 +81,15 @@ def best_labels(bags, inputs, outputs):
         "Softmax only, without the hierarchical one that the authors use for many classes.",
     ),
 )
-class FastTextBySteps(Estimator):
+class FastTextBySteps(Hogwild):
     """The mean of the vectors of a text's words and hashed n-grams, one linear layer without bias,
     and the softmax.
 
     Each text is a step, at a rate that falls linearly from ``rate`` to zero. Vectors of ``hidden``
     numbers start uniform in +-1/hidden, the layer at zero; n-grams of 2 to ``ngrams`` words share
     ``buckets`` rows. It is the system ``fasttext`` by the authors' own optimiser, without the
-    harness's protocol for networks. With several ``threads`` equal seeds give other bits
+    harness's protocol for networks. Slow on few texts, because the rows of all buckets are drawn
+    first. With several ``threads`` equal seeds give other bits
     (:func:`~architectures.blocks.hogwild.learn_passes`).
     """
 
@@ -112,10 +103,9 @@ class FastTextBySteps(Estimator):
         epochs: int = 5,
         threads: int = 1,
     ):
-        super().__init__(seed)
+        super().__init__(seed, threads)
         self.hidden, self.rate, self.epochs = hidden, rate, epochs
         self.view = Bag(ngrams=ngrams, buckets=buckets)
-        self.threads, self.deterministic = threads, threads == 1
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:

@@ -165,9 +165,8 @@ def task_file(task: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """All data behind the pages; ``sections`` holds the results of each section. ``architectures``
-    and ``tasks`` hold what is registered, and what only records tell of
-    (:mod:`harness.leaderboard.unregistered`).
+    """All data behind the pages. ``architectures`` and ``tasks`` hold what is registered, and what
+    only records tell of (:mod:`harness.leaderboard.unregistered`).
 
     Boards are compared by identity, so that functions of a board can be cached.
     """
@@ -178,9 +177,13 @@ class Board:
     architectures: dict[str, registry.ArchitectureEntry]
     tasks: dict[str, registry.TaskEntry]
     notices: list[str]
-    sections: dict[Section, SectionResults]
     json: Callable[[Any], str] = field(default_factory=sorted_json)
     """The JSON text of the settings of a record, made once for each row."""
+
+    @functools.cached_property
+    def sections(self) -> dict[Section, SectionResults]:
+        """The results of each section."""
+        return sections_of(self.records, self.tasks, self.json)
 
     def name(self, architecture: str) -> str:
         """Name of an architecture; its id if it is not registered here."""
@@ -440,8 +443,7 @@ def read(results: Path) -> Board:
     published = _read_published(results)
     architectures = recorded_architectures(records) | entries["architectures"]
     tasks = recorded_tasks(records) | entries["tasks"]
-    text = sorted_json()
-    return Board(store, records, published, architectures, tasks, notices, sections_of(records, tasks, text), text)
+    return Board(store, records, published, architectures, tasks, notices)
 
 
 @contextmanager
@@ -463,11 +465,10 @@ def _read_published(results: Path) -> list[Published]:
 
 
 def sections_of(
-    records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry], text: Callable[[Any], str] | None = None
+    records: Sequence[Record], tasks: Mapping[str, registry.TaskEntry], text: Callable[[Any], str]
 ) -> dict[Section, SectionResults]:
     """Results by section, with the seeds of one configuration together; the largest budget first.
     ``text`` gives the JSON text of settings."""
-    text = text or sorted_json()
     metrics = {task: main_metric_of(task, tasks, records) for task in {record.task for record in records}}
     grouped: dict[Section, dict[tuple[str, str], dict[tuple[Any, ...], list[_Grouped]]]] = {}
     largest: dict[str, int] = {}

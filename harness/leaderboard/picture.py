@@ -165,20 +165,17 @@ def _scored(board: Board, section: Section, task: str, results: list[Result], ab
     result = next((result for result in results if result.group == group), results[0])
     summary = result.summary(metric)
     assert summary
-    text = info.format(summary.mean)
-    more = f"; the first of {len(results)} settings" if len(results) > 1 else ""
-    about = f"{about}: {metric_label(metric)} {text}{more}"
-    floor = board.floor(group, metric) if group else None
+    text, floor = info.format(summary.mean), board.floor(group, metric) if group else None
     best = [found.mean for other in best_results(board, section, task, metric) if (found := other.summary(metric))]
-    if reason := unranked(board, result):
-        return Square("apart", text, f"{about}; {reason}")
-    if at_floor(board, result):
+    reason = unranked(board, result)
+    if not reason and at_floor(board, result):
         return Square("floor", text, share=0.0)
-    if floor is None or not best:
-        return Square("apart", text, f"{about}; there is no floor to measure from")
-    return Square(
-        "score", text, share=share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
-    )
+    if reason or floor is None or not best:
+        more = f"; the first of {len(results)} settings" if len(results) > 1 else ""
+        why = reason or "there is no floor to measure from"
+        return Square("apart", text, f"{about}: {metric_label(metric)} {text}{more}; {why}")
+    share = share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
+    return Square("score", text, share=share)
 
 
 def share_of(quality: float, floor: float, best: float) -> float:

@@ -293,6 +293,7 @@ def test_a_parent_of_another_vocabulary_ends_the_cell_by_name(tmp_path: Path) ->
 
 def test_two_seeds_with_parents_are_one_row_of_the_leaderboard(tmp_path: Path) -> None:
     """Each seed starts from another cell; they would be shown as two systems of one seed each."""
+    from harness.files import sorted_json
     from harness.leaderboard.board import sections_of
     from harness.records.groups import along
 
@@ -300,6 +301,6 @@ def test_two_seeds_with_parents_are_one_row_of_the_leaderboard(tmp_path: Path) -
     carried_out(planned)
     records = [record for record in planned.store.all() if record.architecture == "tagged_mean"]
     assert len(records) == 2 and len(along("seeds", records)) == 1
-    (section,) = sections_of(records, {}).values()
+    (section,) = sections_of(records, {}, sorted_json()).values()
     ((results),) = section.values()
     assert len(results) == 1

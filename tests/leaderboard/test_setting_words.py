@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.files import sorted_json
 from harness.leaderboard.board import Result, sections_of
 from harness.leaderboard.setting_words import KNOWN, in_words
 from tests.support.made_records import record
@@ -42,7 +43,7 @@ def settings_of(*hyperparameters: dict[str, object]) -> list[str]:
     """The settings of results that differ in nothing else."""
     records = [record(score=0.5, hyperparameters=each) for each in hyperparameters]
     results: list[Result] = []
-    for found in sections_of(records, {}).values():
+    for found in sections_of(records, {}, sorted_json()).values():
         results += found["dan", "sst2"]
     return [result.settings for result in results]
 

@@ -12,7 +12,7 @@ import pytest
 
 import harness.leaderboard
 from harness import registry
-from harness.leaderboard.board import Board, sections_of
+from harness.leaderboard.board import Board
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.published import Published
 from harness.records import Store
@@ -51,7 +51,7 @@ def board_of(
     others."""
     records = list(store.all())
     names = [{entry.id: entry for entry in entries} for entries in (architectures, tasks)]
-    return Board(store, records, list(published), *names, [], sections_of(records, names[1]))
+    return Board(store, records, list(published), *names, [])
 
 
 def html_of(page: Page) -> str:

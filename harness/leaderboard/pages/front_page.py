@@ -105,18 +105,23 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
 
 def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) -> dict[str, Any]:
     means = [line.means.get(type, (0.0, 0)) for type in types]
-    mean, number = means[0] if means else (0.0, 0)
-    all_of_type = number and number == numbers[types[0]]
-    first = f"{100 * mean:.0f}" if all_of_type else f"{number} of {numbers[types[0]]}" if number else ""
     return {
         "name": board.name(line.architecture),
         "link": board.page_of(line.architecture),
         "family": board.family(line.architecture),
         "method": "classical" if board.is_classical(line.architecture) else "neural",
         "means": ",".join(f"{round(mean, 4):g} {number}" for mean, number in means),
-        "mean": first,  # what picture.js writes for the type that is chosen
+        "mean": _mean_text(*means[0], numbers[types[0]]) if means else "",
         "squares": line.squares,
     }
+
+
+def _mean_text(mean: float, number: int, tasks: int) -> str:
+    """A mean over so many of the tasks of a type, as picture.js writes it for the type that is
+    chosen."""
+    if number == tasks:
+        return f"{100 * mean:.0f}"
+    return f"{number} of {tasks}" if number else ""
 
 
 # --- the best of each task ---
