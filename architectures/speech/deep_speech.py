@@ -26,7 +26,7 @@ def clipped(sums: Tensor) -> Tensor:
     year=2014,
     recipe=Recipe(
         optimizer="sgd",
-        lr=0.0001,
+        lr=0.0006,
         momentum=0.99,
         batch_size=16,
         epochs=50,
@@ -40,6 +40,7 @@ def clipped(sums: Tensor) -> Tensor:
     deviations=(
         "Filters are spaced as the ear hears, not linearly.",
         "Plain momentum, not Nesterov's; the paper does not give the rate, how it falls, nor the epochs.",
+        "Layers without a recurrence start as He et al. 2015 propose; the paper does not say how.",
         "A gradient longer than 400 is shortened, and a batch has 16 recordings, not thousands.",
         "Answers come from one pass, without shifted copies of the recording, other networks or a language model.",
     ),
@@ -73,6 +74,9 @@ class DeepSpeech(FrameEncoder):
         self.recurrent = nn.ModuleList(nn.Linear(hidden, hidden, bias=False) for _ in range(2))
         self.behind = nn.Linear(hidden, hidden)
         self.output = nn.Linear(hidden, labels)
+        for layer in (*self.before, self.shared, self.behind):  # else little of a frame is left behind five layers
+            nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
 
     def windows(self, frames: FrameBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Joined frames around every ``stride``-th one, zeros beyond the ends, with mask and

@@ -65,6 +65,15 @@ def test_each_recording_is_written_out(stride, expected):
         torch.testing.assert_close(found[row, :length], whole, rtol=1e-4, atol=1e-4)
 
 
+def test_frames_that_differ_are_told_apart_at_the_start():
+    """With torch's start each layer halves what differs between frames: five layers on all frames
+    look alike, and CTC never learns more than the blank."""
+    torch.manual_seed(0)
+    model = shipped("deep_speech", 80, labels=30, hidden=128).eval()
+    scores, _ = model(FrameBatch(torch.randn(1, 200, 80), torch.ones(1, 200, dtype=torch.bool), torch.tensor([200])))
+    assert scores[0].std(0).mean() > 0.1  # .007 with torch's start
+
+
 def test_nothing_is_below_zero_or_above_twenty():
     """Without the upper bound a recurrence of rectifiers grows without end."""
     assert clipped(torch.tensor([-3.0, 0.5, 19.0, 21.0])).tolist() == [0, 0.5, 19, 20]
