@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.contract.default_size import cell_of, learned
+from harness.contract.default_size import PASSES, cell_of, laid_over_passes, learned
 from harness.errors import MissingWeights, UsageError
+from harness.settings import TrainingSettings
+from harness.training.optimizers import learning_rate_factor
 
 PLUGIN = """
 from collections import Counter
@@ -118,6 +120,31 @@ def test_who_asks_for_more_trains_longer(entry):
     first, second = (learned(entry("learner"), seconds=60, far=far) for far in (0.1, 0.72))
     assert second.epochs > first.epochs
     assert second.dev > first.dev
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"lr_schedule": "step", "step_start": 5.0, "step_epochs": 0.5},
+        {"lr_schedule": "step", "step_start": 3.0, "step_epochs": 3.0},
+        {"lr_schedule": "inverse_epoch", "decay": 0.1},
+        {"lr_schedule": "linear"},
+    ],
+)
+def test_the_rate_falls_at_the_same_shares_of_a_longer_training(schedule):
+    """Halved every half pass over a few texts, the rate was gone before anything was learnt:
+    six architectures stood at chance for that reason alone."""
+    recipe = TrainingSettings(lr=1.0, epochs=10, **schedule)
+    longer = laid_over_passes(recipe)
+    assert (longer.epochs, longer.patience) == (PASSES, PASSES)
+    a, b = learning_rate_factor(recipe, 30), learning_rate_factor(longer, 1)
+    assert a(0) == b(0) == 1 and a(299) < 0.6
+    assert [b(step) for step in range(0, 300, 30)] == pytest.approx([a(step) for step in range(0, 300, 30)])
+
+
+def test_dev_lowers_the_rate_as_far_in_a_longer_training():
+    recipe = TrainingSettings(lr=1.0, epochs=10, lr_schedule="plateau", factor=0.2)
+    assert laid_over_passes(recipe).factor ** PASSES == pytest.approx(0.2**10)
 
 
 def test_another_task_can_be_asked_for(entry):

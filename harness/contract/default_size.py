@@ -28,6 +28,7 @@ from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.assembly import Assembly, constructor_settings
+from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
 from harness.training.model import predict
@@ -139,7 +140,7 @@ def _trained(
     settings = grid.Settings(folder, None, (), torch.get_num_threads(), None, None, folder)
     assembly = Assembly(cell, settings)
     recipe = assembly.training
-    assembly.training = dataclasses.replace(recipe, epochs=PASSES, patience=PASSES)
+    assembly.training = laid_over_passes(recipe)
     training = assembly.training_of(assembly.model(cell.seed), recipe.learning_rates[0])
     finite = True
     try:
@@ -151,6 +152,24 @@ def _trained(
     predictions = predict(training.model, assembly.corpus.test(), recipe.batch_size)
     best = training.curve[training.best["epoch"] - 1][metric] if training.best else math.nan
     return (best, score([metric], predictions, test)[metric]), len(training.curve), finite
+
+
+def laid_over_passes(recipe: TrainingSettings) -> TrainingSettings:
+    """A recipe over :data:`PASSES` in place of its epochs.
+
+    An epoch of the recipe is so many passes here, of a corpus that is so much smaller. Left as they
+    are, steps of the rate would come every few batches and stop a training that has hardly begun.
+    """
+    stretch = PASSES / recipe.epochs
+    return dataclasses.replace(
+        recipe,
+        epochs=PASSES,
+        patience=PASSES,
+        step_start=recipe.step_start * stretch,
+        step_epochs=recipe.step_epochs * stretch,
+        decay=recipe.decay / stretch,
+        factor=recipe.factor ** (1 / stretch) if recipe.lr_schedule == "plateau" else recipe.factor,
+    )
 
 
 class _Ends(Checkpoint):
