@@ -69,7 +69,7 @@ def test_frames_that_differ_are_told_apart_at_the_start():
     """With torch's start each layer halves what differs between frames: five layers on all frames
     look alike, and CTC never learns more than the blank."""
     torch.manual_seed(0)
-    model = shipped("deep_speech", 80, labels=30, hidden=128).eval()
+    model = DeepSpeech(80, labels=30, hidden=128).eval()
     scores, _ = model(FrameBatch(torch.randn(1, 200, 80), torch.ones(1, 200, dtype=torch.bool), torch.tensor([200])))
     assert scores[0].std(0).mean() > 0.1  # .007 with torch's start
 
