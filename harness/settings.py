@@ -63,10 +63,10 @@ class TrainingSettings:
     of each text in a step of a language model, which carries its state to the next step.
 
     Three settings change what an encoder reads and what is read of it, whatever the encoder;
-    recipes leave them alone. ``shared_words`` adds to each word of two texts whether it stands in
-    the other one. ``unknown_rate`` is the probability that a word seen once in training is read as
-    the unknown word while training. ``dropout`` acts on word vectors, and on what the head's layer
-    reads.
+    recipes leave them alone. ``shared_words`` adds to each word of two texts that are read apart
+    whether it stands in the other one. ``unknown_rate`` is the probability that a word seen once
+    in training is read as the unknown word while training. ``dropout`` acts on word vectors, and on
+    what the head's layer reads.
     """
 
     optimizer: str = "adam"

@@ -10,10 +10,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any test imports torch: 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from harness import registry
 from harness.records import Cell
 from harness.running.grid import Settings
+
+# Both of what is off here time the machine, which others use too.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")

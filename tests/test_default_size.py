@@ -132,8 +132,7 @@ def test_who_asks_for_more_trains_longer(entry):
     ],
 )
 def test_the_rate_falls_at_the_same_shares_of_a_longer_training(schedule):
-    """Halved every half pass over a few texts, the rate was gone before anything was learnt:
-    six architectures stood at chance for that reason alone."""
+    """Halved every half pass over a few texts, the rate is gone before anything is learnt."""
     recipe = TrainingSettings(lr=1.0, epochs=10, **schedule)
     longer = laid_over_passes(recipe)
     assert (longer.epochs, longer.patience) == (PASSES, PASSES)

@@ -19,6 +19,7 @@ from harness.records import Record
 from harness.running import grid
 from harness.running.worker import run_cell
 from harness.task import DataError
+from tests.support.planned_cells import tiny_sizes
 
 FOLDER = Path(__file__).with_name("frozen")
 NAMES = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
@@ -99,7 +100,7 @@ def frozen(sort: registry.Sort) -> dict[str, registry.Entry]:
 def planned(architecture: str, task: str, protocol: str = "smoke", max_epochs: int | None = None, **sizes: Any):
     """The cell of an architecture on a task, with its tiny sizes where ``sizes`` has no other."""
     entry = registry.entry("architectures", architecture)
-    overrides = [f"{architecture}.{name}={value!r}" for name, value in (dict(entry.tiny) | sizes).items()]
+    overrides = tiny_sizes(architecture, **sizes)
     grid_of = {"tier": "mini", "protocol": protocol, "seeds": [0], "overrides": overrides, "max_epochs": max_epochs}
     [cell] = grid.plan([entry], [registry.entry("tasks", f"frozen_{task}")], **grid_of)
     return cell

@@ -27,7 +27,7 @@ from harness.records.code_digest import HARNESS
 from harness.running import worker
 from harness.running.grid import Settings
 from harness.running.worker import run_cell
-from tests.support.planned_cells import planned_cell
+from tests.support.planned_cells import planned_cell, tiny_sizes
 
 FOLDER = Path(__file__).with_name("frozen")
 EXPECTED = Path(__file__).with_name("golden_scores.json")
@@ -69,11 +69,9 @@ def plugins() -> Iterator[None]:
 
 def cell_of(architecture: str) -> Cell:
     """A cell with tiny sizes, two learning rates and two epochs."""
-    entry = registry.entry("architectures", architecture)
-    overrides = [f"{architecture}.{name}={value!r}" for name, value in entry.tiny.items()]
-    longer = ("learning_rates=[0.01,0.002]", "epochs=2", "patience=2")
-    overrides += [f"{architecture}.training.{text}" for text in longer]
-    return planned_cell(architecture, f"frozen_{CELLS[architecture]}", *overrides, max_train=None)
+    longer = [f"{architecture}.training.{text}" for text in ("learning_rates=[0.01,0.002]", "epochs=2", "patience=2")]
+    task = f"frozen_{CELLS[architecture]}"
+    return planned_cell(architecture, task, *tiny_sizes(architecture), *longer, max_train=None)
 
 
 def found(architecture: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Rates(NamedTuple):
 @compiled
 def mean_of_rows(sources, bags, table, mean):
     """Puts the mean of the rows of ``table`` (rows, D) in the bags of the ``sources`` into ``mean``
-    (D,); returns how many rows there are."""
+    (D,); returns the share of each row in it."""
     mean[:] = 0
     count = 0
     for source in sources:
@@ -56,7 +56,7 @@ def mean_of_rows(sources, bags, table, mean):
     scale = np.float32(1 / max(1, count))
     for i in range(len(mean)):
         mean[i] *= scale
-    return count
+    return scale
 
 
 @compiled

@@ -16,9 +16,9 @@ from harness.views.bag import Bag
 @compiled
 def answer(text, bags, inputs, outputs, hidden, shares):
     """Puts the mean of the rows of ``inputs`` (rows, D) of a ``text`` (1,) into ``hidden`` h (D,),
-    and the softmax of its products with ``outputs`` (C, D) into ``shares`` (C,); returns how many
-    rows there are."""
-    count = mean_of_rows(text, bags, inputs, hidden)
+    and the softmax of its products with ``outputs`` (C, D) into ``shares`` (C,); returns the share
+    of each row in h."""
+    scale = mean_of_rows(text, bags, inputs, hidden)
     for label in range(len(shares)):
         product = np.float32(0)
         for i in range(len(hidden)):
@@ -30,7 +30,7 @@ def answer(text, bags, inputs, outputs, hidden, shares):
         total += shares[label]
     for label in range(len(shares)):
         shares[label] /= total
-    return count
+    return scale
 
 
 @compiled
@@ -41,14 +41,13 @@ def learn_texts(order, rates, bags, labels, inputs, outputs):
     hidden, change, shares = np.zeros(dims, np.float32), np.zeros(dims, np.float32), np.zeros(classes, np.float32)
     for number in range(len(order)):
         text, rate = order[number : number + 1], rate_at(rates, number, len(order))
-        count = answer(text, bags, inputs, outputs, hidden, shares)
+        scale = answer(text, bags, inputs, outputs, hidden, shares)
         change[:] = 0
         for label in range(classes):
             step = rate * (np.float32(label == labels[text[0]]) - shares[label])
             for i in range(dims):
                 change[i] += step * outputs[label, i]
                 outputs[label, i] += step * hidden[i]
-        scale = np.float32(1 / max(1, count))
         for i in range(dims):
             change[i] *= scale
         move_rows(text, bags, inputs, change)

@@ -159,6 +159,8 @@ def laid_over_passes(recipe: TrainingSettings) -> TrainingSettings:
 
     An epoch of the recipe is so many passes here, of a corpus that is so much smaller. Left as they
     are, steps of the rate would come every few batches and stop a training that has hardly begun.
+    ``min_steps`` would stretch them too, but over epochs of many passes: dev, whose score ends the
+    training, would be asked too seldom for the time.
     """
     stretch = PASSES / recipe.epochs
     return dataclasses.replace(

@@ -28,19 +28,27 @@ class UnitScores(NamedTuple):
     denominators: list[float]
 
 
+def has_units(metric: str) -> bool:
+    """True for a metric that is a ratio of sums over test units; macro F1 and BLEU, say, are
+    none."""
+    if metric in {*_BY_QUESTION, *_BY_EXAMPLE, _BY_SKILL}:
+        return True
+    plugin = registry.entries("metrics").get(metric)
+    return plugin is not None and plugin.per_row
+
+
 def unit_scores(metric: str, predictions: Sequence[Any], rows: Sequence[Row]) -> UnitScores | None:
-    """Scores of the test units; None for a metric that is no ratio of sums over units (macro F1,
-    say)."""
+    """Scores of the test units; None for a metric that has none (:func:`has_units`)."""
+    if not has_units(metric):
+        return None
     if metric in _BY_QUESTION:
         return _by_question(metric, predictions, rows)
-    if metric == "skill_accuracy":
+    if metric == _BY_SKILL:
         pairs = _by_skill(predictions, rows)
     elif metric in _BY_EXAMPLE:
         pairs = [_BY_EXAMPLE[metric](p, row) for p, row in zip(predictions, rows, strict=True)]
     else:
-        plugin = registry.entries("metrics").get(metric)
-        if plugin is None or not plugin.per_row:
-            return None
+        plugin = registry.entries("metrics")[metric]
         pairs = [(value, 1.0) for value in row_values(plugin, predictions, rows)]
     numerators, denominators = (list(map(float, column)) for column in zip(*pairs, strict=True))
     return UnitScores([row["id"] for row in rows], list(rows), numerators, denominators)
@@ -92,6 +100,7 @@ def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, flo
     return edit_distance(actual, predicted), len(actual)
 
 
+_BY_SKILL = "skill_accuracy"
 _BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank}
 _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "accuracy": _accuracy,

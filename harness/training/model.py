@@ -184,7 +184,9 @@ def build(
     otherwise, ``inputs`` which sources of further numbers, as a cell does
     (:attr:`harness.records.cell.Cell.inputs`).
     """
-    marked = problem.entry.texts if training.shared_words and view.embeds and len(problem.entry.texts) == 2 else ()
+    texts = problem.entry.texts
+    read_apart = len(texts) == 2 and {*texts} <= problem.fields(cls.output_form(), view).keys()
+    marked = texts if training.shared_words and view.embeds and read_apart else ()
     sources = {name: _source(name, settings, view) for name, settings in inputs.items()}
     read = dims + sum(source.size for source in sources.values()) + bool(marked)
     given = {"width": read if view.embeds else view.width, "view": view}

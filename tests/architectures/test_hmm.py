@@ -21,7 +21,7 @@ def row(tagged: str) -> dict[str, list[str]]:
 CORPUS = [row("the/D dog/N saw/V the/D saw/N"), row("Anna/N saw/V the/D dog/N"), row("Anna/N sleeps/V")]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_viterbi_finds_what_enumeration_finds(seed, length):
     """3 tags, up to 4 words, one transition impossible: a wrong back-pointer or a lost start or end

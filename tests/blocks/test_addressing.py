@@ -155,7 +155,7 @@ def test_allocation_has_a_gradient_where_slots_are_quite_free():
     assert usage.grad.isfinite().all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6, unique=True))
 def test_no_more_than_a_whole_slot_is_allocated(twentieths):
     """Equation 1, slot by slot in the order of their usage."""
@@ -206,7 +206,7 @@ def test_what_is_not_written_changes_no_order():
     assert linked(link, latest, nothing).equal(link) and last_written(latest, nothing).equal(latest)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.lists(shares, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_no_slot_has_more_than_one_before_it_or_behind_it(writings):
     """Whatever is written, a row and a column of the links are shares."""

@@ -26,7 +26,7 @@ def dense_counts(texts: list[list[int]], words: int, window: int) -> tuple[np.nd
     ), len(sets)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=6), st.integers(1, 4))
 def test_pairs_are_counted_as_one_by_one(texts, window):
     """Each window counts once, repeats inside it do not, and a short text is one window."""

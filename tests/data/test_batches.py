@@ -14,7 +14,7 @@ from harness.ragged import Ragged, mask_of
 ROWS = st.lists(st.lists(st.integers(1, 99), max_size=7), min_size=1, max_size=9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ROWS, st.data())
 def test_padding_is_what_a_loop_would_write(rows, data):
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=6))
@@ -25,7 +25,7 @@ def test_padding_is_what_a_loop_would_write(rows, data):
     assert mask_of(lengths, width).tolist() == [[t < len(rows[i]) for t in range(width)] for i in chosen]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(ROWS)
 def test_a_ragged_array_returns_the_rows_it_was_made_of(rows):
     ragged = Ragged.of(rows)
@@ -47,7 +47,7 @@ def test_no_rows_and_a_least_width():
     assert padded.tolist() == [[7, 0, 0]] and lengths.tolist() == [1]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 60), min_size=1, max_size=200), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9))
 )
@@ -58,7 +58,7 @@ def test_every_row_is_in_exactly_one_bucket(lengths, batch_size, seed):
     assert max(map(len, buckets)) <= batch_size
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(1, 17), st.one_of(st.none(), st.integers(0, 9))
 )

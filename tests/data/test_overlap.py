@@ -118,7 +118,7 @@ words = st.lists(st.sampled_from(["a", "B", "b", "c"]), max_size=7)
 
 
 @pytest.mark.parametrize(("type", "columns"), [("classify", ["text"]), ("match", ["first", "second"])])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_equal_to_the_definition(type, columns, data):
     """Sequences of three words, so that tiny texts have some in common."""

@@ -11,6 +11,7 @@ from harness.records import Record, Store
 from harness.running import grid
 from harness.running.worker import run_cell
 from harness.task import Row
+from tests.support.planned_cells import tiny_sizes
 
 
 def kept_cell(
@@ -18,8 +19,6 @@ def kept_cell(
 ) -> Record:
     """The record of a tiny cell on mini whose model is kept below ``results``."""
     entry = registry.entry("architectures", architecture)
-    known = grid.hyperparameters(entry)
-    tiny = [f"{architecture}.{name}={value}" for name, value in entry.tiny.items() if name in known]
     (planned,) = grid.plan(
         [entry],
         [registry.entry("tasks", task)],
@@ -29,7 +28,10 @@ def kept_cell(
         max_train=most,
         precision=precision,
         inputs=inputs,
-        overrides=[*tiny, *([] if entry.kind in ("fit", "floor") else [f"{architecture}.training.vector_dims=8"])],
+        overrides=[
+            *tiny_sizes(architecture),
+            *([] if entry.kind in ("fit", "floor") else [f"{architecture}.training.vector_dims=8"]),
+        ],
     )
     assert planned.reason is None, planned.reason
     settings = grid.Settings(results, None, (), 1, None, None, results / "work", keep=True)

@@ -30,7 +30,7 @@ def test_labels_are_compared_as_they_are():
     assert _score(["1"], ["01"]) == {"accuracy": 0.0, "macro_f1": 0.0}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), min_size=1, max_size=12))
 def test_equal_to_scikit_learn(pairs):
     predictions, references = (list(side) for side in zip(*pairs, strict=True))

@@ -44,7 +44,7 @@ def test_each_of_the_two_names_alone_refuses_it_too(name):
         score([name], [(-1e6, 1)], [{}])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_equal_to_the_exponential_of_scikit_learns_log_loss(texts):
     """Probabilities of the right token against the rest, as a two-class problem whose class is

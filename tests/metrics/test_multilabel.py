@@ -18,7 +18,7 @@ PREDICTIONS = st.dictionaries(st.sampled_from(LABELS), st.sampled_from([0.2, 0.5
 SETS = st.sets(st.sampled_from(LABELS))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(1, 5), PREDICTIONS, SETS)
 def test_precision_is_the_mean_over_all_orders_of_equal_probabilities(k, prediction, labels):
     """Else the order in which a program lists labels would decide."""
@@ -41,7 +41,7 @@ def test_f1_by_hand():
     }
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.lists(st.tuples(PREDICTIONS, SETS), min_size=1, max_size=6))
 @pytest.mark.parametrize("metric", ["micro_f1", "precision_at_1", "precision_at_3"])
 def test_units_add_up_to_the_score(metric, pairs):

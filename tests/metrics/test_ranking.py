@@ -84,7 +84,7 @@ def _all_orders(question):
 candidates = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.booleans()), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(candidates.filter(lambda c: any(right for _, right in c)))
 def test_ties_are_the_exact_mean_over_all_orders(pairs):
     """A constant model must not profit from the file's order (right answers come early in WikiQA),
@@ -93,7 +93,7 @@ def test_ties_are_the_exact_mean_over_all_orders(pairs):
     assert (average_precision(question), reciprocal_rank(question)) == pytest.approx(_all_orders(question), rel=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.lists(st.booleans(), min_size=1, max_size=7)

@@ -49,7 +49,7 @@ def test_a_corpus_without_reference_words_has_its_insertions_as_rate():
 utterances = st.lists(st.sampled_from(["a", "b", "ab", "ba"]), max_size=5).map(" ".join)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(utterances, utterances.filter(bool)), min_size=1, max_size=4))
 def test_equal_to_jiwer(pairs):
     predictions, references = (list(side) for side in zip(*pairs, strict=True))

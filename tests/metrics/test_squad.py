@@ -89,7 +89,7 @@ texts = st.text(alphabet="aAx.-b \u2013", max_size=5) | st.sampled_from(["the x"
 golds = st.lists(texts.filter(normalise), min_size=1, max_size=3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(texts, golds | st.just([])), min_size=1, max_size=4))
 def test_equal_to_torchmetrics(pairs):
     """The port takes "" as the gold of an unanswerable question. It keeps golds such as ".", so

@@ -84,7 +84,7 @@ def test_tags_that_mark_no_spans_are_refused_by_name():
 tags = st.sampled_from(["O", *(f"{prefix}-{type_}" for prefix in "BIES" for type_ in ("A", "B"))])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(tags, max_size=10))
 def test_any_sequence_is_read_as_seqeval_reads_it_by_default(sequence):
     """seqeval's default mode is conlleval's reading; it gives the last word of a span, we the word
@@ -94,7 +94,7 @@ def test_any_sequence_is_read_as_seqeval_reads_it_by_default(sequence):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore:.*ill-defined")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.tuples(tags, tags), min_size=1, max_size=8), min_size=1, max_size=3))
 def test_corpus_values_equal_seqeval(sentences):
     predictions = [[p for p, _ in sentence] for sentence in sentences]

@@ -319,7 +319,7 @@ def test_words_are_labelled_by_what_the_encoder_makes_of_their_states():
 numbers = st.one_of(st.just(-INF), st.integers(-6, 6).map(lambda n: n / 2))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(1, 8).flatmap(lambda n: st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)),
     st.integers(1, 9),

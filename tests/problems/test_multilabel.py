@@ -72,7 +72,7 @@ def test_a_prediction_has_the_probabilities_of_its_labels(target):
     assert chosen(prediction) == {"gold"}, "one half is not more probable than not"
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.dictionaries(st.text("abcdefgh", min_size=1, max_size=2), st.integers(0, 10).map(lambda n: n / 10)))
 def test_what_a_prediction_leaves_out_changes_no_metric(probabilities):
     """90 labels for each text would fill the results folder; P@5 looks at five, F1 at what is

@@ -78,7 +78,7 @@ def test_the_probabilities_of_all_texts_sum_to_less_than_one(id: str):
 
 @pytest.mark.parametrize("id", SYSTEMS)
 @given(text=st.text(max_size=60) | st.text(alphabet="aB, Ü", max_size=60) | st.just("ab" * LONGEST))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pieces_are_joined_to_their_text(id: str, text: str):
     """In lower case, with one blank between words, new characters as one, and very long words
     cut."""

@@ -32,7 +32,7 @@ def question(passage: str, answer: str | None, start: int = 0) -> dict:
 # --- spans ---
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.lists(st.tuples(PIECES, GAPS), min_size=1, max_size=12), st.data())
 def test_a_span_of_words_comes_back_as_it_stands_in_the_passage(pieces, data):
     """Character offsets to words and back is the identity, whatever stands between the words."""
@@ -151,7 +151,7 @@ def test_a_tag_that_training_never_showed_is_no_ground_for_a_loss():
 
 @pytest.mark.parametrize("reserved", [1, 4])
 @given(st.lists(st.text("abc d'", max_size=9), min_size=1, max_size=4))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_characters_come_back_as_they_were_written(reserved, texts):
     target = SymbolTarget(reserved, by_word=False)
     rows = [{"id": str(i), "transcript": text.strip()} for i, text in enumerate(texts)]

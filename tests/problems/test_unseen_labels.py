@@ -16,7 +16,7 @@ from harness.problems.tag import Tag, TagTarget
 from harness.running.worker import run_cell
 from harness.task import Row, Split
 from harness.views.words import Words
-from tests.support.planned_cells import planned_cell
+from tests.support.planned_cells import planned_cell, tiny_sizes
 
 CELLS = [
     ("sst2", "dan"),
@@ -53,9 +53,8 @@ def test_an_unseen_label_is_an_error_and_ends_no_cell(task, architecture, make_s
         return [row if split == "train" or number % 2 else with_unseen(row) for number, row in enumerate(rows)]
 
     monkeypatch.setattr(adapter, "mini", mini)
-    entry = registry.entry("architectures", architecture)
-    sizes = [f"{architecture}.{name}={value!r}" for name, value in entry.tiny.items()]
-    record = run_cell(planned_cell(architecture, task, *sizes, max_train=60, max_epochs=1), make_settings())
+    cell = planned_cell(architecture, task, *tiny_sizes(architecture), max_train=60, max_epochs=1)
+    record = run_cell(cell, make_settings())
     assert record.status == "ok", record.error
     for split in ("dev", "test"):
         assert 0 <= record.scores[split][record.main_metric] <= 0.65  # about half cannot be right

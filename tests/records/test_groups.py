@@ -101,7 +101,7 @@ def test_any_two_unfair_differences_are_two_groups():
 PLAIN = {"plain": made()} | MATTERS | SAME
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(list(PLAIN)), max_size=6))
 def test_comparable_parts_records_into_groups(names):
     """Symmetric and transitive: else two pages that begin with different rows would disagree."""
@@ -270,7 +270,7 @@ def test_an_unknown_axis_is_named_with_those_there_are():
 POOL = list(PLAIN.values()) + list(itertools.chain(*ALONG.values()))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from(list(AXES)), st.permutations(range(len(POOL))), st.integers(0, len(POOL)))
 def test_along_parts_records_whatever_their_order(axis, order, count):
     """Each record in one list at the most, and the same lists for another order of the files."""

@@ -127,7 +127,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=4))
 def test_key_survives_the_file(hyperparameters: dict):
     """A record whose key no longer fits after reading would be taken for a foreign one."""

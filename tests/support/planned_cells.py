@@ -9,6 +9,12 @@ from harness.records import Cell
 from harness.running import grid
 
 
+def tiny_sizes(architecture: str, **others: Any) -> list[str]:
+    """The ``-o`` options that give an architecture the sizes of its contract check, and others."""
+    sizes = {**registry.entry("architectures", architecture).tiny, **others}
+    return [f"{architecture}.{name}={value!r}" for name, value in sizes.items()]
+
+
 def planned_cell(
     architecture: str, task: str, *overrides: str, protocol: str = "smoke", max_train: int | None = 100, **more: Any
 ) -> Cell:

@@ -180,8 +180,11 @@ def test_every_view_of_a_pair_says_how_its_words_are_spelt():
     assert len(seen) > 3
 
 
-def test_one_text_has_no_mark():
-    model, corpus = model_of("bilstm", "sst2", TrainingSettings(shared_words=True))
+@pytest.mark.parametrize(("architecture", "task"), [("bilstm", "sst2"), ("seq2seq", "squad1"), ("copynet", "squad2")])
+def test_one_text_has_no_mark(architecture, task):
+    """Nor have two that are read as one: a passage behind its question was sought among the inputs
+    under its own name, and each such cell failed."""
+    model, corpus = model_of(architecture, task, TrainingSettings(shared_words=True))
     assert model.read(corpus.train.collate(np.arange(3)).inputs)["text"].vectors.shape[-1] == 8
 
 

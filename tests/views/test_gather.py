@@ -11,7 +11,7 @@ from harness.ragged import Ragged, pad_nested, take
 NESTED = st.lists(st.lists(st.lists(st.integers(1, 99), max_size=4), max_size=4), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(NESTED, st.data())
 def test_nested_rows_are_padded_as_loops_would(texts, data):
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=5))
@@ -27,7 +27,7 @@ def test_nested_rows_are_padded_as_loops_would(texts, data):
     assert groups.tolist() == [len(texts[i]) for i in rows]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=8), st.data())
 def test_taken_rows_follow_each_other(rows, data):
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=6))

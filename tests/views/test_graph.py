@@ -35,7 +35,7 @@ def edges_of(batch, text: int, words: list[str]) -> dict[tuple[str, str], int]:
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=9), min_size=1, max_size=4), st.integers(1, 4))
 def test_edges_count_the_places_at_which_two_words_are_near(texts, reach):
     """In each text of a batch, whatever its neighbours; distinct words in the order of their

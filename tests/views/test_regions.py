@@ -54,7 +54,7 @@ def written_out(view: Regions, text: list[str], size: int, bag: bool, stride: in
     return found or [[0] * (view.width - 1)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from("abcx"), min_size=1, max_size=9), min_size=1, max_size=3),
     st.integers(1, 4),

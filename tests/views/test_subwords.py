@@ -70,7 +70,7 @@ def cut_longer(a: list[int], b: list[int], room: int) -> tuple[list[int], list[i
     return a, b
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=5),
     st.integers(5, 24),
@@ -157,7 +157,7 @@ def windows_by_hand(pieces: int, size: int, stride: int) -> list[tuple[int, int]
     return found
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 40)), min_size=1, max_size=4),
     st.integers(5, 24),
