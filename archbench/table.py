@@ -70,6 +70,8 @@ _COLUMNS: dict[str, tuple[str, Callable[[_Told], Any]]] = {
     "peak_gpu_mib": (_NUMBER, lambda t: t.record.memory.get("peak_gpu_mib")),
     "train_seconds": (_NUMBER, lambda t: t.record.seconds.get("train")),
     "seconds": (_NUMBER, lambda t: t.record.seconds.get("total")),
+    "train_processor_seconds": (_NUMBER, lambda t: t.record.seconds.get("train_processor")),
+    "processor_seconds": (_NUMBER, lambda t: t.record.seconds.get("total_processor")),
     "device": (_TEXT, lambda t: _text(t.record.environment.get("device"))),
     "cpu": (_TEXT, lambda t: _text(t.record.environment.get("cpu"))),
     "threads": (_WHOLE, lambda t: _whole(t.record.environment.get("threads"))),
@@ -97,7 +99,8 @@ def results(folder: str | Path = "results") -> pd.DataFrame:
     were trained on than the official training set has.
     The cost: ``passes`` over the training examples, ``flops`` of the fit, ``parameters`` (of them
     ``embedding_parameters``), ``flops_per_example`` of a forward pass, speeds per second, latencies
-    in ms, memory in MiB, ``train_seconds`` and ``seconds`` of wall clock. ``unstable`` and
+    in ms, memory in MiB, ``train_seconds`` and ``seconds`` of wall clock,
+    ``train_processor_seconds`` and ``processor_seconds`` of the processor. ``unstable`` and
     ``beside`` (other cells that ran at the same time) say how far a speed can be trusted.
     The machine: ``device``, ``cpu``, ``threads``, ``started`` (time).
 

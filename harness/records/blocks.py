@@ -126,12 +126,16 @@ class Parameters(TypedDict, total=False):
 @_closed
 class Seconds(TypedDict, total=False):
     """Wall-clock seconds: training (without the pilots that choose a learning rate), scoring on
-    dev, everything else, and their sum."""
+    dev, everything else, and their sum. ``train_processor`` and ``total_processor``: processor
+    seconds of the same training and of the whole cell, in all its processes, to which other work of
+    the machine adds nothing."""
 
     train: Duration
     dev: Duration
     other: Duration
     total: Duration
+    train_processor: Duration
+    total_processor: Duration
 
 
 @_closed

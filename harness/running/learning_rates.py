@@ -4,8 +4,6 @@ its limit of time."""
 from __future__ import annotations
 
 import math
-import os
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +12,7 @@ import pytorch_lightning as pl
 from harness.metrics import CLEARLY, above, better
 from harness.running.assembly import Assembly
 from harness.running.grid import Settings
-from harness.running.usage import processor_s
+from harness.running.usage import clocks, since
 from harness.settings import Limits
 from harness.training.fit import PILOT_SHARE, Diverged, FitModule, fit
 
@@ -44,7 +42,7 @@ def try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[floa
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
-        began = _clocks()
+        began = clocks()
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
@@ -87,7 +85,7 @@ class Foresight(pl.Callback):
         least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
         self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
         self.share = self.asked_at / least
-        self.began = _clocks()
+        self.began = clocks()
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         self.batches += 1
@@ -97,15 +95,10 @@ class Foresight(pl.Callback):
                 raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
 
 
-def _clocks() -> tuple[float, float]:
-    """Seconds of the clock, and of the processor."""
-    return time.perf_counter(), processor_s(os.getpid())
-
-
 def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:
     """Words on a limit of time that all steps will pass, where this share of them was made since
-    these :func:`_clocks`; empty where they keep to the limits."""
-    took, computed = (now - then for now, then in zip(_clocks(), began, strict=True))
+    these :func:`~harness.running.usage.clocks`; empty where they keep to the limits."""
+    took, computed = since(began)
     for spent, limit, named in (
         (took, settings.timeout, "s (--timeout)"),
         (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,6 +45,17 @@ def processor_s(pid: int) -> float:
     Another program on the same machine makes a process slower, and adds nothing to it.
     """
     return sum(map(_processor, _tree(pid)))
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds of the clock, and processor seconds of this process and its descendants."""
+    return time.perf_counter(), processor_s(os.getpid())
+
+
+def since(began: tuple[float, float]) -> tuple[float, float]:
+    """Seconds of both :func:`clocks` since they showed ``began``."""
+    now, computed = clocks()
+    return now - began[0], max(0.0, computed - began[1])
 
 
 def _tree(pid: int) -> list[psutil.Process]:

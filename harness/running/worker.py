@@ -46,6 +46,7 @@ from harness.running.grid import Settings
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
+from harness.running.usage import clocks, since
 from harness.scoring import error_analysis
 from harness.settings import CUSTOM, Limits
 from harness.task import Split, Task, fingerprint
@@ -61,7 +62,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     record = Record.skeleton(
         cell, "ok", command=settings.command, code=code_of_cell(cell), ruler=_ruler(cell, settings)
     )
-    began = time.perf_counter()
+    began = clocks()
     with watched() as watch:
         status: Status
         error: Exception | None
@@ -86,9 +87,10 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields["speed"]["beside"] = watch.beside
     _forget_checkpoints(cell, settings)  # a cell that ended is not resumed
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
-    total = time.perf_counter() - began
+    total, computed = since(began)
     record = record.model_copy(update=fields | {"status": status})
-    record.seconds = seconds | {"other": max(0.0, total - sum(seconds.values())), "total": total}
+    other = max(0.0, total - seconds["train"] - seconds["dev"])
+    record.seconds = seconds | {"other": other, "total": total, "total_processor": computed}
     record.main_metric = registry.entry("tasks", cell.task).main_metric
     # What else this machine did meanwhile: a speed taken beside other work is lower than it could
     # be.
@@ -190,8 +192,9 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     parents.give(estimator, hidden(train.to_list()) if parents.models else ())
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     estimator.prepare()
-    began = time.perf_counter()
+    began = clocks()
     estimator.fit(train.to_list(), dev.to_list(), unlabelled)
+    took, computed = since(began)
     trained = time.perf_counter()
     asked = hidden(dev)
     dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
@@ -205,10 +208,10 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         fields["tokens"] = tokens
     if settings.keeps(cell):
         part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
-        origin = _origin(cell, fields, trained - began)
+        origin = _origin(cell, fields, took)
         keep(cell, settings, lambda: fitted_model(origin, task.entry.type, part, estimator, train[0]))
     speed: dict[str, Any] = {
-        "train_examples_per_second": len(train) / (trained - began),
+        "train_examples_per_second": len(train) / took,
         "train_tokens_per_second": None,
     }
     speed |= {"train_spread": None, "unstable": True}
@@ -223,7 +226,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         "deterministic": estimator.deterministic,
         "speed": speed,
         "flops_per_example": estimator.flops_per_example,
-        "seconds": {"train": trained - began, "dev": ended - trained},
+        "seconds": {"train": took, "dev": ended - trained, "train_processor": computed},
     }
 
 

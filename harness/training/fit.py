@@ -110,7 +110,7 @@ class FitModule(pl.LightningModule):
         self.settings = dataclasses.replace(settings, epochs=self.epochs)
         self.sharded = False
         self.curve: list[dict[str, float]] = []
-        self.seconds = {"train": 0.0, "dev": 0.0}
+        self.seconds = {"train": 0.0, "dev": 0.0, "train_processor": 0.0}
         self.clock = StepClock()
         self.automatic_optimization = False
         self.pilot = False
@@ -218,7 +218,7 @@ class FitModule(pl.LightningModule):
         return optimizers, [{"scheduler": schedule, "interval": "step"} for schedule in schedules]
 
     def on_train_epoch_start(self) -> None:
-        self._began = time.perf_counter()
+        self._began, self._computed = time.perf_counter(), time.process_time()
         self._sums: dict[str, Tensor] = {"loss": torch.zeros((), device=self.device)}
         self._examples, self._steps, self._state = 0, 0, None
         self.clock.pause()
@@ -298,9 +298,10 @@ class FitModule(pl.LightningModule):
         # Of all processes: they must agree on whether the training diverged, or one would wait for
         # ever for the others.
         names = sorted(self._sums)
-        *sums, examples = self.trainer.strategy.reduce(
-            torch.stack([*(self._sums[name] for name in names), self._sums["loss"].new_tensor(self._examples)]),
-            reduce_op="sum",
+        loss_sum = self._sums["loss"]
+        counted = [loss_sum.new_tensor(self._examples), loss_sum.new_tensor(time.process_time() - self._computed)]
+        *sums, examples, computed = self.trainer.strategy.reduce(
+            torch.stack([*(self._sums[name] for name in names), *counted]), reduce_op="sum"
         ).tolist()
         means = {name: total / max(1, examples) for name, total in zip(names, sums, strict=True)}
         loss = means.pop("loss")
@@ -326,6 +327,7 @@ class FitModule(pl.LightningModule):
         self._slow_down()
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began
+        self.seconds["train_processor"] += computed
         self.seconds["dev"] += ended - trained
         row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
         row |= {f"train_{name}": value for name, value in means.items() if math.isfinite(value)}

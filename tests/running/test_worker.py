@@ -234,6 +234,7 @@ def test_a_record_is_filled_with_what_was_measured(tried):
     assert record.flops_per_example > 1000 and record.memory["peak_rss_mib"] > 50
     parts = [record.seconds[name] for name in ("train", "dev", "other")]
     assert all(part > 0 for part in parts) and sum(parts) == pytest.approx(record.seconds["total"], rel=1e-3)
+    assert 0 < record.seconds["train_processor"] < record.seconds["total_processor"]
     assert (
         record.started
         and record.commit

@@ -33,6 +33,7 @@ MEASURES: dict[str, Measure] = {
     "peak RSS MiB": lambda r: r.memory.get("peak_rss_mib"),
     "peak GPU MiB": lambda r: r.memory.get("peak_gpu_mib"),
     "training s": lambda r: r.seconds.get("train"),
+    "processor s": lambda r: r.seconds.get("train_processor"),
 }
 COUNTS: dict[str, tuple[Measure, Callable[[float], str]]] = {
     "parameters": (lambda r: r.parameters.get("total") or None, lambda value: f"{value:,.0f}"),
