@@ -220,9 +220,9 @@ class ProblemEntry(Entry):
     """One of those that a score is a mean over."""
     survey: str | None = None
     """Table of the leaderboard that its tasks belong to."""
-    short_predictions: bool = True
-    """True where predictions are words or sentences, which the leaderboard shows beside each
-    other."""
+    answers: str = "harness.problems.answers.base:Answers"
+    """Class that says how its answers read, as module and name
+    (:func:`harness.problems.answers.answers_of`); the default is for texts."""
     forms: dict[str, str] = field(default_factory=dict, hash=False)
     """Forms of columns (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have
     one without."""

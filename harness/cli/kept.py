@@ -68,6 +68,7 @@ def predict(
 
     from harness.kept.asking import WRITERS, answered, wanted_by
     from harness.kept.model import load
+    from harness.problems.answers import answers_of
 
     kept = load(folder, "cuda" if torch.cuda.is_available() else "cpu")
     name = str(file or "standard input")
@@ -75,7 +76,7 @@ def predict(
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a label may be no text
     passed_over = 0
     with stream:
-        write = WRITERS[to](sys.stdout)
+        write = WRITERS[to](sys.stdout, answers_of(kept.problem.entry))
         try:
             for each in answered(kept, asked(stream, form, wanted)):
                 if each.answer is None:

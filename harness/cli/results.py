@@ -48,6 +48,10 @@ def leaderboard(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the pages on 127.0.0.1 until Ctrl-C.", rich_help_panel=OUTPUT)
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of each page that cannot be built.", rich_help_panel=OUTPUT),
+    ] = False,
     plugin: Plugins = None,
 ) -> None:
     """Build the leaderboard pages from the records (same as python leaderboard.py).
@@ -60,7 +64,7 @@ def leaderboard(
     add_plugins(plugin)
     paths = {"--results": results, "--out": out, "--data-dir": data_dir, "--since": since}
     arguments = [part for name, path in paths.items() if path for part in (name, str(path))]
-    raise typer.Exit(pages.main([*arguments, *(["--serve"] if serve else [])]))
+    raise typer.Exit(pages.main([*arguments, *(["--serve"] if serve else []), *(["--debug"] if debug else [])]))
 
 
 @app.command(rich_help_panel=READING)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TextIO
 from harness.errors import ArchbenchError, DataError, Named
 from harness.kept.model import KeptModel
 from harness.kept.reading import Asked, Wanted, questions
+from harness.problems.answers import Answers
 from harness.problems.base import Answer
 from harness.rows import in_parts
 
@@ -83,16 +84,18 @@ def _named(answered: Answered) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list):  # the probabilities of several parts of a prediction
         return " ".join(map(_plain, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _flat(answered: Answered) -> dict[str, str]:
-    """One text for each column: a column for each class, lists with blanks between."""
+def _flat(answered: Answered, answers: Answers) -> dict[str, str]:
+    """One text for each column: the prediction as its problem words it, a column for each class."""
     flat: dict[str, str] = {}
     for name, value in _named(answered).items():
-        if isinstance(value, dict):
+        if name == "prediction":
+            flat[name] = answers.cell(value)
+        elif isinstance(value, dict):  # a number for each class
             flat |= {f"{name}: {key}": _plain(each) for key, each in value.items()}
         else:
             flat[name] = _plain(value)
@@ -102,15 +105,15 @@ def _flat(answered: Answered) -> dict[str, str]:
 Write = Callable[[Answered], None]
 
 
-def _as_lines(out: TextIO) -> Write:
+def _as_lines(out: TextIO, _: Answers) -> Write:
     return lambda answered: print(json.dumps(_named(answered), ensure_ascii=False), file=out)
 
 
-def _as_csv(out: TextIO) -> Write:
+def _as_csv(out: TextIO, answers: Answers) -> Write:
     rows: list[csv.DictWriter[str]] = []
 
     def write(answered: Answered) -> None:
-        flat = _flat(answered)
+        flat = _flat(answered, answers)
         if not rows:  # the first answer has the columns of all
             rows.append(csv.DictWriter(out, list(flat), restval="", extrasaction="ignore", lineterminator="\n"))
             rows[0].writeheader()
@@ -119,18 +122,18 @@ def _as_csv(out: TextIO) -> Write:
     return write
 
 
-def _as_table(out: TextIO) -> Write:
+def _as_table(out: TextIO, answers: Answers) -> Write:
     print(f"{'line':>7}  {'sure':>5}  answer", file=out)
 
     def write(answered: Answered) -> None:
         named = _named(answered)
-        sure = named.get("probability")
-        share = "" if sure is None else f"{min(sure) if isinstance(sure, list) and sure else sure or 0.0:.3f}"
+        sure = answers.certainty(named.get("probability"))
+        share = "" if sure is None else f"{sure:.3f}"
         label = str(named["line"]) if "id" not in named else named["id"]
-        print(f"{label:>7}  {share:>5}  {_plain(named['prediction'])}", file=out)
+        print(f"{label:>7}  {share:>5}  {answers.cell(named['prediction'])}", file=out)
 
     return write
 
 
-WRITERS: Named[Callable[[TextIO], Write]] = Named("format", table=_as_table, csv=_as_csv, jsonl=_as_lines)
+WRITERS: Named[Callable[[TextIO, Answers], Write]] = Named("format", table=_as_table, csv=_as_csv, jsonl=_as_lines)
 """Formats of answers. The table shows the probability of the prediction, of tags the least one."""

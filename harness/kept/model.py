@@ -195,7 +195,7 @@ def _reads(read: Callable[[Row], object], row: Row) -> bool:
 
 
 def _form(value: Any) -> str:
-    return "string" if isinstance(value, str) else "words"
+    return "string" if isinstance(value, str) else "words"  # a text may be either, whatever the problem
 
 
 def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:

@@ -98,11 +98,6 @@ def text_columns(problem: ProblemEntry) -> list[str]:
     return [name for name in problem.inputs if name in problem.texts or problem.forms.get(name) == "texts"]
 
 
-def gold_column(problem: ProblemEntry) -> str | None:
-    """The column of the right answer: the first that no system reads."""
-    return next((name for name in problem.columns if name not in problem.inputs), None)
-
-
 def shown(rows: Sequence[Row], column: str) -> str | None:
     """The text that all rows of a unit share in a column; None if they do not, or lack it."""
     texts = {plain(row[column]) for row in rows if column in row}

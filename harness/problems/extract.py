@@ -312,6 +312,7 @@ class CopiedAnswer(SymbolTarget):
     unit_texts=("question",),
     cluster="article",
     metrics=("exact_match", "f1", "f1_answerable", "no_answer_accuracy"),
+    answers="harness.problems.answers.spans:Spans",
     forms={"answers": "answers"},
 )
 class ExtractProblem(Problem):

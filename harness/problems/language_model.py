@@ -126,7 +126,7 @@ def carried(encoder: Any, begins: Tensor, state: Any) -> Any:
     inputs=("text",),
     texts=("text",),
     metrics=("nats_per_token", "perplexity", "bits_per_character"),
-    short_predictions=False,
+    answers="harness.problems.answers.surprises:Surprises",
 )
 class LanguageModelProblem(Problem):
     """A text is given a probability, the product of those of its words.

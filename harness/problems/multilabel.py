@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.metrics.label_sets import chosen
-from harness.problems.base import Answer, Batch, Head, Problem, Properties, Slice, Target, numbers, padded
+from harness.problems.base import Answer, Batch, Problem, Properties, Slice, Target, numbers, padded
 from harness.problems.classify import Classify
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
@@ -67,7 +67,10 @@ class LabelSet(Classify):
         return [probable(dict(zip(self.target.labels, row.tolist(), strict=True))) for row in shares]
 
     def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[Answer]:
-        return Head.answers(self, encoder, outputs, batch, split)
+        """With the probabilities of all labels, each by itself."""
+        found = zip(self.decode(encoder, outputs, batch, split), outputs.double().sigmoid().tolist(), strict=True)
+        labels = self.target.labels
+        return [{"prediction": said, "probabilities": dict(zip(labels, row, strict=True))} for said, row in found]
 
 
 def probable(probabilities: Probabilities) -> Probabilities:
@@ -85,7 +88,7 @@ def probable(probabilities: Probabilities) -> Probabilities:
     inputs=("text",),
     texts=("text",),
     metrics=("micro_f1", "macro_f1", "precision_at_1", "precision_at_3", "precision_at_5"),
-    short_predictions=False,
+    answers="harness.problems.answers.label_sets:LabelSets",
     forms={"labels": "names"},
 )
 class MultilabelProblem(Problem):

@@ -147,7 +147,7 @@ def by_question_word(problem: Problem) -> Properties:
     cluster="group",
     unit="question",
     metrics=("map", "mrr"),
-    short_predictions=False,
+    answers="harness.problems.answers.candidates:Candidates",
     forms={"label": "zero_or_one", "group": "name"},
 )
 class RankProblem(Problem):

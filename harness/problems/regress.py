@@ -116,7 +116,7 @@ class RegressPair(Regress):
     inputs=("text",),
     texts=("text",),
     metrics=("pearson", "spearman", "mse"),
-    short_predictions=False,
+    answers="harness.problems.answers.numbers:Numbers",
     forms={"score": "number"},
 )
 class RegressProblem(Problem):
@@ -150,7 +150,7 @@ class RegressProblem(Problem):
     inputs=("first", "second"),
     texts=("first", "second"),
     metrics=("pearson", "spearman", "mse"),
-    short_predictions=False,
+    answers="harness.problems.answers.numbers:Numbers",
     forms={"score": "number"},
 )
 class RegressPairProblem(RegressProblem):

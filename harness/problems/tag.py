@@ -139,7 +139,7 @@ class TagJoined(Tag):
     texts=("text",),
     metrics=("span_f1", "accuracy", "token_accuracy"),
     survey="tagging",
-    short_predictions=False,
+    answers="harness.problems.answers.tags:Tags",
     forms={"text": "words", "tags": "tags"},
 )
 class TagProblem(Problem):

@@ -71,7 +71,7 @@ def counts_characters(system: Any) -> bool:
     inputs=("text",),
     texts=("text",),
     metrics=("nats_per_token", "perplexity"),
-    short_predictions=False,
+    answers="harness.problems.answers.surprises:Surprises",
 )
 class TextProblem(LanguageModelProblem):
     """Some words of a text are given a probability, each by all the others.

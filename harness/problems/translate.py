@@ -44,7 +44,6 @@ class CopyingTranslationTarget(TranslationTarget):
     texts=("source",),
     metrics=("bleu", "chrf"),
     survey="translation",
-    short_predictions=False,
     forms={"target": "string"},
 )
 class TranslateProblem(Problem):

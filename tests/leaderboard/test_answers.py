@@ -1,65 +1,13 @@
-"""Answers as texts, and right answers, against examples worked out by hand."""
+"""Right answers as far as results show them, against examples worked out by hand."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
-from harness import registry
-from harness.leaderboard.answers import answer_text, gold_by_answers, right_answer, unit_answer
+from harness.leaderboard.answers import gold_by_answers
 from harness.records.outcomes import Outcomes
-
-WORDS = ["Ann", "saw", "New", "York"]
-TAGS = ["S-PER", "O", "B-LOC", "E-LOC"]
-CANDIDATES = [
-    {"id": "a", "group": "q", "first": "who ?", "second": "It rained .", "label": "0"},
-    {"id": "b", "group": "q", "first": "who ?", "second": "Ann did .", "label": "1"},
-    {"id": "c", "group": "q", "first": "who ?", "second": "Bob did .", "label": "1"},
-]
-
-
-@pytest.mark.parametrize(
-    ("answer", "words", "text"),
-    [
-        ("positive", None, "positive"),
-        ("", None, "(nothing)"),
-        (TAGS, WORDS, "Ann/S-PER New/B-LOC York/E-LOC"),
-        (TAGS, None, "1/S-PER 3/B-LOC 4/E-LOC"),
-        (["O", "O"], None, "(nothing)"),
-        (2.34567, None, "2.35"),
-        ({"text": ["Paris", "Paris", "in Paris"], "start": [3, 3, 0]}, None, "Paris / in Paris"),
-        ({"text": [], "start": []}, None, "(nothing)"),
-        ([-3.2, 7], None, None),
-    ],
-)
-def test_answers_read_as_texts(answer, words, text):
-    assert answer_text(answer, words) == text
-
-
-def test_a_ranking_is_told_by_its_first_candidate_and_the_places_of_the_right_ones():
-    rank = registry.entry("problems", "rank")
-    scores = {"a": 0.5, "b": 0.9, "c": -1.0}
-    assert unit_answer("q", scores, CANDIDATES, rank) == "right at 1, 3 of 3; first: Ann did ."
-    assert right_answer("q", CANDIDATES, rank) == "Ann did . / Bob did ."
-    assert unit_answer("q", scores, (), rank) is None, "without the rows, whose candidates they are is not known"
-    assert unit_answer("q", {"a": 0.5}, CANDIDATES, rank) is None, "a score is missing"
-
-
-@pytest.mark.parametrize(
-    ("type", "row", "right"),
-    [
-        ("classify", {"text": "fine", "label": "good"}, "good"),
-        ("tag", {"text": WORDS, "tags": TAGS}, "Ann/S-PER New/B-LOC York/E-LOC"),
-        ("extract", {"passage": "p", "question": "q", "answers": {"text": ["x"], "start": [0]}}, "x"),
-        ("answer", {"facts": ["f"], "question": "q", "answer": "kitchen", "skill": "1"}, "kitchen"),
-        ("transcribe", {"audio": {}, "transcript": "one two"}, "one two"),
-        ("regress", {"text": "t", "score": 4}, "4"),
-    ],
-)
-def test_the_right_answer_of_each_type_is_its_own(type, row, right):
-    assert right_answer("u", [row | {"id": "u"}], registry.entry("problems", type)) == right
 
 
 def compared(metric, numerators, denominators=None, confusion=None):

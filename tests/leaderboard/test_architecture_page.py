@@ -12,7 +12,6 @@ import typer.main
 
 from harness import cli, registry
 from harness.leaderboard.pages.architecture_page import (
-    architecture_pages,
     docstring,
     mean_slices,
     paragraphs,
@@ -23,7 +22,7 @@ from harness.leaderboard.repeat import KEPT, checkout, repeat
 from harness.records import Store
 from harness.records.outcomes import Outcomes
 from harness.settings import Recipe
-from tests.support.made_pages import architecture, board_of, html_of, task
+from tests.support.made_pages import architecture, architecture_pages, board_of, html_of, task
 from tests.support.made_records import judged, record
 
 EVIL = "<img src=x onerror=alert(1)></script>\u2028"

@@ -12,7 +12,6 @@ import pytest
 import leaderboard
 from harness.leaderboard.board import Board, Section, read
 from harness.leaderboard.comparison import compare
-from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import best_table, remarks
 from harness.leaderboard.pages.plots import task_plots
@@ -24,7 +23,7 @@ from harness.leaderboard.tables.export import results, scores_csv
 from harness.leaderboard.tables.formatting import section_title
 from harness.leaderboard.tables.table import Table
 from harness.records import Store
-from tests.support.made_pages import architecture, register_alone, task
+from tests.support.made_pages import architecture, architecture_pages, register_alone, task
 from tests.support.made_records import judged, record
 
 SECTION = Section("local", "equal")

@@ -12,7 +12,6 @@ import pytest
 import leaderboard
 from harness import registry
 from harness.leaderboard.board import Section, read
-from harness.leaderboard.pages.architecture_page import architecture_pages
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.tables.export import scores_csv
@@ -20,7 +19,7 @@ from harness.records import Cell, Record, Store
 from harness.running import progress
 from harness.tracking import Tracker, default_uri
 from tests.support.fake_plugins import PLUGIN
-from tests.support.made_pages import architecture, html_of, register_alone, task
+from tests.support.made_pages import architecture, architecture_pages, html_of, register_alone, task
 from tests.support.made_records import judged, record
 
 TOLD = {

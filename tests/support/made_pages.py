@@ -13,6 +13,7 @@ import pytest
 import harness.leaderboard
 from harness import registry
 from harness.leaderboard.board import Board
+from harness.leaderboard.pages.architecture_page import architecture_page
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.published import Published
 from harness.records import Store
@@ -52,6 +53,11 @@ def board_of(
     records = list(store.all())
     names = [{entry.id: entry for entry in entries} for entries in (architectures, tasks)]
     return Board(store, records, list(published), *names, [])
+
+
+def architecture_pages(board: Board) -> list[Page]:
+    """The pages of all architectures, in the order of the tables."""
+    return [architecture_page(board, id) for id in sorted(board.by_architecture, key=board.order)]
 
 
 def html_of(page: Page) -> str:

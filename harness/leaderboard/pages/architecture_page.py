@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,8 +105,14 @@ Slices = list[tuple[str, int, float | None]]
 """Parts of the test data: name, units, score."""
 
 
-def architecture_pages(board: Board) -> Iterator[Page]:
-    """A page for every architecture that has a record, in the order of the tables."""
+def architecture_page(board: Board, architecture: str) -> Page:
+    """The page of an architecture that has a record."""
+    return _page(board, architecture, _all_results(board)[architecture], board.catalogue.get(architecture))
+
+
+@functools.cache  # each page asks for its own
+def _all_results(board: Board) -> dict[str, list[TaskResults]]:
+    """The results of each architecture that has a record, in the order of the tasks."""
     results: dict[str, list[TaskResults]] = {}
     tasks = {task: i for i, task in enumerate(board.known_tasks)}
     for section, pairs in board.sections.items():
@@ -114,8 +121,7 @@ def architecture_pages(board: Board) -> Iterator[Page]:
             of_architecture = results.setdefault(architecture, [])
             if fitting:
                 of_architecture.append((section, task, fitting))
-    for architecture in sorted(results, key=board.order):
-        yield _page(board, architecture, results[architecture], board.catalogue.get(architecture))
+    return results
 
 
 def _page(board: Board, architecture: str, results: list[TaskResults], described: CatalogueEntry | None) -> Page:

@@ -18,7 +18,7 @@ import numpy as np
 
 from harness import registry
 from harness.errors import RecordError
-from harness.leaderboard.answers import gold_by_answers, right_answer, unit_answer
+from harness.leaderboard.answers import gold_by_answers
 from harness.leaderboard.board import Board, Pairs, Result, Section
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.examples import ExampleReader, by_unit, shown, text_columns
@@ -34,6 +34,7 @@ from harness.leaderboard.tables.formatting import (
 )
 from harness.metrics import display_info
 from harness.metrics.information import PERCENT
+from harness.problems.answers import answers_of
 from harness.records.groups import SMOKE, Group, differences
 from harness.records.outcomes import Outcomes
 from harness.registry import ProblemEntry
@@ -196,7 +197,7 @@ def _units(
     if rows is None or problem is None:
         gold = gold_by_answers(comparison, said)
     else:
-        gold = [right_answer(unit, of_unit, problem) for unit, of_unit in zip(units, rows, strict=True)]
+        gold = [answers_of(problem).right_of_unit(of_unit) for of_unit in rows]
         known = read_parts(board, section, task, [of_unit[0] for of_unit in rows], reader)
         fields["texts"] = _texts(rows, problem)
     return fields | {
@@ -208,7 +209,7 @@ def _units(
         "answered": [texts is not None for texts in said],
         "answers": encode([texts or [None] * len(units) for texts in said]),
         "gold": encode([[text and shorten(text, MAX_ANSWER_CHARS) for text in gold]]),
-        "tagged": rows is not None and problem is not None and "tags" in problem.forms.values(),
+        "tagged": rows is not None and problem is not None and answers_of(problem).tagged,
         "parts": [
             parts._asdict() | {"members": parts.members and encode([parts.members])}
             for parts in parts_of(comparison, known, gold)
@@ -285,7 +286,8 @@ def _answers(
         board.notices.append(str(error))
         return None
     by_id = dict(zip(ids, predictions, strict=True))
-    texts = [unit_answer(unit, by_id, rows[i] if rows else (), problem) for i, unit in enumerate(units)]
+    worded = answers_of(problem)
+    texts = [worded.of_unit(unit, by_id, rows[i] if rows else ()) for i, unit in enumerate(units)]
     if all(text is None for text in texts):
         return None
     return [text and shorten(text, MAX_ANSWER_CHARS) for text in texts]
