@@ -130,8 +130,10 @@ def fill(store: Store) -> None:
     ):
         for seed, score in enumerate(scores):
             made = record(architecture, task, score, seed)
-            said = [("good", "bad")[(i + place) % 2] for i in range(len(UNITS))]
-            made.predictions = store.save_predictions(made, UNITS, [EVIL, *said[1:]])
+            said: list[Any] = [EVIL, *(("good", "bad")[(i + place) % 2] for i in range(1, len(UNITS)))]
+            if TASKS[task][0] == "rank":  # scores of candidates
+                said = [(i + place) % 2 / 2 for i in range(len(UNITS))]
+            made.predictions = store.save_predictions(made, UNITS, said)
             right = (np.random.default_rng([place, seed]).random(len(UNITS)) < score).astype(float)
             slices = {
                 "length in words": [("1 to 9", 60, score), ("10 to 19", 60, score - 0.1)],
