@@ -87,9 +87,7 @@ def test_a_failure_is_one_line_and_names_the_record(odd, tmp_path, monkeypatch, 
     breaks_at("index_page", monkeypatch, "sst2")
     leaderboard.main(["--results", str(tmp_path)])
     (line,) = [line for line in told(capsys) if line.startswith("architectures.html")]
-    assert line.startswith(
-        "architectures.html: the part of sst2 is left out: KeyError: 'odd\\nin two lines', of record"
-    )
+    assert line.startswith("architectures.html: the part of sst2 is left out: ValueError: odd, of record records/sst2/")
     assert "records/sst2/" in line and str(tmp_path) not in line
     assert "the part of sst2" in (tmp_path / "leaderboard" / "architectures.html").read_text()
 
@@ -148,7 +146,7 @@ def test_two_tasks_that_fail_are_both_named(tmp_path):
 
 
 def test_a_mistake_of_the_user_ends_the_build(tmp_path):
-    """Such as a file of published values with a word where a number belongs: every page reads it."""
+    """All pages read the published values, of which one may be no number."""
 
     def make(_: Board) -> None:
         raise LeaderboardError("published.csv, line 3: no number")
