@@ -13,7 +13,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models
+.PHONY: run first-command lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -25,6 +25,9 @@ run: $(INSTALLED)
 	exit $$status
 
 # The stages of .ci/run, in its order.
+
+first-command: $(INSTALLED)
+	$(BIN)/python -m pytest -q --benchmark-disable tests/first_command
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -38,7 +41,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command
 
 # Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
 breaks-changed: $(INSTALLED)

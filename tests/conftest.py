@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any test imports torch: the suite runs beside itself (pytest -n)
@@ -34,6 +35,19 @@ def corpora() -> Path:
 def _broken_files_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that failed to import in one test is not told of in the next."""
     monkeypatch.setattr(registry, "_broken", {sort: dict(files) for sort, files in registry._broken.items()})
+
+
+@pytest.fixture
+def of_a_terminal() -> Iterator[None]:
+    """SIGINT and SIGHUP do what they do in a terminal; `nohup make test &` hands both on as
+    ignored, to this process and those that it starts."""
+    before = [
+        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
+        (signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL)),
+    ]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ def test_nothing_is_lost_or_doubled_or_different(tmp_path: Path, undisturbed, ta
     table.append(Row(f"kill -9 of {victim}", killed, grids * CELLS, lost, doubled))
 
 
+@pytest.mark.usefixtures("of_a_terminal")
 def test_a_cell_cut_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path, undisturbed, table, completed):
     """Stopped twice by Ctrl-C after its first epoch: it is `interrupted`, resumes, and ends with
     the scores of an undisturbed run."""

@@ -222,6 +222,7 @@ def interrupt(times: int, first: float = 0.7) -> threading.Thread:
     return thread
 
 
+@pytest.mark.usefixtures("of_a_terminal")
 def test_one_ctrl_c_lets_running_cells_finish_and_starts_no_more(make_cell, make_settings):
     settings = make_settings()
     cells = [make_cell("sleeps", hyperparameters={"seconds": 1.5}), make_cell("fine")]
@@ -235,6 +236,7 @@ def test_one_ctrl_c_lets_running_cells_finish_and_starts_no_more(make_cell, make
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("of_a_terminal")
 def test_two_ctrl_c_end_running_cells_as_interrupted(make_cell, make_settings):
     settings = make_settings()
     local.run([make_cell("warm")], settings, workers=1, function=FAKE)

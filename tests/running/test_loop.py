@@ -99,6 +99,7 @@ def test_where_no_lease_can_be_kept_the_command_is_refused(make_cell, make_setti
         run([make_cell("fine")], settings)
 
 
+@pytest.mark.usefixtures("of_a_terminal")
 def test_the_first_ctrl_c_says_what_it_waits_for(make_cell, make_settings, capsys):
     cells = [make_cell("sleeps", hyperparameters={"seconds": 0.3}, seed=seed) for seed in range(3)]
 

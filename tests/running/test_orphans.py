@@ -97,6 +97,7 @@ def test_a_killed_run_leaves_nothing_whatever_its_cell_is_doing(settings, name, 
     assert all_gone(below)
 
 
+@pytest.mark.usefixtures("of_a_terminal")
 def test_a_closed_terminal_ends_the_cells_in_order(settings):
     """It reaches the whole process group; a fork server that died of it could end nothing below
     itself."""
