@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
 # One architecture of most kinds; every task has some that fit.
-MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,memn2n,bilstm_ctc,attn_seq2seq,naive_bayes
+MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,memn2n,bilstm_ctc,attn_seq2seq,naive_bayes,ngram_lm,unigram
 # The papers' sizes of these two take minutes on a CPU, and this grid only shows that everything runs.
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 

@@ -55,7 +55,7 @@ class Links(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = next((value for name, value in attrs if name in ("href", "src") and value), "")
         if file := re.sub(r"[#?].*", "", found):
-            self.files |= {file} if "//" not in file else set()
+            self.files |= {file} if ":" not in file else set()  # no scheme, such as https: or data:
 
 
 def test_it_ends_with_0_and_no_traceback(run: Run):
@@ -63,11 +63,11 @@ def test_it_ends_with_0_and_no_traceback(run: Run):
     assert "Traceback" not in run.said and "could not be built" not in run.said
 
 
-def test_every_task_has_results_and_all_cells_ended_ok(run: Run):
+def test_every_task_has_results_and_no_cell_failed(run: Run):
     records = [json.loads(path.read_text()) for path in run.folder.glob("records/*/*/*.json")]
-    assert {record["task"] for record in records} == {*registry.entries("tasks")}
-    others = [(each["architecture"], each["task"], each["status"]) for each in records if each["status"] != "ok"]
-    assert others == []
+    assert {record["task"] for record in records if record["status"] == "ok"} == {*registry.entries("tasks")}
+    known = ("ok", "skipped")  # no architecture fits every task
+    assert [(each["command"], each["status"]) for each in records if each["status"] not in known] == []
 
 
 def test_the_front_page_leads_to_the_page_of_every_task(run: Run):
