@@ -38,6 +38,17 @@ def _broken_files_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The test begins without plugins and leaves none behind; what the repository registers and was
+    imported meanwhile stays registered, as its module stays imported."""
+    monkeypatch.setattr(registry, "_plugins", [])
+    yield
+    for key, (cls, _) in list(registry._registered.items()):
+        if cls.__module__.partition(".")[0] not in ("architectures", "tasks", "harness"):
+            del registry._registered[key]
+
+
+@pytest.fixture
 def of_a_terminal() -> Iterator[None]:
     """SIGINT and SIGHUP do what they do in a terminal; `nohup make test &` hands both on as
     ignored, to this process and those that it starts."""

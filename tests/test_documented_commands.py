@@ -40,12 +40,10 @@ def test_a_command_on_a_page_is_one_that_there_is(line):
     command.make_context(words[1], words[2:])
 
 
-def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monkeypatch, capsys):
+def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monkeypatch, capsys, without_plugins):
     """Task authors had to find out by trying. Nothing is trained: a dry run says that it would
     be."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     lines = blocks(TASK)[0]
     assert [line.split()[1] for line in lines] == ["new", "check", "run"]
     for line in lines:
@@ -93,12 +91,10 @@ def test_the_commands_for_input_sources_plan_what_the_page_says(tmp_path, monkey
     ]
 
 
-def test_the_input_source_on_the_page_is_sound(tmp_path, monkeypatch):
+def test_the_input_source_on_the_page_is_sound(tmp_path, without_plugins):
     """Authors begin with a copy of it."""
     from harness.contract.inputs import case_of
 
-    monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     file = tmp_path / "letters.py"
     file.write_text(re.search(r"```python\n(.*?)```", INPUTS.read_text(), re.DOTALL)[1], encoding="utf-8")
     registry.add_plugin(file)

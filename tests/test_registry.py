@@ -6,7 +6,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,15 +25,7 @@ class Mine:
 """
 
 
-@pytest.fixture(autouse=True)
-def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins without plugins and leaves none behind; what is built in and was imported
-    meanwhile stays registered."""
-    monkeypatch.setattr(registry, "_plugins", [])
-    yield
-    for key, (cls, _) in list(registry._registered.items()):
-        if not cls.__module__.startswith(("architectures.", "tasks.")):
-            del registry._registered[key]
+pytestmark = pytest.mark.usefixtures("without_plugins")
 
 
 @pytest.fixture

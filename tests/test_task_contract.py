@@ -38,10 +38,8 @@ class Mine(Task):
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, tuple[bool, str]]]:
+def results(tmp_path: Path, without_plugins: None) -> Callable[..., dict[str, tuple[bool, str]]]:
     """Checks the sound task with one piece of its text replaced: what was found, by check."""
-    monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
     def run(old: str = "", new: str = "", data_dir: Path | None = None) -> dict[str, tuple[bool, str]]:
         assert old in SOUND

@@ -52,7 +52,7 @@ class CharacterBits(Characters):
         step_start=3.0,
         step_epochs=3.0,
     ),
-    tiny={"length": 150, "maps": 16, "hidden": 32, "spread": 0.1},
+    tiny={"length": 150, "maps": 32, "hidden": 64, "spread": 0.1},
     deviations=(
         (
             "The layers and the recipe are those of the small network of Zhang et al. 2015; the paper's own network"

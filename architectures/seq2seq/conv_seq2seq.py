@@ -88,7 +88,7 @@ class Attention(nn.Module):
         factor=0.1,
         vector_dims=256,
     ),
-    tiny={"size": 48, "hidden": 48, "encoder_layers": 2, "layers": 2, "dropout": 0.0},
+    tiny={"size": 32, "hidden": 32, "encoder_layers": 2, "layers": 2, "dropout": 0.0},
     deviations=(
         "Sizes are those of the authors' program for its smallest translation task (IWSLT, German to English).",
         "A batch is 64 pairs, as in the paper; the program fills one with 4,000 symbols.",

@@ -28,12 +28,10 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+def notebook(monkeypatch: pytest.MonkeyPatch, without_plugins: None) -> Notebook:
     """A new one, in whose place the registry is afterwards as before."""
     notebook = Notebook()
     monkeypatch.setitem(sys.modules, "__main__", notebook.module)
-    monkeypatch.setattr(registry, "_plugins", [])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(main_module, "_written", [])
     return notebook
 
