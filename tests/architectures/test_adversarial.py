@@ -22,6 +22,7 @@ from harness.training.model import Model, WordTable, build, objective_of
 from harness.views.sentences import Sentences
 from harness.views.tree import TreeBatch, Trees
 from harness.views.words import PAD, Words
+from tests.support.same import assert_same
 
 TEXTS = ["a b b c d", "c a", "d d b"]
 DIMS = 4
@@ -106,7 +107,7 @@ def test_the_move_is_along_the_gradient_and_the_loss_is_the_sum_of_both(monkeypa
     regime = AdversarialTraining(epsilon=0.01, weight=3.0)
     model, batch = prepared(regime)
     found, (clean, moved), (before, after) = losses_and_inputs(regime, model, batch, monkeypatch)
-    torch.testing.assert_close(found, before + 3 * after)
+    assert_same(found, before + 3 * after)
     (gradient,) = torch.autograd.grad(before, clean["text"].vectors, retain_graph=True)
     gradient = gradient * clean["text"].mask[..., None]
     r = moved["text"].vectors - clean["text"].vectors
@@ -122,7 +123,7 @@ def test_penalties_of_the_wrapped_encoder_count_once_and_direct_no_move(monkeypa
     model, batch = prepared(regime, encoder=Penalised)
     found, (clean, moved), (before, after) = losses_and_inputs(regime, model, batch, monkeypatch)
     penalty = 5 * (clean["text"].vectors - 3).square().mean()
-    torch.testing.assert_close(found, before + after + penalty)
+    assert_same(found, before + after + penalty)
     (gradient,) = torch.autograd.grad(before, clean["text"].vectors)
     gradient = gradient * clean["text"].mask[..., None]
     r = moved["text"].vectors - clean["text"].vectors
@@ -171,7 +172,7 @@ def test_no_gradient_flows_through_the_move(monkeypatch):
 def test_without_a_move_the_loss_is_doubled():
     regime = AdversarialTraining(epsilon=0.0)
     model, batch = prepared(regime)
-    torch.testing.assert_close(loss_of(regime, model, batch), 2 * model.loss(batch))
+    assert_same(loss_of(regime, model, batch), 2 * model.loss(batch))
 
 
 def test_vectors_have_mean_0_and_variance_1_over_the_training_text():

@@ -13,6 +13,7 @@ from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import additive, softmax_mean
 from tests.support.pairs import bilstm, dense
+from tests.support.same import assert_same
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -50,7 +51,7 @@ def test_what_a_text_attends_to_lies_in_the_other_text():
     h = [model.encoding(text.vectors, text.mask) for text in (first, second, third)]
     sides = [model.matched(h[0], first.mask, other, second.mask) for other in h[1:]]
     own = model.encoding.size
-    torch.testing.assert_close(sides[0][:, :own], sides[1][:, :own])
+    assert_same(sides[0][:, :own], sides[1][:, :own])
     assert not torch.allclose(sides[0][:, own : 2 * own], sides[1][:, own : 2 * own], atol=1e-3)
     assert (sides[0][:, own : 2 * own] <= h[1].amax(1) + 1e-6).all() and (
         sides[0][:, own : 2 * own] >= h[1].amin(1) - 1e-6

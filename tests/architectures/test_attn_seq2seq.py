@@ -14,6 +14,7 @@ from harness import registry
 from tests.support.batches import random_vectors
 from tests.support.models import small
 from tests.support.oracles import lstm, lstm_step, softmax_mean
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, START = 4, 5, 1
 LENGTHS = [5, 2, 3]
@@ -55,7 +56,7 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
                 energies = [h @ s for s in states]
             context = softmax_mean(energies, states)
             h, c = lstm_step(model.decoder, torch.cat([model.vectors_of_symbols.weight[symbol], context]), h, c)
-            torch.testing.assert_close(scores[row, step], model.output.weight @ h + model.output.bias)
+            assert_same(scores[row, step], model.output.weight @ h + model.output.bias)
 
 
 @pytest.mark.parametrize("attention", ["dot", "general", "concat"])
@@ -89,7 +90,7 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
                 ]
             context = softmax_mean(energies, memory)
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
-            torch.testing.assert_close(scores[row, step], model.output.weight @ attentional + model.output.bias)
+            assert_same(scores[row, step], model.output.weight @ attentional + model.output.bias)
 
 
 def test_each_id_has_the_scores_of_its_name():
@@ -104,7 +105,7 @@ def test_each_id_has_the_scores_of_its_name():
         else:
             found, states = model.attend(hidden, state.memory)[0], state.memory.states[0]
         scores = torch.stack([scored(model, hidden[0], s) for s in states])
-        torch.testing.assert_close(found, scores.softmax(0), msg=id)
+        assert_same(found, scores.softmax(0), msg=id)
         assert found.max() - found.min() > 0.01, id
 
 
@@ -129,20 +130,20 @@ def test_luongs_dropout_acts_on_inputs_between_layers_and_on_the_top():
     model = small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, dropout=1.0).train()
     vectors, mask = random_vectors([5], 1, WIDTH)
     state = model.start(vectors, mask)
-    torch.testing.assert_close(state.memory[0], lstm(model.encoder, torch.zeros(5, 6), 1))
+    assert_same(state.memory[0], lstm(model.encoder, torch.zeros(5, 6), 1))
     lower = lstm(model.encoder, torch.zeros(5, WIDTH), 0)
-    torch.testing.assert_close(state.hidden[0, 0], lower[-1])
+    assert_same(state.hidden[0, 0], lower[-1])
     other = model.advance(model.vectors_of_symbols.weight[3:4], state)
-    torch.testing.assert_close(model.advance(model.vectors_of_symbols.weight[4:5], state).hidden, other.hidden)
+    assert_same(model.advance(model.vectors_of_symbols.weight[4:5], state).hidden, other.hidden)
     zeros = torch.zeros(6)
     h, _ = lstm_step(model.decoder, torch.zeros(9), state.hidden[0, 0], state.cell[0, 0], 0)
-    torch.testing.assert_close(other.hidden[0, 0], h)
+    assert_same(other.hidden[0, 0], h)
     h, _ = lstm_step(model.decoder, zeros, state.hidden[0, 1], state.cell[0, 1], 1)
-    torch.testing.assert_close(other.hidden[0, 1], h)
+    assert_same(other.hidden[0, 1], h)
     context = state.memory[0].mean(0)  # a top state of zeros attends everywhere alike
     expected = torch.tanh(model.combine.weight @ torch.cat([context, zeros]))
-    torch.testing.assert_close(other.attentional[0], expected)
-    torch.testing.assert_close(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
+    assert_same(other.attentional[0], expected)
+    assert_same(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
 
 
 def test_luongs_weights_start_uniform_within_the_papers_bound():

@@ -37,6 +37,7 @@ from harness.training.model import Model, build
 from harness.training.optimizers import exempt
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
 
@@ -158,14 +159,14 @@ def test_states_of_the_model_made_here_are_those_of_the_equations():
     states = bert(SubwordBatch(ids, mask, segments, mask.sum(1)))
     for row, length in enumerate((9, 6)):
         expected = by_hand(bert.model, ids[row, :length], segments[row, :length], heads=3)
-        torch.testing.assert_close(states[row, :length], expected, rtol=1e-4, atol=1e-4)
+        assert_same(states[row, :length], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_vector_of_a_text_is_the_state_of_cls_through_tanh(folder):
     bert, view = loaded(folder)
     states = bert.eval()(one_text(view, *TEXTS))
     pooler = bert.model.pooler.dense
-    torch.testing.assert_close(bert.pooled(states), torch.tanh(states[:, 0] @ pooler.weight.T + pooler.bias))
+    assert_same(bert.pooled(states), torch.tanh(states[:, 0] @ pooler.weight.T + pooler.bias))
 
 
 def test_padding_is_invisible(folder):
@@ -173,7 +174,7 @@ def test_padding_is_invisible(folder):
     bert.eval()
     alone, beside = bert(one_text(view, "cats")), bert(one_text(view, "cats", "the cats sat on the mat"))
     assert beside.shape[1] > alone.shape[1]
-    torch.testing.assert_close(alone[0], beside[0, : alone.shape[1]])
+    assert_same(alone[0], beside[0, : alone.shape[1]])
 
 
 def test_segments_matter(folder):
@@ -212,7 +213,7 @@ def test_padding_is_invisible_whatever_attention_the_folder_names(folder, tmp_pa
     bert.eval()
     alone, beside = bert(one_text(view, "cats")), bert(one_text(view, "cats", "the cats sat on the mat"))
     assert beside.shape[1] > alone.shape[1]
-    torch.testing.assert_close(alone[0], beside[0, : alone.shape[1]])
+    assert_same(alone[0], beside[0, : alone.shape[1]])
     torch.testing.assert_close(beside, loaded(folder)[0].eval()(one_text(view, "cats", "the cats sat on the mat")))
 
 
@@ -312,7 +313,7 @@ def test_classes_are_scored_by_a_layer_on_the_pooled_vector(folder, task_type, b
     model, view = model_for(folder, task_type, labelled(ClassTarget(), "a", "b", "c"))
     inputs = {"text": one_text(view, *TEXTS) if batch == "text" else pairs(view, TEXTS, PASSAGES)}
     pooled = model.encoder.pooled(model.encoder(inputs["text"]))
-    torch.testing.assert_close(model(inputs), model.head.output(pooled))
+    assert_same(model(inputs), model.head.output(pooled))
     assert model(inputs).shape == (2, 3)
 
 
@@ -320,7 +321,7 @@ def test_a_candidate_is_ranked_by_one_score_on_the_pooled_vector(folder):
     model, view = model_for(folder, "rank", RankTarget())
     inputs = {"text": pairs(view, QUESTIONS, PASSAGES)}
     pooled = model.encoder.pooled(model.encoder(inputs["text"]))
-    torch.testing.assert_close(model(inputs), model.head.output(pooled)[:, 0])
+    assert_same(model(inputs), model.head.output(pooled)[:, 0])
 
 
 def test_a_word_is_tagged_by_the_state_of_its_first_piece(folder):
@@ -331,8 +332,8 @@ def test_a_word_is_tagged_by_the_state_of_its_first_piece(folder):
     emissions, mask = model({"text": batch})
     states = model.encoder(batch)
     assert mask.tolist() == [[True] * 3, [True, False, False]]
-    torch.testing.assert_close(emissions[0], model.head.output(states[0, [1, 2, 4]]))
-    torch.testing.assert_close(emissions[1, :1], model.head.output(states[1, [1]]))
+    assert_same(emissions[0], model.head.output(states[0, [1, 2, 4]]))
+    assert_same(emissions[1, :1], model.head.output(states[1, [1]]))
 
 
 def spans(unanswerable: bool) -> SpanTarget:
@@ -350,13 +351,13 @@ def test_a_span_is_sought_in_the_passage_alone(folder, unanswerable):
     scores, _ = model({"question": None, "passage": None, "text": batch})
     both = model.head.output(model.encoder(batch))
     assert named(batch.ids[0]) == "[CLS] who sat ? [SEP] the cat ##s sat on the mat [SEP]"
-    torch.testing.assert_close(torch.stack([scores.start[0], scores.end[0]], 1), both[0, 5:12])
+    assert_same(torch.stack([scores.start[0], scores.end[0]], 1), both[0, 5:12])
     assert named(batch.ids[1, :7]) == "[CLS] who ? [SEP] cat ##s sat"
-    torch.testing.assert_close(torch.stack([scores.start[1, :3], scores.end[1, :3]], 1), both[1, 4:7])
+    assert_same(torch.stack([scores.start[1, :3], scores.end[1, :3]], 1), both[1, 4:7])
     assert (scores.start[1, 3:] == -torch.inf).all() and (scores.end[1, 3:] == -torch.inf).all()
     assert (scores.no_answer is not None) == unanswerable
     if unanswerable:
-        torch.testing.assert_close(scores.no_answer, both[:, 0])
+        assert_same(scores.no_answer, both[:, 0])
 
 
 def test_the_loss_of_spans_is_that_of_the_paper(folder):
@@ -368,7 +369,7 @@ def test_the_loss_of_spans_is_that_of_the_paper(folder):
     beside = [both[0, [0, *range(5, 12)]].log_softmax(0), both[1, [0, *range(4, 7)]].log_softmax(0)]
     expected = -torch.stack([beside[0][1 + 1, 0] + beside[0][1 + 3, 1], beside[1][0].sum()])
     outputs = model({"question": None, "passage": None, "text": batch})
-    torch.testing.assert_close(model.head.row_losses(None, outputs, torch.tensor([[1, 3], [-1, -1]])), expected)
+    assert_same(model.head.row_losses(None, outputs, torch.tensor([[1, 3], [-1, -1]])), expected)
 
 
 def test_a_long_passage_is_read_in_the_windows_of_transformers(folder):

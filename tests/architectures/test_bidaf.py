@@ -14,9 +14,10 @@ from harness import registry
 from harness.views.words_and_characters import WordCharacterBatch
 from tests.support.batches import mask_of
 from tests.support.models import small
-from tests.support.oracles import Vectors
+from tests.support.oracles import recurrent
 from tests.support.pairs import bilstm, dropped, inputs_of
 from tests.support.reading import answered, bi_attended, reader_and_texts, spelt, squad
+from tests.support.same import assert_same
 
 small_reader = partial(reader_and_texts, "bidaf", hidden=3, character_size=4, filters=3, window=3)
 
@@ -30,20 +31,6 @@ def highway(reader: BiDAF, x: Tensor) -> Tensor:
     return x
 
 
-def two_layers(recurrence: nn.Module, vectors: Vectors) -> Tensor:
-    """States (n, 2 * hidden) of torch's own bidirectional LSTM of two layers; a recurrence of
-    another cell, depth or of one direction is an error."""
-    first = recurrence.forwards[0]
-    oracle = nn.LSTM(first.input_size, first.hidden_size, num_layers=2, bidirectional=True)
-    weights = {}
-    for number, pair in enumerate(zip(recurrence.forwards, recurrence.backwards, strict=True)):
-        for layer, suffix in zip(pair, ("", "_reverse"), strict=True):
-            named = layer.state_dict().items()
-            weights |= {name.replace("_l0", f"_l{number}{suffix}"): weight for name, weight in named}
-    oracle.load_state_dict(weights)
-    return oracle(torch.stack(list(vectors)))[0]
-
-
 def by_hand(
     reader: BiDAF, passage: WordCharacterBatch, question: WordCharacterBatch, row: int
 ) -> tuple[Tensor, Tensor]:
@@ -54,7 +41,7 @@ def by_hand(
         words = [highway(reader, torch.cat([text.vectors[row, t], c])) for t, c in enumerate(from_characters)]
         texts.append(bilstm(reader.contextual, words))
     g = bi_attended(reader.attention, *texts)
-    m = two_layers(reader.modelling, g)
+    m = recurrent(reader.modelling, g)
     last = bilstm(reader.ending, m)
     start = torch.stack([reader.start.weight[0] @ torch.cat(pair) for pair in zip(g, m, strict=True)])
     end = torch.stack([reader.end.weight[0] @ torch.cat(pair) for pair in zip(g, last, strict=True)])
@@ -68,8 +55,8 @@ def test_a_padded_batch_is_each_example_written_out_word_by_word():
     scores = reader(passages, questions)
     for row, length in enumerate(passages.lengths.tolist()):
         start, end = by_hand(reader, passages, questions, row)
-        torch.testing.assert_close(scores.start[row, :length], start, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
+        assert_same(scores.start[row, :length], start, rtol=1e-4, atol=1e-5)
+        assert_same(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
         assert scores.start[row, length:].isneginf().all() and scores.end[row, length:].isneginf().all()
 
 
@@ -79,7 +66,7 @@ def test_the_attended_passage_is_one_vector_for_all_positions():
     h, u = torch.randn(2, 7, 6), torch.randn(2, 4, 6)
     joined = small(BiAttention, 6)(h, mask_of([7, 7]), u, mask_of([4, 4]))
     attended = joined[..., 18:] / h
-    torch.testing.assert_close(attended, attended[:, :1].expand_as(attended), rtol=1e-3, atol=1e-4)
+    assert_same(attended, attended[:, :1].expand_as(attended), rtol=1e-3, atol=1e-4)
     assert not torch.allclose(attended[0], attended[1], atol=0.1)
 
 

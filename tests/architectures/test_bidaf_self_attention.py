@@ -23,6 +23,7 @@ from tests.support.batches import mask_of
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import bigru, dense, dropped, inputs_of
 from tests.support.reading import answered, bi_attended, reader_and_texts, similarity, spelt, squad
+from tests.support.same import assert_same
 
 ID = "bidaf_self_attention"
 small_reader = partial(reader_and_texts, ID, hidden=3, character_size=4, filters=3, window=3, no_answer_hidden=4)
@@ -70,9 +71,9 @@ def test_a_padded_batch_is_each_example_written_out_word_by_word():
     scores = reader(passages, questions)
     for row, length in enumerate(passages.lengths.tolist()):
         start, end, z = by_hand(reader, passages, questions, row)
-        torch.testing.assert_close(scores.start[row, :length], start, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(2 * scores.no_answer[row], z, rtol=1e-4, atol=1e-5)
+        assert_same(scores.start[row, :length], start, rtol=1e-4, atol=1e-5)
+        assert_same(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
+        assert_same(2 * scores.no_answer[row], z, rtol=1e-4, atol=1e-5)
         assert scores.start[row, length:].isneginf().all() and scores.end[row, length:].isneginf().all()
 
 
@@ -147,14 +148,14 @@ def test_training_takes_one_softmax_over_all_spans_and_none(reduction):
     scores = model(batch.inputs)
     expected = torch.stack([of_all_spans(scores, batch.target, row) for row in range(1, 12)]).sum()
     found = objective.losses(model, Step({"labelled": batch}, progress=0.0))["loss"]
-    torch.testing.assert_close(found, expected if reduction == "batch" else expected / 12)
+    assert_same(found, expected if reduction == "batch" else expected / 12)
 
 
 def test_without_unanswerable_questions_the_losses_are_those_of_start_and_end():
     model, corpus = squad("squad1", ID)
     batch = corpus.train.collate(torch.arange(12).numpy())
     found = objective_of(model.eval(), TrainingSettings()).losses(model, Step({"labelled": batch}, progress=0.0))
-    torch.testing.assert_close(found["loss"], model.loss(batch))
+    assert_same(found["loss"], model.loss(batch))
 
 
 def test_a_question_has_no_answer_where_z_beats_the_best_span():

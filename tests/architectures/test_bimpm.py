@@ -14,6 +14,7 @@ from tests.support.batches import random_vectors
 from tests.support.models import small
 from tests.support.oracles import cosine
 from tests.support.pairs import bilstm, dense, dropped, inputs_of, lstm, share_of_zeros
+from tests.support.same import assert_same
 
 SIZE, PERSPECTIVES = 6, 3
 P, Q = (4, 1, 3), (2, 5, 3)
@@ -67,7 +68,7 @@ def test_each_strategy_in_both_directions_is_its_loop_over_the_other_texts_state
         for row, (n, m) in enumerate(zip(lengths, others, strict=True)):
             for t in range(n):
                 expected = STRATEGIES[strategy](getattr(matching, strategy), own[row, t], other[row, :m], end[row])
-                torch.testing.assert_close(found[row, t, place : place + PERSPECTIVES], expected, rtol=1e-4, atol=1e-5)
+                assert_same(found[row, t, place : place + PERSPECTIVES], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_no_strategy_and_no_direction_shares_its_perspectives():
@@ -145,7 +146,7 @@ def test_a_batch_of_pairs_is_each_pair_written_out_state_by_state():
     found = model(*(read(view, *lines) for lines in zip(*pairs, strict=True)))
     assert found.shape == (2, model.size)
     for row, pair in zip(found, pairs, strict=True):
-        torch.testing.assert_close(row, written_out(model, view, *pair), rtol=1e-4, atol=1e-5)
+        assert_same(row, written_out(model, view, *pair), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layer", ["context", "forwards", "backwards", "aggregation", "output"])
@@ -184,4 +185,4 @@ def test_a_word_is_known_by_its_characters_in_order_and_its_vector_is_fixed():
     assert not torch.allclose(one[5:], other[5:], atol=1e-4)
     assert model.vectors == "fixed"
     beside_longer = model.words(read(view, "tac matsonthe"))[0, 0]
-    torch.testing.assert_close(beside_longer, one)
+    assert_same(beside_longer, one)

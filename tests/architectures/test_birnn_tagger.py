@@ -32,7 +32,8 @@ def test_scores_are_linear_in_the_joined_states_of_both_directions():
 
     assert all(len(layers) == 1 for layers in (tagger.recurrence.forwards, tagger.recurrence.backwards))
 
-    assert_each_alone(tagger(batch()), written_out, batch(), states=True)
+    sentences = batch()
+    assert_each_alone(tagger(sentences), written_out, sentences, states=True)
 
 
 def test_the_directions_have_weights_of_their_own():

@@ -14,6 +14,7 @@ from architectures.recurrent.block_sparse_lstm import BlockSparse, BlockSparseLS
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.recurrent import assert_vector_comes_from_real_states
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN, BLOCK = 3, 10, 2
 
@@ -25,9 +26,9 @@ def dense(layer: BlockSparse) -> Tensor:
     """The matrices (outputs, n, n) of a layer with zeros where a block does not exist."""
     n, size = layer.nodes * layer.block, layer.block
     matrices = torch.zeros(len(layer.norms), n, n)
-    for row, column, block in zip(layer.rows, layer.columns, layer.blocks.detach(), strict=True):
-        for matrix, part in zip(matrices, block.split(size, dim=1), strict=True):
-            matrix[row * size : (row + 1) * size, column * size : (column + 1) * size] = part.T
+    for row, column, block in zip(layer.rows, layer.columns, layer.blocks, strict=True):
+        for output, part in enumerate(block.split(size, dim=1)):
+            matrices[output, row * size : (row + 1) * size, column * size : (column + 1) * size] = part.T
     return matrices
 
 
@@ -70,7 +71,7 @@ def test_the_product_of_blocks_is_that_of_the_dense_matrix_times_the_pattern(out
     pattern = adjacency.repeat_interleave(2, 0).repeat_interleave(2, 1)
     matrices = dense(layer)
     assert torch.equal(matrices != 0, pattern.expand_as(matrices))
-    torch.testing.assert_close(layer.product(states), torch.einsum("oij,bj->boi", matrices, states))
+    assert_same(layer.product(states), torch.einsum("oij,bj->boi", matrices, states))
 
 
 def test_no_step_of_the_optimiser_makes_a_block_that_did_not_exist():

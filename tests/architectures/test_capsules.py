@@ -12,6 +12,7 @@ from architectures.blocks.capsules import separate_margin_loss
 from architectures.capsule.capsules import CapsuleA, CapsuleB
 from harness import registry
 from harness.views.words import WordBatch
+from tests.support.same import assert_same
 
 
 def model_of(kind: type[CapsuleB] = CapsuleB, **settings) -> CapsuleB:
@@ -42,7 +43,7 @@ def test_scores_are_the_lengths_of_the_class_capsules_and_the_orphan_has_none():
     capsules = column(words.vectors, words.mask)
     assert capsules.shape == (3, 3, 4)  # two classes and the orphan
     expected = [[capsules[text, label].pow(2).sum().sqrt() for label in range(2)] for text in range(3)]
-    torch.testing.assert_close(model(words), torch.stack([torch.stack(row) for row in expected]))
+    assert_same(model(words), torch.stack([torch.stack(row) for row in expected]))
 
 
 def test_the_orphan_takes_votes_away_from_the_classes():
@@ -100,7 +101,7 @@ def test_scores_are_lengths_of_mean_vectors():
     expected = [
         [(sum(c[text, label] for c in columns) / 3).pow(2).sum().sqrt() for label in range(2)] for text in range(3)
     ]
-    torch.testing.assert_close(model(words), torch.stack([torch.stack(row) for row in expected]))
+    assert_same(model(words), torch.stack([torch.stack(row) for row in expected]))
 
 
 def test_columns_that_point_in_opposite_directions_cancel_out():
@@ -120,7 +121,7 @@ def test_a_text_shorter_than_the_widest_window_is_read():
         words.lengths,
         torch.cat([words.vectors, torch.ones(3, 3, 5)], 1),
     )
-    torch.testing.assert_close(model(longer), model(words))
+    assert_same(model(longer), model(words))
 
 
 @pytest.mark.parametrize("kind", [CapsuleA, CapsuleB])

@@ -14,6 +14,7 @@ from harness.views.words import WordBatch
 from tests.support.batches import mask_of
 from tests.support.models import small
 from tests.support.oracles import cosine, recurrent
+from tests.support.same import assert_same
 
 WORDS, CLASSES = 12, 3
 SIZES = {"embedding": 4, "books": 2, "hidden": 6, "size": 2, "class_size": 3, "dropout": 0.0}
@@ -60,7 +61,7 @@ def test_each_text_of_a_batch_is_the_text_alone_written_out():
     texts = ([3, 4, 5, 2, 7], [1, 9], [11])
     found = model(batch_of(*texts))
     for scores, text in zip(found, texts, strict=True):
-        torch.testing.assert_close(scores, written_out(model, text))
+        assert_same(scores, written_out(model, text))
 
 
 def test_the_length_of_a_centre_has_no_say_in_the_shares():
@@ -99,7 +100,7 @@ def test_hard_codes_take_one_codeword_of_each_book_and_training_draws_it():
         coding.codes[6] = torch.tensor([0.2, 0.3, 0.5]).log()
     ids = torch.full((1, 200), 5)
     likeliest = coding.books[0, 1] + coding.books[1, 2]
-    torch.testing.assert_close(coding(ids)[0], likeliest.expand(200, 4))
+    assert_same(coding(ids)[0], likeliest.expand(200, 4))
     coding.train()
     drawn = coding(torch.full((1, 4000), 6))[0]
     sums = (coding.books[0][:, None] + coding.books[1]).flatten(0, 1)

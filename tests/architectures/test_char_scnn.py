@@ -12,6 +12,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.batches import mask_of, poisoned
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 TEXTS = [["Good", "film", "x", "indeed", "so"], ["good", "film"], ["a"]]
 WIDTH = 4
@@ -51,7 +52,7 @@ def test_a_text_is_two_convolutions_each_with_its_maximum():
         ]
         sentence = largest(model.sentence.convolution, joined)
         expected = torch.tanh(model.hidden.weight @ sentence + model.hidden.bias)
-        torch.testing.assert_close(found[row], expected.detach())
+        assert_same(found[row], expected)
 
 
 def test_doubled_filters_double_a_words_vector():

@@ -12,6 +12,7 @@ from architectures.siamese.char_siamese import CharSiamese
 from harness.views.characters import CharacterBatch, Characters
 from tests.support.oracles import cosine, recurrent
 from tests.support.pairs import dense, inputs_of, shipped
+from tests.support.same import assert_same
 
 ALPHABET = "abcde"
 FIRST = ["abcdeab", "a", "ddcb"]
@@ -41,7 +42,7 @@ def test_a_score_is_the_cosine_of_two_strings_written_out():
     found = model(read(*FIRST), read(*SECOND))
     assert found.shape == (3,) and found.std() > 0.01
     for score, (first, second) in zip(found, zip(FIRST, SECOND, strict=True), strict=True):
-        torch.testing.assert_close(score, cosine(vector(model, first), vector(model, second)))
+        assert_same(score, cosine(vector(model, first), vector(model, second)))
 
 
 def test_a_string_is_nearest_to_itself_and_order_counts():

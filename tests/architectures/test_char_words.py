@@ -19,6 +19,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.models import small
 from tests.support.oracles import convolution
 from tests.support.recurrent import coupled
+from tests.support.same import assert_same
 from tests.support.toy_corpus import toy_corpus, toy_task
 
 TEXTS = [["Anna", "saw", "x", "otto"], ["annas", "a"]]
@@ -51,7 +52,7 @@ def test_a_word_is_the_maximum_of_tanh_of_filters_over_its_characters_and_marks(
     for found, ids in zip(spelt(source, words, TEXTS), characters_of(words, TEXTS), strict=True):
         framed = torch.cat([begin[None], ids, begin[None] + 1])
         windows = convolution(source.spelling.convolution, list(vectors[framed]), left=2, right=2)
-        torch.testing.assert_close(found, torch.stack([torch.tanh(window) for window in windows]).amax(0))
+        assert_same(found, torch.stack([torch.tanh(window) for window in windows]).amax(0))
     assert len(vectors) == begin + 2
 
 
@@ -63,7 +64,7 @@ def test_a_word_is_the_last_state_of_each_direction() -> None:
         vectors = spelling.vectors.weight[ids]
         forwards = coupled(spelling.recurrence.forwards, vectors)[-1]
         backwards = coupled(spelling.recurrence.backwards, vectors.flip(0))[-1]
-        torch.testing.assert_close(found, torch.cat([forwards, backwards]))
+        assert_same(found, torch.cat([forwards, backwards]))
         assert not torch.allclose(forwards, coupled(spelling.recurrence.backwards, vectors)[-1]), "two sets of weights"
 
 
@@ -81,7 +82,7 @@ def test_what_a_word_is_depends_on_no_longer_word_beside_it(source: type[InputSo
     """Padding that counts would tie a word's numbers to the batch in which it comes."""
     model, words = made(source, [["saw", "x"], ["annasawottoxannas"]])
     _, alone = made(source, [["saw", "x"]])
-    torch.testing.assert_close(model(words)[0], model(alone)[0])
+    assert_same(model(words)[0], model(alone)[0])
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -97,7 +98,7 @@ def test_dropout_acts_on_the_vectors_of_characters() -> None:
     """With all dropped the filters read zeros, and their biases are left."""
     source, words = made(CharacterCNNWords, dropout=1.0)
     expected = torch.tanh(source.spelling.convolution.bias).expand(*words.mask.shape, -1)
-    torch.testing.assert_close(source.train()(words), expected)
+    assert_same(source.train()(words), expected)
 
 
 def ends(count: int, seed: int) -> list[dict[str, str]]:

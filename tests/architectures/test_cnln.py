@@ -14,6 +14,7 @@ from harness.problems.classify import text_vector
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import recurrent, softmax_mean
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN = 3, 2
 
@@ -70,7 +71,7 @@ def test_without_its_local_context_the_network_is_blind_to_order():
     nodes = list(torch.randn(5, 2 * HIDDEN))
     found = rounds(model, nodes, 2)
     turned = rounds(model, nodes[::-1], 2)[::-1]
-    torch.testing.assert_close(torch.stack(turned), torch.stack(found))
+    assert_same(torch.stack(turned), torch.stack(found))
     batch = random_texts([5], 1, WIDTH)
     backwards = model(batch.vectors.flip(1), batch.mask).flip(1)
     assert not torch.allclose(backwards, model(batch.vectors, batch.mask), atol=1e-2)
@@ -82,7 +83,7 @@ def test_a_shut_gate_keeps_the_nodes():
         model.gate.weight.zero_()
         model.gate.bias.fill_(-200.0)
     words = model.context(batch.vectors, batch.mask)
-    torch.testing.assert_close(model(batch.vectors, batch.mask), words)
+    assert_same(model(batch.vectors, batch.mask), words)
 
 
 def test_dropout_acts_on_words_and_messages():

@@ -12,6 +12,7 @@ from architectures.convolutional.cnn import StackedCNN
 from tests.support.batches import assert_each_alone, mask_of, random_vectors
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH = 6
 LENGTHS = (9, 4, 1)
@@ -31,10 +32,10 @@ def model_of(position: str = "none", **settings) -> StackedCNN:
 def test_padding_is_as_the_zeros_beside_a_text_alone(position, merge):
     """Every layer pads with zeros: a state behind the text that a second layer reads would tell how
     long the batch is."""
-    model = model_of(position, merge=merge, layers=3)
-    together = model(*texts())
+    model, batch = model_of(position, merge=merge, layers=3), texts()
+    together = model(*batch)
     assert together.shape == (3, 9, 5)
-    assert_each_alone(together, lambda text: model(text[None], mask_of([len(text)]))[0], texts(), states=True)
+    assert_each_alone(together, lambda text: model(text[None], mask_of([len(text)]))[0], batch, states=True)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 4])
@@ -47,11 +48,11 @@ def test_a_state_sees_one_more_word_on_each_side_with_every_layer(layers):
 
 
 def test_a_layer_is_a_window_of_words_under_one_matrix():
-    model = model_of(layers=1)
+    model, batch = model_of(layers=1), texts()
     assert_each_alone(
-        model(*texts()),
+        model(*batch),
         lambda text: torch.stack(convolution(model.convolutions[0], text, 1, 1)).relu(),
-        texts(),
+        batch,
         states=True,
     )
 
@@ -59,8 +60,8 @@ def test_a_layer_is_a_window_of_words_under_one_matrix():
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 def test_an_even_window_reaches_one_word_further_to_the_right():
     model = model_of(layers=1, window=4)
-    vectors = texts()[0][:1].requires_grad_()
-    model(vectors, MASK[:1])[0, 4].sum().backward()
+    vectors, _ = texts()
+    model(vectors[:1], MASK[:1])[0, 4].sum().backward()
     assert vectors.grad[0].abs().sum(1).nonzero().flatten().tolist() == [3, 4, 5, 6]
 
 
@@ -114,7 +115,7 @@ def test_word_vectors_are_scaled_before_sinusoids_are_added_and_otherwise_left_a
         model = model_of(position, merge=merge)
         moved = model.placed(vectors, mask) - model.placed(torch.zeros_like(vectors), mask)
         scale = 6**0.5 if (position, merge) == ("sinusoidal", "add") else 1.0
-        torch.testing.assert_close(moved[..., :WIDTH], scale * vectors)
+        assert_same(moved[..., :WIDTH], scale * vectors)
 
 
 def test_layers_start_so_that_a_deep_stack_passes_the_signal_on():
@@ -140,7 +141,7 @@ def test_the_input_with_its_positions_is_dropped_in_training():
 def test_learned_positions_are_trained_rows_and_those_beyond_the_table_share_the_last():
     model = model_of("learned", longest=4)
     codes = model.placed(torch.zeros(3, 9, WIDTH), MASK)[0]
-    torch.testing.assert_close(codes, model.table.weight[[0, 1, 2, 3, 3, 3, 3, 3, 3]])
+    assert_same(codes, model.table.weight[[0, 1, 2, 3, 3, 3, 3, 3, 3]])
     model(*texts()).sum().backward()
     assert model.table.weight.grad.any(dim=1).all()
 
@@ -161,7 +162,8 @@ def test_relative_positions_add_to_each_word_of_a_window_the_vector_of_its_dista
         above = convolution(model.convolutions[1], torch.stack(states).relu(), left, window // 2)
         return torch.stack(above).relu()
 
-    assert_each_alone(model(*texts()), written_out, texts(), states=True)
+    batch = texts()
+    assert_each_alone(model(*batch), written_out, batch, states=True)
 
 
 @pytest.mark.parametrize("wrong", [{"position": "absolute"}, {"merge": "multiply"}])

@@ -11,6 +11,7 @@ from torch import Tensor
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import bilstm, dense, shipped
+from tests.support.same import assert_same
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -64,7 +65,7 @@ def test_one_encoder_reads_both_texts():
     seen = []
     model.similarity.register_forward_pre_hook(lambda module, inputs: seen.extend(inputs))
     model(text, text)
-    torch.testing.assert_close(*seen)
+    assert_same(*seen)
 
 
 def test_a_text_of_one_word_is_attended_to_in_full():
@@ -75,5 +76,5 @@ def test_a_text_of_one_word_is_attended_to_in_full():
     model(first, second)
     state = bilstm(model.encoding, first.vectors[0])[0]
     mean_second, max_second = seen[0][0].chunk(4)[2:]
-    torch.testing.assert_close(mean_second[8:], state)
-    torch.testing.assert_close(max_second[8:], state)
+    assert_same(mean_second[8:], state)
+    assert_same(max_second[8:], state)

@@ -12,6 +12,7 @@ from architectures.feedforward.collobert import CAPS, WindowTagger
 from harness import registry
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.pairs import dense, shipped
+from tests.support.same import assert_same
 
 SENTENCES = (
     ["Ann", "saw", "NATO", "in", "a", "McDonalds", "then", "slept", "6", "3x"],
@@ -104,7 +105,7 @@ def test_each_word_of_each_sentence_is_written_out(id, size):
     found = model(words)
     for row, sentence in enumerate(SENTENCES):
         expected = written_out(model, id, sentence, words.vectors[row][words.mask[row]])
-        torch.testing.assert_close(found[row, : len(sentence)], expected, rtol=1e-4, atol=1e-4)
+        assert_same(found[row, : len(sentence)], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_word_is_tagged_by_where_it_stands_in_the_sentence_approach():

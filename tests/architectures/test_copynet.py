@@ -9,6 +9,7 @@ from architectures.seq2seq.copynet import CopyNet
 from tests.support.batches import random_vectors
 from tests.support.models import small
 from tests.support.oracles import gru, softmax_mean, weights_of
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, START, UNKNOWN = 4, 6, 1, 3
 LENGTHS = [5, 2, 3]
@@ -51,15 +52,14 @@ def test_a_step_is_one_softmax_over_generating_and_copying():
             energies = [model.score.weight[0] @ torch.tanh(query + model.key.weight @ h) for h in states]
             vector = model.vectors_of_symbols.weight[symbol if symbol < SYMBOLS else UNKNOWN]
             s = gru_step(model.decoder, torch.cat([vector, read, softmax_mean(energies, states)]), s)
-            worth = [(w @ s).exp().item() for w in model.output.weight]
-            places = [(torch.tanh(model.copy.weight @ h) @ s).exp().item() for h in states]
+            worth = [(w @ s).exp() for w in model.output.weight]
+            places = [(torch.tanh(model.copy.weight @ h) @ s).exp() for h in states]
             total = sum(worth) + sum(places)
             copied = [place / total for place in places]
-            expected = torch.zeros(SYMBOLS + 5)
-            expected[:SYMBOLS] = torch.tensor(worth) / total
+            shares = [share / total for share in worth] + [torch.zeros(())] * 5
             for j in range(length):
-                expected[SOURCE[row, j]] += copied[j]
-            torch.testing.assert_close(scores[row, step].exp(), expected, atol=1e-6, rtol=1e-5)
+                shares[SOURCE[row, j]] = shares[SOURCE[row, j]] + copied[j]
+            assert_same(scores[row, step].exp(), torch.stack(shares), atol=1e-6, rtol=1e-5)
 
 
 def test_a_word_that_stands_twice_is_worth_two_exponentials():
@@ -82,6 +82,6 @@ def test_the_selective_read_is_of_the_places_just_copied():
     copied = torch.tensor([[0.3, 0.2, 0.1, 0.1, 0.2], [0.5, 0.1, 0, 0, 0], [0.2, 0.2, 0.2, 0, 0]])
     read = model.selective_read(torch.tensor([6, 3, 6]), state._replace(copied=copied))
     states = state.memory.states
-    torch.testing.assert_close(read[0], 0.75 * states[0, 0] + 0.25 * states[0, 3])
+    assert_same(read[0], 0.75 * states[0, 0] + 0.25 * states[0, 3])
     assert not read[1].any()
-    torch.testing.assert_close(read[2], states[2, :3].mean(0))
+    assert_same(read[2], states[2, :3].mean(0))

@@ -13,6 +13,7 @@ from architectures.siamese.coupled_lstm import CoupledLSTM
 from harness import registry
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN = 3, 2
 COUPLINGS = ("tight", "loose")
@@ -69,7 +70,7 @@ def test_each_state_of_the_grid_stands_at_its_pair_of_words(coupling):
     found, expected = model.grid(xs[None], ys[None])[0], grid_of(model, xs, ys)
     number = 2 if coupling == "loose" else 1
     for (i, j), cell in expected.items():
-        torch.testing.assert_close(found[i, j], torch.cat(cell[:number]))
+        assert_same(found[i, j], torch.cat(cell[:number]))
 
 
 def test_a_grid_takes_a_step_for_each_diagonal(monkeypatch):

@@ -14,6 +14,7 @@ from architectures.convolutional.dcnn import DynamicCNN
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import largest_in_order
+from tests.support.same import assert_same
 
 WIDTH = 6
 
@@ -32,40 +33,40 @@ def written_out(model: DynamicCNN, vectors: torch.Tensor) -> torch.Tensor:
     """The features of one text (n, width), layer by layer, row by row, map by map, column by column
     (sections 3.1 to 3.5)."""
     n, layers = len(vectors), len(model.convolutions)
-    maps = [[row.tolist() for row in vectors.T]]  # maps[j][i] is row i of map j
+    maps = [list(vectors.T)]  # maps[j][i] is row i of map j
     for number, (convolution, bias) in enumerate(zip(model.convolutions, model.biases, strict=True), start=1):
         rows = len(maps[0])
         window = convolution.kernel_size[0]
-        filters = convolution.weight.unflatten(0, (rows, -1)).tolist()  # row, map above, map below, place
+        filters = convolution.weight.unflatten(0, (rows, -1))  # row, map above, map below, place
         above = []
         for j in range(len(filters[0])):
             convolved = []
             for i in range(rows):
                 columns = []
                 for end in range(len(maps[0][0]) + window - 1):
-                    value = 0.0
+                    value = torch.zeros(())
                     for k, below in enumerate(maps):
                         for place in range(window):
                             column = end - window + 1 + place
                             if 0 <= column < len(below[i]):
-                                value += filters[i][j][k][place] * below[i][column]
+                                value = value + filters[i, j, k, place] * below[i][column]
                     columns.append(value)
                 convolved.append(columns)
             if rows % 2:
-                convolved.append([0.0] * len(convolved[0]))
+                convolved.append([torch.zeros(())] * len(convolved[0]))
             folded = [
                 [a + b for a, b in zip(convolved[i], convolved[i + 1], strict=True)]
                 for i in range(0, len(convolved), 2)
             ]
             k_l = max(model.top, math.ceil((layers - number) / layers * n))
-            biases = bias.unflatten(0, (len(folded), -1)).squeeze(-1).tolist()
+            biases = bias.unflatten(0, (len(folded), -1)).squeeze(-1)
             pooled = []
             for i, row in enumerate(folded):
-                pooled.append([math.tanh(row[place] + biases[i][j]) for place in largest_in_order(row, k_l)])
+                pooled.append([torch.tanh(row[place] + biases[i, j]) for place in largest_in_order(row, k_l)])
             above.append(pooled)
         maps = above
-    features = [row + [0.0] * (model.top - len(row)) for rows in zip(*maps, strict=True) for row in rows]
-    return torch.tensor(features).flatten()
+    features = [row + [torch.zeros(())] * (model.top - len(row)) for rows in zip(*maps, strict=True) for row in rows]
+    return torch.stack([feature for row in features for feature in row])
 
 
 @pytest.mark.parametrize("settings", [{}, {"windows": (2, 4, 2), "maps": (2, 1, 2)}, {"windows": (1, 2), "top": 5}])
@@ -107,7 +108,7 @@ def test_half_of_the_features_are_dropped_in_training():
     texts = batch((12, 9))
     kept, trained = model(texts), model.train()(texts)
     assert kept.all() and 0.4 < (trained == 0).float().mean() < 0.6
-    torch.testing.assert_close(trained[trained != 0], 2 * kept[trained != 0])
+    assert_same(trained[trained != 0], 2 * kept[trained != 0])
 
 
 def test_the_papers_settings():

@@ -15,6 +15,7 @@ from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import dense, dropped, inputs_of, shipped
+from tests.support.same import assert_same
 
 WIDTH = 5
 FIRST, SECOND = (3, 1, 14), (2, 4, 13)
@@ -92,7 +93,7 @@ def test_order_of_the_words_counts_only_with_attention_within_a_text():
     first, second = texts((6,), 1), texts((5,), 2)
     shuffled = first._replace(vectors=first.vectors[:, [4, 1, 5, 0, 3, 2]])
     plain, intra = model_of(), model_of(intra=True)
-    torch.testing.assert_close(plain(shuffled, second), plain(first, second))
+    assert_same(plain(shuffled, second), plain(first, second))
     assert not torch.allclose(intra(shuffled, second), intra(first, second), atol=1e-3)
     with torch.no_grad():
         intra.within.distance.zero_()
@@ -110,7 +111,7 @@ def test_words_farther_apart_than_the_reach_share_one_bias():
 def test_only_the_direction_of_a_word_vector_counts_and_the_projection_has_no_bias():
     model, first, second = model_of(), texts((4,), 1), texts((3,), 2)
     longer = first._replace(vectors=first.vectors * torch.tensor([3.0, 0.5, 20.0, 1.0])[:, None])
-    torch.testing.assert_close(model(longer, second), model(first, second))
+    assert_same(model(longer, second), model(first, second))
     assert not F.linear(torch.zeros(WIDTH), *model.project.parameters()).any()
 
 

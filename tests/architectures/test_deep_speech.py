@@ -11,6 +11,7 @@ from architectures.speech.deep_speech import DeepSpeech, clipped
 from harness.views.frames import FrameBatch
 from tests.support.batches import random_texts
 from tests.support.pairs import dense, dropped, shipped
+from tests.support.same import assert_same
 
 WIDTH, LABELS = 3, 4
 
@@ -62,7 +63,7 @@ def test_each_recording_is_written_out(stride, expected):
     for row, length in enumerate(expected):
         whole = written_out(model, batch.vectors[row][batch.mask[row]])
         assert len(whole) == length
-        torch.testing.assert_close(found[row, :length], whole, rtol=1e-4, atol=1e-4)
+        assert_same(found[row, :length], whole, rtol=1e-4, atol=1e-4)
 
 
 def test_frames_that_differ_are_told_apart_at_the_start():
@@ -101,7 +102,7 @@ def test_a_tenth_of_the_layers_without_a_recurrence_is_dropped():
     for place in range(4):
         assert dropped(given[place::4], read[place::4]) == pytest.approx(0.1, abs=0.03)
     batch = frames([9])
-    torch.testing.assert_close(model.eval()(batch)[0], model(batch)[0], rtol=0, atol=0)
+    assert_same(model.eval()(batch)[0], model(batch)[0], rtol=0, atol=0)
 
 
 def test_frames_are_eighty_filters_and_energy_of_twenty_milliseconds():

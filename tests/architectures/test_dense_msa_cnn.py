@@ -14,6 +14,7 @@ from architectures.attention.dense_msa_cnn import DenseMultiScaleCNN, ScaleAtten
 from architectures.convolutional.vdcnn import TemporalBatchNorm
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH, MAPS = 4, 3
 
@@ -92,7 +93,7 @@ def test_weights_over_the_scales_sum_to_one_at_each_position():
     assert weights.std(dim=1).max() > 0.01, "each position has weights of its own"
     swapped = features.clone()
     swapped[:, [0, 1]] = features[:, [1, 0]]
-    torch.testing.assert_close(attention.weights(swapped), weights)
+    assert_same(attention.weights(swapped), weights)
 
 
 def test_eight_scales_of_64_maps_and_each_convolution_reads_all_below_it():
@@ -124,5 +125,5 @@ def test_dropout_acts_before_and_behind_the_last_layer():
     assert 0.3 < (seen["read"][positive] == 0).float().mean() < 0.7
     assert whole.all() and 0.4 < (found == 0).float().mean() < 0.6
     kept = found != 0
-    torch.testing.assert_close(found[kept], 2 * seen["given"][kept])
+    assert_same(found[kept], 2 * seen["given"][kept])
     assert DenseMultiScaleCNN(WIDTH).dropout.p == 0.7

@@ -15,6 +15,7 @@ from architectures.convolutional.densenet_text import DenseBlock, DenseNetCharac
 from harness import registry
 from tests.support.batches import assert_each_alone, mask_of, poisoned, random_texts
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH = 4
 SMALL = {"growths": (3, 4, 5), "layers": (2, 3, 1)}
@@ -110,9 +111,9 @@ def test_characters_are_one_hot_and_long_texts_are_cut():
     model = small(DenseNetCharacters, view.width, **SMALL, longest=12)
     batch = view.collate(view.encode(["a film that is long", "a film that is short", "a film tha"]), np.arange(3))
     found = model(batch)
-    torch.testing.assert_close(found[0], found[1])
+    assert_same(found[0], found[1])
     assert not torch.allclose(found[0], found[2], rtol=1e-2)
     rows = torch.stack([F.one_hot(ids, view.width + 1)[:, 1:].float() for ids in batch.ids[:1, :12]])
     one_hot = DenseNetText.forward(model, batch._replace(vectors=rows, mask=batch.mask[:1, :12]))
-    torch.testing.assert_close(one_hot, found[:1], rtol=1e-4, atol=1e-3)
+    assert_same(one_hot, found[:1], rtol=1e-4, atol=1e-3)
     assert view.length is None and not view.reverse and DenseNetCharacters(view.width).longest == 1014

@@ -11,6 +11,7 @@ from architectures.memory.dmn import DMN, joined
 from harness.views.facts import FactBatch
 from tests.support import oracles, stories
 from tests.support.pairs import dense, dropped, shipped
+from tests.support.same import assert_same
 
 SIZE = 4
 
@@ -63,7 +64,7 @@ def test_a_batch_is_each_story_written_out(passes):
     assert found.shape == (3, SIZE)
     for row, vector in enumerate(found):
         expected = answered(model, stories.alone(facts, row), stories.alone(questions, row)[0])
-        torch.testing.assert_close(vector, expected, rtol=1e-4, atol=1e-5)
+        assert_same(vector, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_open_gates_make_a_plain_gru_and_closed_ones_read_nothing():
@@ -100,4 +101,4 @@ def test_a_tenth_of_the_word_vectors_is_dropped():
     for half in (0, 1):
         assert dropped(given[half::2], read[half::2]) == pytest.approx(0.1, abs=0.02)
     model.eval()
-    torch.testing.assert_close(model(facts, questions), model(facts, questions), rtol=0, atol=0)
+    assert_same(model(facts, questions), model(facts, questions), rtol=0, atol=0)

@@ -12,6 +12,7 @@ from harness import registry
 from tests.support import oracles, stories
 from tests.support.models import small
 from tests.support.pairs import dense, dropped, shipped
+from tests.support.same import assert_same
 
 SIZE = 4
 
@@ -60,7 +61,7 @@ def test_a_batch_is_each_story_written_out(passes):
     assert found.shape == (3, model.size) and len(model.update) == passes
     for row, vector in enumerate(found):
         expected = answered(model, stories.alone(facts, row), stories.alone(questions, row)[0])
-        torch.testing.assert_close(vector, expected, rtol=1e-4, atol=1e-5)
+        assert_same(vector, expected, rtol=1e-4, atol=1e-5)
     assert (found[:, :SIZE] > 0).any(1).all(), "memories of zeros would hide the passes"
 
 
@@ -70,7 +71,7 @@ def test_a_gate_at_the_last_fact_alone_gives_its_candidate():
     facts = torch.randn(1, 4, 3)
     found = gru(facts, torch.tensor([[0.0, 0.0, 0.0, 1.0]]))
     _, candidate = dense(gru.fact, facts[0, 3]).chunk(2)
-    torch.testing.assert_close(found[0], torch.tanh(candidate))
+    assert_same(found[0], torch.tanh(candidate))
     assert not gru(facts, torch.zeros(1, 4)).any()
 
 
@@ -89,7 +90,7 @@ def test_a_tenth_of_the_sentences_and_of_the_answers_input_is_dropped():
     assert shapes == [(3, 3, 40), (3, 80)] and len(given) == 80
     assert outputs[0] is read[1]
     model.eval()
-    torch.testing.assert_close(model(facts, questions), model(facts, questions), rtol=0, atol=0)
+    assert_same(model(facts, questions), model(facts, questions), rtol=0, atol=0)
 
 
 def test_the_weights_start_as_the_paper_says():

@@ -15,6 +15,7 @@ from tests.support.models import small
 from tests.support.oracles import Vectors, softmax_mean
 from tests.support.pairs import bilstm, dense, inputs_of
 from tests.support.reading import answered, squad
+from tests.support.same import assert_same
 
 WIDTH = 4
 PASSAGES = (["the", "cat", "saw", "the", "the", "dog"], ["ben", "ran"], ["no"])
@@ -67,7 +68,7 @@ def test_each_example_of_a_batch_is_the_example_alone_by_the_papers_equations():
         n, m = len(passage), len(question)
         expected = by_hand(reader, row, passages.vectors[row, :n], questions.vectors[row, :m])
         for scores, value in zip((found.start, found.end), expected, strict=True):
-            torch.testing.assert_close(scores[row, :n], value, atol=1e-4, rtol=1e-4)
+            assert_same(scores[row, :n], value, atol=1e-4, rtol=1e-4)
             assert (scores[row, n:] == -torch.inf).all()
 
 

@@ -16,6 +16,7 @@ from harness.objectives import Step, Supervised
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH, CLASSES = 4, 3
 
@@ -40,13 +41,15 @@ def routed(routing: ExpectationMaximisation, votes: Tensor, activations: Tensor)
             means.append(mean)
             variances.append(variance)
             a.append(torch.sigmoid(done / routing.rounds * (routing.activation_cost[j] - cost)))
+        rows = []
         for i in range(number):
             densities = [
-                a[j] * math.prod((torch.exp(-((v - m) ** 2) / (2 * s)) / (2 * math.pi * s).sqrt()).tolist())
+                a[j] * (torch.exp(-((v - m) ** 2) / (2 * s)) / (2 * math.pi * s).sqrt()).prod()
                 for j, (v, m, s) in enumerate(zip(votes[i], means, variances, strict=True))
                 for v, m, s in [(v.double(), m.double(), s.double())]
             ]
-            shares[i] = torch.stack(densities) / sum(densities)
+            rows.append(torch.stack(densities) / sum(densities))
+        shares = torch.stack(rows).float()
     return torch.stack(means), torch.stack(a)
 
 
@@ -69,19 +72,17 @@ def test_each_text_of_a_batch_is_the_text_alone_written_out():
     """Windows of padding that vote, another order of the rounds, logarithms that go wrong, or votes
     without their place would each give other activations."""
     model, batch = model_of(), texts((6, 4, 1))
-    with torch.no_grad():
-        assert_each_alone(model(batch), partial(written_out, model), batch, atol=1e-4, rtol=1e-4)
+    assert_each_alone(model(batch), partial(written_out, model), batch, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_the_poses_too_are_those_of_the_densities(rounds):
     routing = small(ExpectationMaximisation, CLASSES, rounds)
-    votes, activations = torch.randn(1, 5, CLASSES, 4), torch.rand(1, 5)
-    with torch.no_grad():
-        means, a = routed(routing, votes[0], activations[0])
-        found = routing(votes, activations)
-    torch.testing.assert_close(found[0][0], means, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(found[1][0], a, atol=1e-4, rtol=1e-4)
+    votes, activations = torch.randn(1, 5, CLASSES, 4).requires_grad_(), torch.rand(1, 5).requires_grad_()
+    means, a = routed(routing, votes[0], activations[0])
+    found = routing(votes, activations)
+    assert_same(found[0][0], means, atol=1e-4, rtol=1e-4)
+    assert_same(found[1][0], a, atol=1e-4, rtol=1e-4)
 
 
 def test_a_child_that_is_not_there_has_no_say():
@@ -90,7 +91,7 @@ def test_a_child_that_is_not_there_has_no_say():
     other = votes.clone()
     other[:, 3] = 50.0
     for found, expected in zip(routing(other, activations), routing(votes, activations), strict=True):
-        torch.testing.assert_close(found, expected)
+        assert_same(found, expected)
 
 
 def test_parents_of_two_clusters_of_votes_share_them_out():
@@ -124,7 +125,7 @@ def test_a_text_told_twice_is_as_sure_as_once():
     """Costs that grew with the number of children would make long texts sure of everything."""
     routing, votes, activations = small(ExpectationMaximisation, 2, 3), torch.randn(1, 5, 2, 4), torch.rand(1, 5)
     once, twice = routing(votes, activations)[1], routing(votes.repeat(1, 2, 1, 1), activations.repeat(1, 2))[1]
-    torch.testing.assert_close(once, twice)
+    assert_same(once, twice)
 
 
 def test_the_spread_loss_by_hand():

@@ -12,6 +12,7 @@ from tests.support.batches import mask_of
 from tests.support.models import small
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import bilstm, dense, inputs_of
+from tests.support.same import assert_same
 
 
 def reader_of(**settings) -> FusionNet:
@@ -75,9 +76,9 @@ def test_each_example_of_a_batch_is_the_example_alone_by_the_papers_equations():
         n, m = len(passage), len(question)
         by_hand = understood(reader, row, passages.vectors[row, :n], questions.vectors[row, :m])
         for some, expected in zip((states[row, :n], asked[row, :m]), by_hand, strict=True):
-            torch.testing.assert_close(some, expected, atol=1e-5, rtol=1e-4)
+            assert_same(some, expected, atol=1e-5, rtol=1e-4)
         for scores, value in zip((found.start, found.end), scores_by_hand(reader, *by_hand), strict=True):
-            torch.testing.assert_close(scores[row, :n], value, atol=1e-4, rtol=1e-4)
+            assert_same(scores[row, :n], value, atol=1e-4, rtol=1e-4)
             assert (scores[row, n:] == -torch.inf).all()
 
 

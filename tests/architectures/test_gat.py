@@ -12,6 +12,7 @@ from architectures.graph.gat import GraphAttention, GraphAttentionNetwork
 from harness.views.graph import WordGraphs
 from tests.support.graphs import TEXTS, assert_each_alone, fitted, graphs_of, renumbered
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH = 5
 
@@ -56,7 +57,7 @@ def test_equal_states_get_equal_weights_and_strangers_none():
     layer = small(GraphAttention, WIDTH, hidden=3, heads=2, dropout=0.0)
     state = torch.randn(WIDTH)
     expected = (layer.project.weight @ state).view(2, 1, 3).expand(2, 4, 3)
-    torch.testing.assert_close(layer(state.expand(1, 4, WIDTH), path)[0], expected)
+    assert_same(layer(state.expand(1, 4, WIDTH), path)[0], expected)
     states = state.repeat(1, 4, 1).requires_grad_()
     layer(states, path)[:, :, 0].sum().backward()
     assert (states.grad[0].abs().sum(1) > 0).tolist() == [True, True, False, False]
@@ -72,12 +73,12 @@ def test_whom_a_word_prefers_depends_on_itself_as_well():
 
 def test_the_order_of_the_nodes_changes_nothing():
     model, batch = model_of(), graphs_of(fitted(WordGraphs(min_count=1)), *TEXTS, width=WIDTH)
-    torch.testing.assert_close(model(renumbered(batch)), model(batch))
+    assert_same(model(renumbered(batch)), model(batch))
 
 
 def test_how_often_words_are_near_does_not_count():
     model, batch = model_of(), graphs_of(fitted(WordGraphs(min_count=1)), *TEXTS, width=WIDTH)
-    torch.testing.assert_close(model(batch._replace(counts=batch.counts * 7)), model(batch))
+    assert_same(model(batch._replace(counts=batch.counts * 7)), model(batch))
 
 
 def test_both_layers_have_eight_heads_and_start_as_the_authors():

@@ -18,6 +18,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.batches import poisoned
 from tests.support.models import small
 from tests.support.oracles import convolution, recurrent, softmax_mean
+from tests.support.same import assert_same
 
 TEXTS = [["Anna", "saw", "x", "annas"], ["annas", "a"], ["saw"]]
 WIDTH, HIDDEN, HEADS = 4, 3, 2
@@ -84,7 +85,7 @@ def test_a_text_is_what_each_head_makes_of_the_third_layers_states():
     assert len(model.recurrence.layers) == 3
     found = model(words)
     for row in range(3):
-        torch.testing.assert_close(found[row], pooled(model.attention, top_states(model, words, row)))
+        assert_same(found[row], pooled(model.attention, top_states(model, words, row)))
 
 
 def test_constant_scores_give_the_mean_and_one_number_for_a_word_ordinary_attention():

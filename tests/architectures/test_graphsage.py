@@ -19,6 +19,7 @@ from harness.views.graph import GraphBatch, WordGraphs
 from tests.support.graphs import TEXTS, fitted, graphs_of, matrix_of, renumbered
 from tests.support.models import small
 from tests.support.oracles import lstm
+from tests.support.same import assert_same
 
 WIDTH, REACH = 5, 3
 STAR = "m a m b m c m d m e m"
@@ -70,7 +71,7 @@ def test_each_text_of_a_batch_is_aggregated_word_by_word(aggregator, samples):
     batch = batch_of(*texts)
     result = model(batch)
     for row, text, vectors, mask in zip(result, texts, batch.vectors, batch.mask, strict=True):
-        torch.testing.assert_close(row, written_out(model, text, vectors[mask]))
+        assert_same(row, written_out(model, text, vectors[mask]))
     assert result.std() > 0.01
 
 
@@ -78,7 +79,7 @@ def test_each_text_of_a_batch_is_aggregated_word_by_word(aggregator, samples):
 def test_a_batch_of_single_words_has_no_neighbours_at_all(aggregator):
     model = model_of(aggregator=aggregator)
     result, others = model(batch_of("a", "b")), model(batch_of("a", "b c"))
-    torch.testing.assert_close(result[0], others[0])
+    assert_same(result[0], others[0])
     assert (result[0] != result[1]).any()
 
 
@@ -86,7 +87,7 @@ def test_a_batch_of_single_words_has_no_neighbours_at_all(aggregator):
 def test_the_order_of_the_nodes_changes_nothing(aggregator):
     """Not even an LSTM's: its order follows from the words."""
     model, batch = model_of(aggregator=aggregator, samples=(2, 2)), batch_of(*TEXTS, STAR)
-    torch.testing.assert_close(model(renumbered(batch)), model(batch))
+    assert_same(model(renumbered(batch)), model(batch))
 
 
 def test_a_sample_in_training_is_new_each_time_and_each_neighbour_as_likely():

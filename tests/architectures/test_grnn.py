@@ -17,6 +17,7 @@ from harness.views.sentences import SentenceBatch
 from tests.support.batches import mask_of, random_documents
 from tests.support.models import small
 from tests.support.oracles import lstm
+from tests.support.same import assert_same
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -76,7 +77,7 @@ def test_a_batch_is_each_document_written_out_sentence_by_sentence(sentence):
         else:
             vectors = [lstm(model.sentence.recurrence.forwards[0], words)[-1] for words in document]
         states = states_of(model.document, vectors)
-        torch.testing.assert_close(vector, sum(states) / len(states))
+        assert_same(vector, sum(states) / len(states))
 
 
 def test_one_unit_worked_by_hand():
@@ -121,6 +122,6 @@ def test_both_names_differ_in_how_sentences_are_read():
     for id, written_out in expected.items():
         entry = registry.entry("architectures", id)
         model = small(registry.load(entry), WIDTH, hidden=4, **entry.hyperparameters)
-        torch.testing.assert_close(model.sentence(words, mask_of([5]))[0], written_out(model.sentence))
+        assert_same(model.sentence(words, mask_of([5]))[0], written_out(model.sentence))
     with pytest.raises(ValueError, match="none of conv, lstm"):
         GatedRNN(WIDTH, sentence="cnn")

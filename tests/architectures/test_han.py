@@ -14,6 +14,7 @@ from harness.views.sentences import SentenceBatch
 from tests.support.batches import random_documents
 from tests.support.models import small
 from tests.support.oracles import gru, softmax_mean
+from tests.support.same import assert_same
 
 WIDTH = 3
 DOCUMENTS = [[4, 1, 2], [5], [2, 3]]
@@ -46,7 +47,7 @@ def test_a_document_is_read_sentence_by_sentence_and_then_as_sentences():
     found = model(batch)
     for vector, document in zip(found, sentences, strict=True):
         expected = level_of(model.sentences, torch.stack([level_of(model.words, sentence) for sentence in document]))
-        torch.testing.assert_close(vector, expected)
+        assert_same(vector, expected)
 
 
 def test_a_gru_of_the_papers_equations_is_one_whose_second_bias_is_zero():

@@ -10,6 +10,7 @@ from torch import Tensor
 from architectures.hybrid.highway import HighwayNetwork
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN = 3, 5
 
@@ -46,7 +47,7 @@ def test_fifty_layers_with_shut_gates_are_the_identity():
             gate.weight.zero_()
             gate.bias.fill_(-200.0)
     means = torch.stack([text[real].mean(0) for text, real in zip(batch.vectors, batch.mask, strict=True)])
-    torch.testing.assert_close(model(batch), (means @ model.widen.weight.T + model.widen.bias).clamp(min=0))
+    assert_same(model(batch), (means @ model.widen.weight.T + model.widen.bias).clamp(min=0))
 
 
 def test_gates_start_nearly_shut_and_transforms_as_he_et_al_say():
@@ -63,4 +64,4 @@ def test_gates_start_nearly_shut_and_transforms_as_he_et_al_say():
 def test_the_order_of_words_does_not_count():
     model, batch = model_of(), random_texts([6], 1, WIDTH)
     turned = batch._replace(vectors=batch.vectors.flip(1))
-    torch.testing.assert_close(model(turned), model(batch))
+    assert_same(model(turned), model(batch))

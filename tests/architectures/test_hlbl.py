@@ -12,6 +12,7 @@ from torch import Tensor
 from architectures.classical.hlbl import HierarchicalLogBilinear
 from tests.support.foretelling import in_stretches, words
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH = 3
 
@@ -50,7 +51,7 @@ def test_a_tree_of_two_words_is_logistic_regression():
     truth = torch.tensor([[0, 1, 1, 0, 1, 0]])
     scores = states[0] @ model.nodes.weight[0] + model.biases.weight[0, 0]
     expected = -F.binary_cross_entropy_with_logits(scores, truth[0].float(), reduction="none")
-    torch.testing.assert_close(model.log_probabilities(states, truth)[0], expected)
+    assert_same(model.log_probabilities(states, truth)[0], expected)
 
 
 @pytest.mark.parametrize("ends", [[8], [1, 3, 8]])
@@ -65,7 +66,7 @@ def test_the_vectors_before_predict_one_each_by_the_diagonal_of_its_place(contex
         expected = torch.stack(
             [sum(torch.diag(c) @ w[row] for c, w in zip(model.places, before, strict=True)) for row in range(2)]
         )
-        torch.testing.assert_close(states[:, t], expected)
+        assert_same(states[:, t], expected)
 
 
 def test_the_order_of_the_words_counts_unless_all_places_are_alike():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.pairs import bilstm, dense, shipped
+from tests.support.same import assert_same
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -47,7 +48,7 @@ def test_a_maximum_below_zero_stays_below_zero_in_a_padded_batch():
     alone = texts((2,), 1)._replace(vectors=both.vectors[:1, :2])
     padded, single = model.sentence(both)[0], model.sentence(alone)[0]
     assert (single < -0.05).any()
-    torch.testing.assert_close(padded, single)
+    assert_same(padded, single)
 
 
 def test_one_encoder_reads_both_sentences():
@@ -57,7 +58,7 @@ def test_one_encoder_reads_both_sentences():
     model.classifier.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     model(first, second), model(second, first)
     u, v, difference, product = seen[0].chunk(4, dim=1)
-    torch.testing.assert_close(seen[1], torch.cat([v, u, difference, product], dim=1))
+    assert_same(seen[1], torch.cat([v, u, difference, product], dim=1))
 
 
 def test_the_classifier_is_linear_in_the_joined_features():
@@ -66,7 +67,7 @@ def test_the_classifier_is_linear_in_the_joined_features():
     classifier = model_of().train().classifier
     a, b = torch.randn(2, 32)
     zero = classifier(torch.zeros(32))
-    torch.testing.assert_close(classifier(a + b) + zero, classifier(a) + classifier(b), rtol=1e-4, atol=1e-4)
+    assert_same(classifier(a + b) + zero, classifier(a) + classifier(b), rtol=1e-4, atol=1e-4)
 
 
 def test_word_vectors_are_not_tuned():

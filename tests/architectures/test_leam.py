@@ -3,7 +3,6 @@ must be given their own class."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -21,6 +20,7 @@ from harness.views.words import Words
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import cosine
+from tests.support.same import assert_same
 
 WIDTH, CLASSES, WINDOW = 4, 3, 5
 LENGTHS = (7, 1, 4)
@@ -37,21 +37,20 @@ def model_of(**settings) -> LabelEmbeddingAttention:
     return model
 
 
-def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list[float]:
+def weights_written_out(model: LabelEmbeddingAttention, vectors: Tensor) -> list[Tensor]:
     """Attention over the words (n, width) of one text, label by label and word by word."""
-    cosines = [[cosine(label, word).item() for word in vectors] for label in model.labels]
-    taps = model.filter.weight.flatten().tolist()
+    cosines = [[cosine(label, word) for word in vectors] for label in model.labels]
+    taps = model.filter.weight.flatten()
     best = []
     for place in range(len(vectors)):
         near = range(place - WINDOW // 2, place + WINDOW // 2 + 1)
         scores = [
-            sum(tap * row[at] for tap, at in zip(taps, near, strict=True) if 0 <= at < len(vectors))
-            + model.bias[k].item()
+            sum(tap * row[at] for tap, at in zip(taps, near, strict=True) if 0 <= at < len(vectors)) + model.bias[k]
             for k, row in enumerate(cosines)
         ]
-        best.append(max(max(0.0, score) for score in scores))
-    total = sum(math.exp(score) for score in best)
-    return [math.exp(score) / total for score in best]
+        best.append(max(score.clamp(min=0) for score in scores))
+    total = sum(score.exp() for score in best)
+    return [score.exp() / total for score in best]
 
 
 def classified(model: LabelEmbeddingAttention, vector: Tensor) -> Tensor:
@@ -68,7 +67,7 @@ def linear_layers(model: LabelEmbeddingAttention) -> list[nn.Linear]:
 def test_a_word_weighs_as_much_as_its_neighbourhood_meets_its_best_label():
     model, words = model_of(), texts()
     for weights, vectors, length in zip(model.weights(words), words.vectors, LENGTHS, strict=True):
-        expected = weights_written_out(model, vectors[:length])
+        expected = [weight.item() for weight in weights_written_out(model, vectors[:length])]
         assert weights.tolist() == pytest.approx(expected + [0.0] * (len(weights) - length), abs=1e-6)
 
 
@@ -96,7 +95,7 @@ def test_each_labels_vector_is_classified_as_its_own_class():
     with collected_losses() as terms:
         model(words)
     losses = [-classified(model, label).log_softmax(0)[number] for number, label in enumerate(model.labels)]
-    torch.testing.assert_close(terms["regulariser"], 2.0 * sum(losses) / CLASSES)
+    assert_same(terms["regulariser"], 2.0 * sum(losses) / CLASSES)
     terms["regulariser"].backward()
     assert model.labels.grad.any() and all(parameter.grad.any() for parameter in model.classifier.parameters())
     assert model.filter.weight.grad is None
@@ -113,11 +112,11 @@ def test_both_layers_of_the_classifier_read_dropped_numbers():
     model, words = model_of(dropout=1.0).train(), texts()
     first, second = linear_layers(model)
     dropouts = [layer for layer in model.classifier if isinstance(layer, nn.Dropout)]
-    torch.testing.assert_close(model(words), second.bias.expand(3, -1))
+    assert_same(model(words), second.bias.expand(3, -1))
     dropouts[-1].p = 0.0
-    torch.testing.assert_close(model(words), (second.weight @ first.bias.clamp(min=0) + second.bias).expand(3, -1))
+    assert_same(model(words), (second.weight @ first.bias.clamp(min=0) + second.bias).expand(3, -1))
     dropouts[0].p, dropouts[-1].p = 0.0, 1.0
-    torch.testing.assert_close(model(words), second.bias.expand(3, -1))
+    assert_same(model(words), second.bias.expand(3, -1))
 
 
 def test_label_vectors_start_as_word_vectors_do():
@@ -137,4 +136,4 @@ def test_training_minimises_the_regulariser_too():
     inputs, gold = {"text": view.collate(view.encode(["a b c", "b d"]), np.arange(2))}, torch.tensor([0, 1])
     own = torch.stack([classified(model.encoder, label) for label in model.encoder.labels])
     expected = F.cross_entropy(model(inputs), gold) + F.cross_entropy(own, gold)
-    torch.testing.assert_close(model.loss_of(model.read(inputs), gold), expected)
+    assert_same(model.loss_of(model.read(inputs), gold), expected)

@@ -14,6 +14,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.batches import mask_of, poisoned
 from tests.support.models import small
 from tests.support.oracles import convolution, lstm
+from tests.support.same import assert_same
 
 SENTENCES = [["Anna", "saw", "x"], ["annas", "a"]]
 
@@ -53,7 +54,7 @@ def test_scores_are_linear_in_a_bilstm_over_words_joined_to_their_spelling():
         forwards, backwards = model.recurrence.forwards[0], model.recurrence.backwards[0]
         states = torch.cat([lstm(forwards, joined), lstm(backwards, joined.flip(0)).flip(0)], dim=1)
         expected = states @ model.emissions.weight.T + model.emissions.bias
-        torch.testing.assert_close(emissions[row, : len(sentence)], expected)
+        assert_same(emissions[row, : len(sentence)], expected)
     assert len(model.recurrence.forwards) == 1
 
 
@@ -85,7 +86,7 @@ def test_words_with_equal_vectors_are_told_apart_by_their_characters():
     respelt = words._replace(characters=words.characters.clone())
     respelt.characters[0, 0, 0] = words.characters[0, 1, 0]
     assert not torch.allclose(model(words)[0], model(respelt)[0])
-    torch.testing.assert_close(model(words)[1], model(respelt)[1])
+    assert_same(model(words)[1], model(respelt)[1])
 
 
 def test_dropout_acts_on_characters_and_on_input_and_output_of_the_bilstm():
@@ -96,10 +97,10 @@ def test_dropout_acts_on_characters_and_on_input_and_output_of_the_bilstm():
     seen: list[Tensor] = []
     model.recurrence.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     emissions = model(words)
-    torch.testing.assert_close(emissions, model.emissions.bias.expand(2, 3, 3))
+    assert_same(emissions, model.emissions.bias.expand(2, 3, 3))
     assert not seen[0].any()
     spelt = model.spelling(words.characters[0], words.character_mask[0])
-    torch.testing.assert_close(spelt, torch.tanh(model.spelling.convolution.bias).expand(3, 7))
+    assert_same(spelt, torch.tanh(model.spelling.convolution.bias).expand(3, 7))
 
 
 def test_labels_are_decoded_as_a_sequence():

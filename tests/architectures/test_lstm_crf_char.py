@@ -15,6 +15,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.batches import assert_each_alone, random_vectors
 from tests.support.models import small
 from tests.support.recurrent import coupled
+from tests.support.same import assert_same
 
 SENTENCES = [["Anna", "saw", "x", "saw"], ["Annas", "x"]]
 ONCE = torch.tensor([[True, False, False, False], [True, False, False, False]])
@@ -111,7 +112,7 @@ def test_a_word_is_spelt_by_the_end_states_of_both_directions():
             vectors = spelling.vectors.weight[words.characters[row, place, : len(word)]]
             forwards = coupled(spelling.recurrence.forwards, vectors)
             backwards = coupled(spelling.recurrence.backwards, vectors.flip(0))
-            torch.testing.assert_close(found[row, place], torch.cat([forwards[-1], backwards[-1]]))
+            assert_same(found[row, place], torch.cat([forwards[-1], backwards[-1]]))
 
 
 @pytest.mark.parametrize("row", [0, 1])
@@ -130,7 +131,7 @@ def test_scores_come_from_joined_vectors_through_bilstm_and_tanh_layer(row):
     states = both_ways(model.recurrence, torch.stack(joined))
     hidden = torch.tanh(states @ model.hidden.weight.T + model.hidden.bias)
     expected = hidden @ model.emissions.weight.T + model.emissions.bias
-    torch.testing.assert_close(model(words)[row, : len(sentence)], expected)
+    assert_same(model(words)[row, : len(sentence)], expected)
 
 
 def test_dropout_acts_on_the_join_and_not_on_characters():
@@ -142,15 +143,15 @@ def test_dropout_acts_on_the_join_and_not_on_characters():
     assert not seen["joined"].any()
     spelt = seen["spelt"]
     model.eval()(words)
-    torch.testing.assert_close(seen["spelt"], spelt)
-    torch.testing.assert_close(seen["joined"][..., 5:].flatten(0, 1), spelt)
+    assert_same(seen["spelt"], spelt)
+    assert_same(seen["joined"][..., 5:].flatten(0, 1), spelt)
     assert not torch.allclose(model(words), dropped)
 
 
 def test_words_seen_once_are_replaced_in_training_and_no_others():
     model, words = tagger_and_words(unknown_rate=1.0)
     expected = torch.where(ONCE[..., None], model.unknown, words.vectors)
-    torch.testing.assert_close(model.known(words)[words.mask], expected[words.mask])
+    assert_same(model.known(words)[words.mask], expected[words.mask])
     torch.testing.assert_close(model.eval().known(words)[words.mask], words.vectors[words.mask])
 
 
@@ -176,7 +177,7 @@ def test_a_word_that_training_never_showed_gets_the_trained_unknown_vector():
     model.eval()
     strange = words._replace(ids=words.ids.clone())
     strange.ids[0, 1] = 1
-    torch.testing.assert_close(model.known(strange)[0, 1], model.unknown)
+    assert_same(model.known(strange)[0, 1], model.unknown)
     torch.testing.assert_close(model.known(strange)[0, 0], words.vectors[0, 0])
 
 

@@ -16,6 +16,7 @@ from harness.views.words import WordBatch, Words
 from tests.support.batches import random_texts
 from tests.support.models import small
 from tests.support.oracles import cosine
+from tests.support.same import assert_same
 
 WIDTH = 4
 FIRST, SECOND = (9, 1, 6), (7, 12, 2)
@@ -28,21 +29,20 @@ def model_of(similarity: str) -> MatchPyramid:
     return small(MatchPyramid, WIDTH, similarity, maps=(3, 4), grid=5, hidden=6)
 
 
-def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: int, j: int) -> float:
+def similarity_of(kind: str, first: WordBatch, second: WordBatch, row: int, i: int, j: int) -> Tensor:
     """Similarity of word i of the first text and word j of the second."""
     a, b = first.vectors[row, i], second.vectors[row, j]
     if kind == "indicator":
-        return float(first.spellings[row, i] == second.spellings[row, j])
-    return float(a @ b) if kind == "dot" else float(cosine(a, b))
+        return (first.spellings[row, i] == second.spellings[row, j]).float()
+    return a @ b if kind == "dot" else cosine(a, b)
 
 
 def written_out(model: MatchPyramid, first: WordBatch, second: WordBatch, row: int) -> Tensor:
     """The vector of one pair: its image word by word, and every cell of the grid as the maximum
     over its own rectangle."""
     n, m = int(first.lengths[row]), int(second.lengths[row])
-    image = torch.tensor(
-        [[similarity_of(model.similarity, first, second, row, i, j) for j in range(m)] for i in range(n)]
-    )
+    similarities = [similarity_of(model.similarity, first, second, row, i, j) for i in range(n) for j in range(m)]
+    image = torch.stack(similarities).view(n, m)
     maps = torch.relu(F.conv2d(image[None], model.first.weight, model.first.bias, padding=2))
     size = model.grid
     grid = torch.zeros(len(maps), size, size)
@@ -65,7 +65,7 @@ def test_a_batch_of_pairs_is_each_pair_written_out_cell_by_cell(similarity):
     found = model(first, second)
     assert found.shape == (3, model.size) and found.any(1).all()
     for row in range(3):
-        torch.testing.assert_close(found[row], written_out(model, first, second, row), rtol=1e-4, atol=1e-5)
+        assert_same(found[row], written_out(model, first, second, row), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -101,7 +101,7 @@ def test_each_id_draws_the_image_that_its_name_says(kind):
     entry = registry.entry("architectures", f"match_pyramid_{kind}")
     model = registry.load(entry)(WIDTH, **entry.hyperparameters | entry.tiny)
     first, second = texts((5,), 1), texts((4,), 2)
-    expected = [[similarity_of(kind, first, second, 0, i, j) for j in range(4)] for i in range(5)]
+    expected = [[similarity_of(kind, first, second, 0, i, j).item() for j in range(4)] for i in range(5)]
     torch.testing.assert_close(model.image(first, second)[0], torch.tensor(expected))
     assert registry.load(entry).reads("text", entry.hyperparameters).embeds == (kind != "indicator")
 
@@ -111,7 +111,7 @@ def test_half_of_the_hidden_layer_is_dropped_in_training():
     first, second = texts(FIRST, 1), texts(SECOND, 2)
     kept, trained = model(first, second), model.train()(first, second)
     assert 0.4 < (trained[kept > 0] == 0).float().mean() < 0.6
-    torch.testing.assert_close(trained[trained > 0], 2 * kept[trained > 0])
+    assert_same(trained[trained > 0], 2 * kept[trained > 0])
 
 
 def test_the_three_similarities_are_three_ids():

@@ -13,6 +13,7 @@ from harness import registry
 from harness.views.facts import FactBatch, Facts
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import shipped
+from tests.support.same import assert_same
 
 STORIES = (["joe went home", "ann went out", "joe slept"], ["ann slept"])
 QUESTIONS = ("who slept", "where went ann home")
@@ -96,7 +97,7 @@ def test_a_batch_is_each_story_written_out(id, hops):
     model, facts, questions = model_of(id, hops=hops)
     for row, found in enumerate(model(facts, questions)):
         told, asked = (FactBatch(*(field[row] for field in part)) for part in (facts, questions))
-        torch.testing.assert_close(found, answered_by_hand(model, id, hops, told, asked), rtol=1e-4, atol=1e-5)
+        assert_same(found, answered_by_hand(model, id, hops, told, asked), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -123,7 +124,7 @@ def test_padding_of_words_and_of_facts_is_invisible(id):
         ids = F.pad(part.ids.where(part.mask, 3), (0, 2, 0, facts), value=3)
         return FactBatch(ids, F.pad(part.mask, (0, 2, 0, facts)), F.pad(part.fact_mask, (0, facts)))
 
-    torch.testing.assert_close(model(padded(facts, 3), padded(questions, 0)), model(facts, questions))
+    assert_same(model(padded(facts, 3), padded(questions, 0)), model(facts, questions))
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -14,6 +14,7 @@ from architectures.memory.memnn import MemNN, Read, drawn_beside
 from harness import registry
 from tests.support import stories
 from tests.support.pairs import shipped
+from tests.support.same import assert_same
 
 ANSWERS = ["home", "yes", "ann", ""]
 SIZE = 4
@@ -82,7 +83,7 @@ def test_facts_are_chosen_one_after_another_and_name_the_answer(seed):
         first = story.best([])
         found = [first, story.best([first])]
         assert read.chosen[row].tolist() == found
-        torch.testing.assert_close(read.scores[row], story.answers(found), rtol=1e-4, atol=1e-4)
+        assert_same(read.scores[row], story.answers(found), rtol=1e-4, atol=1e-4)
 
 
 def drawn_wrongly(monkeypatch) -> list[tuple[Tensor, Tensor]]:

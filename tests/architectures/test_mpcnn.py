@@ -13,6 +13,7 @@ from architectures.siamese.mpcnn import MPCNN
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.oracles import cosine
 from tests.support.pairs import dense, shipped
+from tests.support.same import assert_same
 
 WIDTH, WIDTHS, SINGLE = 4, 3, 2
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -60,13 +61,13 @@ def block_b(model: MPCNN, text: Tensor, how: str) -> list[list[Tensor]]:
     return groups
 
 
-def unit(first: Tensor, second: Tensor, differences: bool = True) -> list[float]:
+def unit(first: Tensor, second: Tensor, differences: bool = True) -> list[Tensor]:
     """A comparison unit: cosine, euclidean distance, and the absolute differences one by one."""
-    numbers = [cosine(first, second).item(), (first - second).square().sum().sqrt().item()]
-    return numbers + ((first - second).abs().tolist() if differences else [])
+    numbers = [cosine(first, second), (first - second).square().sum().sqrt()]
+    return numbers + ([*(first - second).abs()] if differences else [])
 
 
-def features(model: MPCNN, first: Tensor, second: Tensor) -> list[float]:
+def features(model: MPCNN, first: Tensor, second: Tensor) -> list[Tensor]:
     """Algorithms 1 and 2 of the paper, with the order in which the layer above reads the features
     left open."""
     found = []
@@ -101,7 +102,7 @@ def test_the_features_of_a_pair_are_those_of_both_algorithms():
     found = read_by_the_layer(model, first, second).sort(dim=1).values
     assert_each_alone(
         found,
-        lambda one, other: torch.tensor(sorted(features(model, one, other))),
+        lambda one, other: torch.stack(sorted(features(model, one, other))),
         first,
         second,
         rtol=1e-4,
@@ -115,7 +116,7 @@ def test_the_vector_is_a_tanh_layer_of_the_features():
         model.hidden.weight.mul_(0.02)  # tanh would hide large sums
     seen = read_by_the_layer(model, first, second)
     expected = torch.stack([dense(model.hidden, row).tanh() for row in seen])
-    torch.testing.assert_close(model(first, second), expected, rtol=1e-4, atol=1e-5)
+    assert_same(model(first, second), expected, rtol=1e-4, atol=1e-5)
     assert model.size == 5 and expected.std() > 0.1
 
 

@@ -13,6 +13,7 @@ from architectures.matching.mv_lstm import MVLSTM, k_largest
 from tests.support.batches import assert_each_alone, random_texts, rows_alone
 from tests.support.oracles import cosine
 from tests.support.pairs import bilstm, dense, shipped
+from tests.support.same import assert_same
 
 WIDTH = 5
 FIRST, SECOND = (4, 1, 6), (2, 3, 5)
@@ -25,18 +26,15 @@ def model_of(interaction: str, **options) -> MVLSTM:
     return shipped(f"mv_lstm_{interaction}", WIDTH, hidden=4, slices=3, k=4, mlp=6, **options)
 
 
-def maps_of(interaction: str, layer: nn.Module, u: Tensor, v: Tensor) -> list[float]:
+def maps_of(interaction: str, layer: nn.Module, u: Tensor, v: Tensor) -> list[Tensor]:
     """The interactions of one pair of states, one for each map."""
     if interaction == "cosine":
-        return [cosine(u, v).item()]
+        return [cosine(u, v)]
     if interaction == "bilinear":
-        return [
-            sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))).item()
-            + layer.bias.item()
-        ]
+        return [sum(u[i] * layer.weight[i, j] * v[j] for i in range(len(u)) for j in range(len(v))) + layer.bias[0]]
     joined, weights = torch.cat([u, v]), torch.cat([layer.first.weight, layer.second.weight], dim=1)
     return [
-        max(0.0, (u @ m @ v + w @ joined + b).item())
+        (u @ m @ v + w @ joined + b).clamp(min=0)
         for m, w, b in zip(layer.weight, weights, layer.first.bias, strict=True)
     ]
 
@@ -49,8 +47,8 @@ def written_out(model: MVLSTM, interaction: str, first: Tensor, second: Tensor) 
     kept = []
     for values in zip(*found, strict=True):
         largest = sorted(values, reverse=True)[: model.k]
-        kept += largest + [0.0] * (model.k - len(largest))
-    return dense(model.mlp, torch.tensor(kept)).clamp(min=0)
+        kept += largest + [torch.zeros(())] * (model.k - len(largest))
+    return dense(model.mlp, torch.stack(kept)).clamp(min=0)
 
 
 @pytest.mark.parametrize("interaction", ["cosine", "bilinear", "tensor"])
@@ -113,7 +111,7 @@ def test_a_score_is_linear_in_the_hidden_layer_and_has_no_constant():
     model, first, second = model_of("cosine"), texts(FIRST, 1), texts(SECOND, 2)
     assert model.score.bias is None
     vectors = [dense(model.score, written_out(model, "cosine", *pair))[0] for pair in rows_alone(first, second)]
-    torch.testing.assert_close(model(first, second), torch.stack(vectors), rtol=1e-4, atol=1e-5)
+    assert_same(model(first, second), torch.stack(vectors), rtol=1e-4, atol=1e-5)
 
 
 def test_cosines_start_apart():

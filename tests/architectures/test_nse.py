@@ -13,6 +13,7 @@ from architectures.memory import nse
 from architectures.memory.nse import NeuralSemanticEncoder
 from tests.support.batches import assert_each_alone, mask_of, poisoned, random_vectors
 from tests.support.pairs import dropped, inputs_of, shipped
+from tests.support.same import assert_same
 
 WIDTH = 4
 LENGTHS = (5, 1, 3)
@@ -28,7 +29,8 @@ def model_of(width: int = WIDTH, **options) -> NeuralSemanticEncoder:
 def cell_of(layer: nn.LSTM | nn.LSTMCell) -> nn.LSTMCell:
     """Torch's own LSTM cell with the weights of a layer, which has one direction and one layer."""
     cell = nn.LSTMCell(layer.input_size, layer.hidden_size)
-    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in layer.state_dict().items()})
+    weights = {name.removesuffix("_l0"): weight for name, weight in layer.named_parameters()}
+    cell.load_state_dict(weights, assign=True)
     return cell
 
 
@@ -68,7 +70,7 @@ def test_states_are_those_of_read_compose_and_write_word_by_word():
 
 def test_the_memory_is_rewritten_slot_by_slot_as_far_as_it_was_read():
     model, (vectors, mask) = model_of(), texts([5])
-    torch.testing.assert_close(memory_after(model, vectors, mask)[0], read_and_written(model, vectors[0])[1])
+    assert_same(memory_after(model, vectors, mask)[0], read_and_written(model, vectors[0])[1])
 
 
 def one_step(question: Tensor, mask: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,7 +85,7 @@ def test_only_the_slot_that_is_read_is_replaced():
     state, after = one_step(torch.tensor([0.0, 0.0, 30.0, 0.0]), mask_of([WIDTH]), memory)
     expected = memory[0].clone()
     expected[2] = state
-    torch.testing.assert_close(after[0], expected)
+    assert_same(after[0], expected)
     assert state.any() and not torch.allclose(state, memory[0, 2])
 
 
@@ -91,16 +93,14 @@ def test_slots_of_padding_are_neither_read_nor_written():
     mask = torch.tensor([[True, False, False, False]])
     memory = torch.eye(WIDTH)[None] * 30
     state, after = one_step(torch.tensor([0.0, 30.0, 0.0, 0.0]), mask, memory)
-    torch.testing.assert_close(after[0], torch.cat([state[None], memory[0, 1:]]))
+    assert_same(after[0], torch.cat([state[None], memory[0, 1:]]))
 
 
 def test_a_texts_vector_does_not_change_when_padding_is_appended():
     model, (vectors, mask) = model_of(), texts([5, 3])
     padded_mask = nn.functional.pad(mask, (0, 4))
     padded = poisoned(nn.functional.pad(vectors, (0, 0, 0, 4)), padded_mask)
-    torch.testing.assert_close(
-        model.pooled(model(padded, padded_mask), padded_mask), model.pooled(model(vectors, mask), mask)
-    )
+    assert_same(model.pooled(model(padded, padded_mask), padded_mask), model.pooled(model(vectors, mask), mask))
 
 
 def test_the_first_word_already_reads_the_last():
@@ -116,7 +116,7 @@ def test_a_texts_vector_is_its_last_state():
     model, (vectors, mask) = model_of(), texts(LENGTHS)
     states = model(vectors, mask)
     expected = torch.stack([states[row, length - 1] for row, length in enumerate(LENGTHS)])
-    torch.testing.assert_close(model.pooled(states, mask), expected)
+    assert_same(model.pooled(states, mask), expected)
 
 
 def test_dropout_acts_before_each_lstm_and_not_on_the_memory(monkeypatch):
@@ -135,7 +135,7 @@ def test_dropout_acts_before_each_lstm_and_not_on_the_memory(monkeypatch):
     for seen in (words[0], written):
         patterns = (seen == 0).flatten(0, 1)
         assert len(patterns.unique(dim=0)) == len(patterns)
-    torch.testing.assert_close(words[0][words[0] != 0], vectors[words[0] != 0] / 0.7)
+    assert_same(words[0][words[0] != 0], vectors[words[0] != 0] / 0.7)
 
 
 def test_nothing_is_dropped_outside_training():

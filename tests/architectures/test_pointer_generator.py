@@ -10,6 +10,7 @@ from harness.objectives import collected_losses
 from tests.support.batches import random_vectors
 from tests.support.models import small
 from tests.support.oracles import lstm, lstm_step
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, START, UNKNOWN = 4, 6, 1, 3
 LENGTHS = [5, 2, 3]
@@ -23,10 +24,11 @@ def model_of(**options: float) -> PointerGenerator:
     return small(PointerGenerator, WIDTH, SYMBOLS, **sizes | options)
 
 
-def probabilities(model: PointerGenerator, coverage: float) -> tuple[list[list[torch.Tensor]], list[float]]:
+def probabilities(
+    model: PointerGenerator, coverage: float, vectors: torch.Tensor
+) -> tuple[list[list[torch.Tensor]], list[float]]:
     """P of each word of the extended vocabulary, by row and step, in plain loops; and for each row
     and step what the coverage loss counts."""
-    vectors, _ = random_vectors(LENGTHS, 1, WIDTH)
     found, repeated = [], []
     for row, length in enumerate(LENGTHS):
         text = vectors[row, :length]
@@ -69,10 +71,11 @@ def test_a_step_is_the_mixture_of_generating_and_copying(coverage):
     """Attention of the state before, a chance that does not see the input, or equal words that are
     not added give other numbers."""
     model = model_of(coverage=coverage)
-    scores = model(*random_vectors(LENGTHS, 1, WIDTH), SOURCE, PREFIX)
-    expected, _ = probabilities(model, coverage)
+    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
+    scores = model(vectors, mask, SOURCE, PREFIX)
+    expected, _ = probabilities(model, coverage, vectors)
     for row, steps in enumerate(expected):
-        torch.testing.assert_close(scores[row].exp(), torch.stack(steps), atol=1e-6, rtol=1e-5)
+        assert_same(scores[row].exp(), torch.stack(steps), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(scores.exp().sum(-1), torch.ones(3, 4))
 
 
@@ -89,7 +92,7 @@ def test_coverage_costs_what_is_attended_to_again():
     model = model_of(coverage=0.5).train()
     with collected_losses() as terms:
         model(*random_vectors(LENGTHS, 1, WIDTH), SOURCE, PREFIX)
-    _, repeated = probabilities(model, 0.5)
+    _, repeated = probabilities(model, 0.5, random_vectors(LENGTHS, 1, WIDTH)[0])
     real = [value for value, symbol in zip(repeated, PREFIX.flatten().tolist(), strict=True) if symbol]
     assert len(real) == 11
     torch.testing.assert_close(terms["coverage"].item(), 0.5 * sum(real) / 11, atol=1e-6, rtol=1e-5)

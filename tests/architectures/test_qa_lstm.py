@@ -15,6 +15,7 @@ from architectures.siamese.qa_lstm import QALSTM, Windows
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.oracles import additive, convolution, cosine
 from tests.support.pairs import bilstm, share_of_zeros, shipped
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN, FILTERS = 3, 2, 5
 FIRST, SECOND = (1, 4, 2), (5, 1, 3)
@@ -126,7 +127,7 @@ def test_dropout_acts_before_the_cosine_on_both_sides_and_in_training_only(id, m
     assert share_of_zeros([question, answer]) == 0
     for side, dropped in ((question, dropped_question), (answer, dropped_answer)):
         assert 0.35 < share_of_zeros([dropped]) < 0.65
-        torch.testing.assert_close(dropped[dropped != 0], 2 * side[dropped != 0])
+        assert_same(dropped[dropped != 0], 2 * side[dropped != 0])
 
 
 def test_attention_has_as_many_hidden_units_as_a_state_has_numbers():

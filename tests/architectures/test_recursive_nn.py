@@ -16,6 +16,7 @@ from harness.running.grid import hyperparameters
 from harness.training.model import build
 from harness.views.tree import Trees
 from tests.support.models import small
+from tests.support.same import assert_same
 from tests.support.trees import TREES, VECTORS, WIDTH, node_by_node, trees_of
 
 SIZE = 4
@@ -48,10 +49,8 @@ def test_trees_computed_level_by_level_are_each_tree_node_by_node(tensor):
     """Children in each other's place, or a form that reads one child alone, would show here."""
     model = model_of(tensor=tensor)
     assert (model.tensor is not None) == tensor
-    torch.testing.assert_close(
-        model.nodes(trees_of(*TREES)), torch.stack([p for tree in TREES for p in recursion(model, tree)])
-    )
-    torch.testing.assert_close(model(trees_of(*TREES)), torch.stack([recursion(model, tree)[-1] for tree in TREES]))
+    assert_same(model.nodes(trees_of(*TREES)), torch.stack([p for tree in TREES for p in recursion(model, tree)]))
+    assert_same(model(trees_of(*TREES)), torch.stack([recursion(model, tree)[-1] for tree in TREES]))
 
 
 def test_a_tensor_of_zeros_is_the_plain_network():
@@ -102,7 +101,7 @@ def test_training_has_a_loss_at_every_labelled_node_and_no_other():
     gold = torch.tensor([target.labels.index(name) for name in names])
     roots = torch.tensor([target.labels.index(SENTIMENTS[label]) for label in (4, 0)])
     expected = -known[torch.arange(7), gold].mean()
-    torch.testing.assert_close(model.head.loss(model.encoder, outputs, roots), expected)
+    assert_same(model.head.loss(model.encoder, outputs, roots), expected)
 
 
 def test_each_id_has_the_composition_of_its_name():

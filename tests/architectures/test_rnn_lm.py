@@ -14,6 +14,7 @@ from harness.running.grid import hyperparameters
 from tests.support.foretelling import in_stretches, words
 from tests.support.models import small
 from tests.support.oracles import gru, lstm, rnn
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, HIDDEN = 3, 7, 4
 CELLS = {"rnn": (nn.RNN, rnn), "lstm": (nn.LSTM, lstm), "gru": (nn.GRU, gru)}
@@ -46,7 +47,7 @@ def test_probabilities_follow_the_equations_in_stretches_of_any_length(cell, lay
         for word in (0, 5):
             asked = torch.full(states.shape[:2], word)
             found = model.log_probabilities(states, asked)[row]
-            torch.testing.assert_close(found, expected[:, word])
+            assert_same(found, expected[:, word])
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -84,10 +85,10 @@ def test_dropout_acts_on_words_between_layers_and_before_the_softmax_but_not_in_
     assert not dropped.any()
     for layer in range(2):
         expected = gru(model.recurrence, torch.zeros(9, WIDTH if layer == 0 else HIDDEN), layer)[-1]
-        torch.testing.assert_close(state[:, layer], expected.expand(3, -1))
+        assert_same(state[:, layer], expected.expand(3, -1))
     model.dropout.p = 0.0
     whole, _ = model(words(vectors), model.start(3))
-    torch.testing.assert_close(whole[0], gru(model.recurrence, torch.zeros(9, HIDDEN), 1))
+    assert_same(whole[0], gru(model.recurrence, torch.zeros(9, HIDDEN), 1))
     assert model_of(dropout=1.0).recurrence.dropout == 0.0
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from architectures.recurrent.s_lstm import StructuralLSTM
 from architectures.recurrent.tree_lstm import TreeLSTM
 from tests.support.models import small
+from tests.support.same import assert_same
 from tests.support.trees import TREES, VECTORS, WIDTH, node_by_node, trees_of
 
 HIDDEN = 4
@@ -42,10 +43,8 @@ def test_trees_computed_level_by_level_are_each_tree_node_by_node():
     """One forget gate for both children, gates blind to a cell, or an output gate that looks at the
     children's cells would each show here."""
     model = model_of()
-    torch.testing.assert_close(
-        model.nodes(trees_of(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)])
-    )
-    torch.testing.assert_close(model(trees_of(*TREES)), torch.stack([recursion(model, tree)[-1] for tree in TREES]))
+    assert_same(model.nodes(trees_of(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)]))
+    assert_same(model(trees_of(*TREES)), torch.stack([recursion(model, tree)[-1] for tree in TREES]))
 
 
 def test_without_peepholes_a_node_is_the_tree_lstms():
@@ -93,5 +92,5 @@ def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tr
     states = model.nodes(trees_of(*TREES * 10))
     dropped = model.train().nodes(trees_of(*TREES * 10))
     kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * states[kept])
+    assert_same(dropped[kept], 2 * states[kept])
     assert 0.4 < kept.float().mean() < 0.6

@@ -15,6 +15,7 @@ from tests.support.batches import mask_of
 from tests.support.models import small
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import bilstm, dense, inputs_of
+from tests.support.same import assert_same
 
 STEPS = 3
 
@@ -88,12 +89,12 @@ def test_each_example_of_a_batch_is_the_example_alone_by_the_papers_equations():
     for row, (passage, question) in enumerate(zip(PASSAGES, QUESTIONS, strict=True)):
         n, m = len(passage), len(question)
         memory, state = memory_by_hand(reader, row, passages.vectors[row, :n], questions.vectors[row, :m])
-        torch.testing.assert_close(memories[0][0][row, :n], memory, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(memories[0][2][row], state, atol=1e-5, rtol=1e-4)
+        assert_same(memories[0][0][row, :n], memory, atol=1e-5, rtol=1e-4)
+        assert_same(memories[0][2][row], state, atol=1e-5, rtol=1e-4)
         expected = answer_by_hand(reader.answer, memory, state)
         for scores, steps in zip((found.start, found.end), expected, strict=True):
             assert len(steps) == STEPS
-            torch.testing.assert_close(scores[row, :n].exp(), sum(steps) / STEPS, atol=1e-4, rtol=1e-3)
+            assert_same(scores[row, :n].exp(), sum(steps) / STEPS, atol=1e-4, rtol=1e-3)
             assert (scores[row, n:] == -torch.inf).all()
 
 
@@ -103,7 +104,7 @@ def test_each_step_reads_the_memory_again_and_its_end_knows_its_start():
     memory, state = torch.randn(5, 4), torch.randn(4)
     found = layer(memory[None], torch.ones(1, 5, dtype=torch.bool), state[None])
     for scores, steps in zip(found, answer_by_hand(layer, memory, state), strict=True):
-        torch.testing.assert_close(scores[0].exp(), sum(steps) / STEPS)
+        assert_same(scores[0].exp(), sum(steps) / STEPS)
         assert all((one - other).abs().max() > 0.01 for one, other in pairwise(steps))
 
 

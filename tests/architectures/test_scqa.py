@@ -12,6 +12,7 @@ from architectures.siamese.scqa import SCQA
 from harness.views.characters import CharacterBatch, Characters
 from tests.support.oracles import convolution, cosine
 from tests.support.pairs import dense, shipped
+from tests.support.same import assert_same
 
 ALPHABET = "abcde"
 FIRST = ["abcdeabcb", "a", "ddcba"]
@@ -46,7 +47,7 @@ def test_a_score_is_the_cosine_of_two_convolved_and_pooled_texts():
     found = model(read(*FIRST), read(*SECOND))
     assert found.shape == (3,) and found.std() > 0.01
     for score, (first, second) in zip(found, zip(FIRST, SECOND, strict=True), strict=True):
-        torch.testing.assert_close(score, cosine(vector(model, first), vector(model, second)))
+        assert_same(score, cosine(vector(model, first), vector(model, second)))
 
 
 def test_a_text_is_nearest_to_itself():

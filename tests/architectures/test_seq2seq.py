@@ -11,6 +11,7 @@ from architectures.seq2seq.seq2seq import Seq2Seq
 from tests.support.batches import random_vectors
 from tests.support.models import small
 from tests.support.oracles import lstm_step
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, HIDDEN, START = 4, 5, 6, 1
 LENGTHS = [5, 2, 3]
@@ -42,7 +43,7 @@ def test_the_decoder_goes_on_from_the_encoders_states():
             advance(model.encoder, x, h, c)
         for step, symbol in enumerate(PREFIX[row]):
             top = advance(model.decoder, model.vectors_of_symbols.weight[symbol], h, c)
-            torch.testing.assert_close(scores[row, step], model.output.weight @ top + model.output.bias)
+            assert_same(scores[row, step], model.output.weight @ top + model.output.bias)
 
 
 def test_a_step_goes_on_from_the_step_before():
@@ -53,7 +54,7 @@ def test_a_step_goes_on_from_the_step_before():
     state = model.start(vectors, mask)
     for place, column in enumerate(PREFIX.unbind(1)):
         found, state = model.step(column, state)
-        torch.testing.assert_close(found, scores[:, place])
+        assert_same(found, scores[:, place])
 
 
 def test_all_weights_start_uniform_within_the_papers_bound():

@@ -15,6 +15,7 @@ from harness.views.words import WordBatch, Words
 from tests.support.batches import POISON
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH, MAPS = 3, 4
 TRAIN = ["the cat sat on the mat", "the cat ran", "the mat ?", "the dog sat ?", "a dog ran"]
@@ -87,7 +88,7 @@ def test_a_batch_of_pairs_is_each_pair_written_out():
     found = model(read(*FIRST), read(*SECOND))
     assert found.shape == (3, model.size) and model.size == 2 * MAPS + 1 + 4 and found.any()
     for row, pair in zip(found, zip(FIRST, SECOND, strict=True), strict=True):
-        torch.testing.assert_close(row, written_out(model, *pair), rtol=1e-4, atol=1e-5)
+        assert_same(row, written_out(model, *pair), rtol=1e-4, atol=1e-5)
 
 
 def test_without_m_the_similarity_is_gone_and_it_starts_so_but_can_be_learned():

@@ -17,6 +17,7 @@ from harness.views.words import Words
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH = 4
 
@@ -50,7 +51,7 @@ def test_a_text_of_characters_is_read_one_hot_from_its_begin_to_the_limit():
     found = model(characters(*texts))
     for vector, text in zip(found, texts, strict=True):
         rows = [torch.tensor([float(c == symbol) for symbol in ALPHABET]) for c in text[:20]]
-        torch.testing.assert_close(vector, written_out(model, torch.stack(rows)).detach(), check_dtype=True)
+        assert_same(vector, written_out(model, torch.stack(rows)))
 
 
 def test_characters_are_read_forwards():

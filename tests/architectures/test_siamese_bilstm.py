@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tests.support.batches import assert_each_alone, random_texts, texts_of
 from tests.support.pairs import bilstm, dense, shipped
+from tests.support.same import assert_same
 
 WIDTH, HIDDEN = 5, 4
 FIRST, SECOND = (4, 1, 6), (2, 5, 3)
@@ -59,7 +60,7 @@ def test_no_feature_compares_the_texts_before_the_hidden_layer():
     a, b = texts((4,), 1), texts((4,), 2)
     for pair in ((a, a), (a, b), (b, a), (b, b)):
         model(*pair)
-    torch.testing.assert_close(seen[0] + seen[3], seen[1] + seen[2])
+    assert_same(seen[0] + seen[3], seen[1] + seen[2])
 
 
 def test_the_order_of_the_words_counts():

@@ -50,8 +50,8 @@ def test_a_score_is_the_cosine_of_two_sub_sampled_feature_vectors():
     """Another stride, a missing tanh, a mean over time for the whole vector, two networks, or
     padding between the points would each show."""
     model = model_of()
-    result = model(texts(FIRST, 1), texts(SECOND, 2))
-    assert_each_alone(result, partial(written_out, model), texts(FIRST, 1), texts(SECOND, 2), rtol=1e-4, atol=1e-5)
+    pairs = texts(FIRST, 1), texts(SECOND, 2)
+    assert_each_alone(model(*pairs), partial(written_out, model), *pairs, rtol=1e-4, atol=1e-5)
 
 
 def test_points_of_worked_examples():

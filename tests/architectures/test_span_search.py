@@ -13,6 +13,7 @@ from tests.support.batches import random_texts, rows_alone
 from tests.support.oracles import additive, softmax_mean
 from tests.support.pairs import bilstm, dropped, inputs_of, shipped
 from tests.support.reading import answered, squad
+from tests.support.same import assert_same
 
 
 def reader_and_texts(width: int = 5, **sizes: int) -> tuple[StartEndSearcher, WordBatch, WordBatch]:
@@ -38,8 +39,8 @@ def test_scores_are_those_of_the_equations_for_each_passage_of_a_padded_batch():
     scores = reader(passages, questions)
     for row, pair in enumerate(rows_alone(passages, questions)):
         start, end = by_hand(reader, *pair)
-        torch.testing.assert_close(scores.start[row, : len(start)], start)
-        torch.testing.assert_close(scores.end[row, : len(end)], end)
+        assert_same(scores.start[row, : len(start)], start)
+        assert_same(scores.end[row, : len(end)], end)
     assert torch.isneginf(scores.start[1, 3:]).all() and torch.isneginf(scores.end[1, 3:]).all()
 
 
@@ -51,7 +52,7 @@ def test_loss_is_minus_log_p_of_start_and_of_end():
     scores = head(reader, {"passage": passages, "question": questions})
     start, end = scores.start.softmax(1), scores.end.softmax(1)
     expected = -(start[0, 1] * end[0, 4] * start[1, 2] * end[1, 2]).log() / 2
-    torch.testing.assert_close(head.loss(reader, scores, torch.tensor([[1, 4], [2, 2]])), expected)
+    assert_same(head.loss(reader, scores, torch.tensor([[1, 4], [2, 2]])), expected)
 
 
 DROPPED = {

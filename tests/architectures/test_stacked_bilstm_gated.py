@@ -11,6 +11,7 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 from tests.support.batches import poisoned
 from tests.support.models import small
 from tests.support.oracles import convolution, lstm_step, recurrent, weights_of
+from tests.support.same import assert_same
 
 TEXTS = [["Anna", "saw", "x", "annas"], ["annas", "a"], ["saw"]]
 WIDTH, HIDDEN = 4, 3
@@ -79,7 +80,7 @@ def test_a_text_is_the_mean_the_maximum_and_the_gated_mean_of_the_top_states():
     assert len(model.recurrence.layers) == 3
     found = model(words)
     for row in range(3):
-        torch.testing.assert_close(found[row], written_out(model, words, row))
+        assert_same(found[row], written_out(model, words, row))
 
 
 def test_equal_gates_give_the_mean():

@@ -17,6 +17,7 @@ from harness import registry
 from harness.views.characters import CharacterBatch
 from tests.support.batches import mask_of
 from tests.support.models import small
+from tests.support.same import assert_same
 
 SMALL = {"widths": (3, 4, 5, 6), "dims": 2}
 DEPTHS = {
@@ -79,7 +80,7 @@ def test_each_text_of_a_batch_is_the_text_alone_written_out(shortcut):
     texts = read("the film is not so much bad as dull ~ and 2 hours of it are too much!!", "a good film!", "x")
     found = model(texts)
     for vector, ids, length in zip(found, texts.ids, texts.lengths, strict=True):
-        torch.testing.assert_close(vector, written_out(model, ids[:length]))
+        assert_same(vector, written_out(model, ids[:length]))
 
 
 @pytest.mark.parametrize("id", DEPTHS)
@@ -109,10 +110,10 @@ def test_a_fraction_of_the_vdcnns_weights(depth):
 def test_the_mean_of_each_part_is_that_of_torch_over_the_real_positions():
     lengths = [11, 8, 3, 1]
     mask = mask_of(lengths)
-    values = torch.randn(4, 2, 11) * mask[:, None]
+    values = (torch.randn(4, 2, 11) * mask[:, None]).requires_grad_()
     found = dynamic_mean(values, torch.tensor(lengths), 4)
     for row, length in enumerate(lengths):
-        torch.testing.assert_close(found[row], F.adaptive_avg_pool1d(values[row, :, :length], 4))
+        assert_same(found[row], F.adaptive_avg_pool1d(values[row, :, :length], 4))
 
 
 def test_a_full_text_is_halved_to_127_positions_and_longer_ones_are_cut():
@@ -122,7 +123,7 @@ def test_a_full_text_is_halved_to_127_positions_and_longer_ones_are_cut():
     texts = read("ab " * 500)
     found = model(texts)
     assert lengths == [1014, 507, 254, 127]
-    torch.testing.assert_close(found, model(read(("ab " * 500)[:1014])))
+    assert_same(found, model(read(("ab " * 500)[:1014])))
 
 
 def test_the_papers_sizes_and_start():

@@ -10,6 +10,7 @@ from architectures.convolutional.tbcnn import TreeConvolution
 from harness.views.tree import parse
 from tests.support.models import small
 from tests.support.pairs import dense, inputs_of, share_of_zeros
+from tests.support.same import assert_same
 from tests.support.trees import TREES, VECTORS, WIDTH, WORDS, node_by_node, trees_of
 
 DETECTORS = 6
@@ -60,10 +61,8 @@ def test_every_phrase_is_the_maximum_over_the_windows_below_it():
     """A window that lacks its node, or takes one child for the other, a phrase that sees its
     surroundings, or a sum over windows would show here."""
     model = model_of()
-    torch.testing.assert_close(
-        model.nodes(trees_of(*TREES)), torch.stack([state for tree in TREES for state in phrases(model, tree)])
-    )
-    torch.testing.assert_close(model(trees_of(*TREES)), torch.stack([phrases(model, tree)[-1] for tree in TREES]))
+    assert_same(model.nodes(trees_of(*TREES)), torch.stack([state for tree in TREES for state in phrases(model, tree)]))
+    assert_same(model(trees_of(*TREES)), torch.stack([phrases(model, tree)[-1] for tree in TREES]))
 
 
 def test_the_vector_of_an_inner_node_is_the_recursive_networks():
@@ -79,7 +78,7 @@ def test_the_vector_of_an_inner_node_is_the_recursive_networks():
 
     vectors = [v for tree in TREES for v in node_by_node(tree, lambda word: word, parent)]
     order = torch.cat([trees.leaf_nodes, *(level.parents for level in trees.levels)])
-    torch.testing.assert_close(torch.cat(seen), torch.stack(vectors)[order])
+    assert_same(torch.cat(seen), torch.stack(vectors)[order])
 
 
 def test_children_that_change_places_with_their_matrices_change_nothing():

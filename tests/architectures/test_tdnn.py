@@ -12,6 +12,7 @@ from harness.views.frames import FrameBatch
 from tests.support.batches import random_texts
 from tests.support.oracles import convolution
 from tests.support.pairs import shipped
+from tests.support.same import assert_same
 
 WIDTH, LABELS = 3, 4
 
@@ -41,7 +42,7 @@ def test_a_score_sees_three_frames_and_then_five_hidden_vectors():
 
     for row, length in enumerate(lengths.tolist()):
         expected = written_out(batch.vectors[row][batch.mask[row]])
-        torch.testing.assert_close(found[row, :length], expected[:length])
+        assert_same(found[row, :length], expected[:length])
         assert len(expected) == length
 
 

@@ -12,6 +12,7 @@ from harness.views.frames import FrameBatch
 from tests.support.batches import random_texts
 from tests.support.models import small
 from tests.support.pairs import shipped
+from tests.support.same import assert_same
 
 WIDTH, LABELS, UNITS, GROUP = 3, 4, 5, 2
 SPLICES = [(-2, -1, 0, 1, 2), (-1, 2), (-3, 3), (-7, 2)]
@@ -51,16 +52,15 @@ def test_each_recording_of_a_batch_is_the_recording_written_out_frame_by_frame()
     assert lengths.tolist() == [10, 10, 3, 1, 1] and found.shape == (5, 10, LABELS)
     for row, recording in enumerate(batch.vectors):
         expected = written_out(model, recording[batch.mask[row]])[::3]
-        torch.testing.assert_close(found[row, : lengths[row]], expected, rtol=1e-4, atol=1e-4)
+        assert_same(found[row, : lengths[row]], expected, rtol=1e-4, atol=1e-4)
         assert len(expected) == lengths[row]
 
 
 def test_a_score_sees_the_frames_that_the_splices_lead_to():
     """From 13 frames before its own to 9 behind it."""
     model, batch = model_of(), frames([60])
-    vectors = batch.vectors.clone().requires_grad_()
-    model(batch._replace(vectors=vectors))[0][0, 10].sum().backward()
-    seen = vectors.grad[0].any(1).nonzero().flatten() - 30
+    model(batch)[0][0, 10].sum().backward()
+    seen = batch.vectors.grad[0].any(1).nonzero().flatten() - 30
     reached = {sum(offsets) for offsets in product(*SPLICES)}
     assert set(seen.tolist()) == reached and (min(reached), max(reached)) == (-13, 9)
 

@@ -13,6 +13,7 @@ from architectures.capsule.text_caps import StaticRouting, TextCapsules
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH, CLASSES, CAPSULES, SIZE = 4, 3, 2, 3
 
@@ -64,7 +65,7 @@ def test_static_routing_is_one_pass_that_all_children_share():
     children = torch.randn(1, 2, 3)
     votes = torch.einsum("jikd,bid->bjik", routing.transformations, children)
     expected = torch.stack([squashed(votes[0, j, 0] + votes[0, j, 1]) for j in range(4)])
-    torch.testing.assert_close(routing(children)[0], expected)
+    assert_same(routing(children)[0], expected)
     unit = torch.zeros(1, 2, 3)
     unit[0, 0, 0] = 1
     with torch.no_grad():
@@ -86,10 +87,10 @@ def test_where_a_window_stands_counts_and_long_texts_are_cut():
     model, batch = model_of(longest=4), texts([9])
     turned = batch._replace(vectors=batch.vectors.flip(1))
     assert not torch.allclose(model(turned), model(batch), rtol=1e-2)
-    torch.testing.assert_close(model(texts([9])._replace(vectors=batch.vectors * 1)), model(batch))
+    assert_same(model(texts([9])._replace(vectors=batch.vectors * 1)), model(batch))
     changed = batch.vectors.clone()
     changed[:, 6:] += 3
-    torch.testing.assert_close(model(batch._replace(vectors=changed)), model(batch))
+    assert_same(model(batch._replace(vectors=changed)), model(batch))
     changed[:, 5] += 3
     assert not torch.allclose(model(batch._replace(vectors=changed)), model(batch), rtol=1e-2)
 

@@ -12,6 +12,7 @@ from architectures.graph.text_level_gnn import TextLevelGNN
 from harness.views.graph import GraphBatch, WordPairGraphs
 from tests.support.graphs import TEXTS, fitted, graphs_of, matrix_of, renumbered
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH, REACH = 5, 2
 NEW = "b a z a f e"
@@ -41,14 +42,14 @@ def counted() -> dict[tuple[str, str], int]:
     return counts
 
 
-def weights_of(model: TextLevelGNN, batch: GraphBatch, *texts: str) -> dict[tuple[str, str], float]:
+def weights_of(model: TextLevelGNN, batch: GraphBatch, *texts: str) -> dict[tuple[str, str], Tensor]:
     """The weight of each edge of a batch of texts, by its words; the same pair must have the same
     one everywhere."""
-    found: dict[tuple[str, str], float] = {}
+    found: dict[tuple[str, str], Tensor] = {}
     nodes = batch.mask.shape[1]
     for s, t, pair in zip(batch.sources.tolist(), batch.targets.tolist(), batch.pairs.tolist(), strict=True):
         words = list(dict.fromkeys(texts[t // nodes].split()))
-        ends, weight = (words[s % nodes], words[t % nodes]), model.edges.weight[pair].item()
+        ends, weight = (words[s % nodes], words[t % nodes]), model.edges.weight[pair, 0]
         assert found.setdefault(ends, weight) == weight
     return found
 
@@ -56,14 +57,14 @@ def weights_of(model: TextLevelGNN, batch: GraphBatch, *texts: str) -> dict[tupl
 def written_out(model: TextLevelGNN, edges: dict, text: str, ids: Tensor, vectors: Tensor) -> Tensor:
     """The sum of the new states of one text, word by word and feature by feature."""
     words, near = list(dict.fromkeys(text.split())), matrix_of(text, REACH).tolist()
-    loops, keeps = (table.weight[ids, 0].tolist() for table in (model.loops, model.keep))
-    total, rows = [0.0] * WIDTH, vectors.tolist()
+    loops, keeps = (table.weight[ids, 0] for table in (model.loops, model.keep))
+    total = [torch.zeros(())] * WIDTH
     for n, word in enumerate(words):
         for feature in range(WIDTH):
-            messages = [loops[n] * rows[n][feature]]
-            messages += [edges[words[a], word] * rows[a][feature] for a in range(len(words)) if near[n][a]]
-            total[feature] += (1 - keeps[n]) * max(messages) + keeps[n] * rows[n][feature]
-    return torch.tensor(total)
+            messages = [loops[n] * vectors[n][feature]]
+            messages += [edges[words[a], word] * vectors[a][feature] for a in range(len(words)) if near[n][a]]
+            total[feature] = total[feature] + (1 - keeps[n]) * max(messages) + keeps[n] * vectors[n][feature]
+    return torch.stack(total)
 
 
 def test_each_text_of_a_batch_is_the_sum_of_its_words_new_states():
@@ -74,7 +75,7 @@ def test_each_text_of_a_batch_is_the_sum_of_its_words_new_states():
     result = model(batch)
     for row, text, ids, vectors, mask in zip(result, texts, batch.ids, batch.vectors, batch.mask, strict=True):
         expected = written_out(model, edges, text, ids[mask], vectors[mask])
-        torch.testing.assert_close(row, expected.clamp(min=0))
+        assert_same(row, expected.clamp(min=0))
     assert (result == 0).any() and (result > 0).any()
 
 
@@ -92,7 +93,7 @@ def test_a_pair_has_one_weight_in_all_texts_and_rare_pairs_share_one():
 
 def test_the_order_of_the_nodes_changes_nothing():
     model, batch = model_of(), graphs(*TEXTS)
-    torch.testing.assert_close(model(renumbered(batch)), model(batch))
+    assert_same(model(renumbered(batch)), model(batch))
 
 
 def test_weights_start_at_one_and_shares_between_zero_and_one():
@@ -115,5 +116,5 @@ def test_half_of_the_sum_is_dropped_in_training():
     model, batch = model_of(), graphs(*TEXTS * 25)
     whole, dropped = model(batch), model.train()(batch)
     kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * whole[kept])
+    assert_same(dropped[kept], 2 * whole[kept])
     assert 0.4 < kept[whole > 0].float().mean() < 0.6

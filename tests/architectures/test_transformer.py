@@ -18,6 +18,7 @@ from harness.training.optimizers import learning_rate_factor
 from tests.support.batches import assert_each_alone, mask_of, random_texts, random_vectors
 from tests.support.models import small
 from tests.support.oracles import softmax_mean
+from tests.support.same import assert_same
 
 SIZE, HEADS, INNER = 8, 2, 12
 LENGTHS = (7, 3, 1)
@@ -58,7 +59,8 @@ def torchs_layers(model: TransformerEncoder) -> list[nn.TransformerEncoderLayer]
             "norm2.": layer.norms[1],
         }
         reference.load_state_dict(
-            {prefix + kind: getattr(module, kind) for prefix, module in pairs.items() for kind in ("weight", "bias")}
+            {prefix + kind: getattr(module, kind) for prefix, module in pairs.items() for kind in ("weight", "bias")},
+            assign=True,  # the model's own, which gradients reach
         )
         layers.append(reference)
     return layers
@@ -76,7 +78,8 @@ def test_states_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_posi
             states = layer(states)
         return states[0]
 
-    assert_each_alone(model(*texts()), written_out, texts(), states=True, atol=1e-5, rtol=1e-5)
+    batch = texts()
+    assert_each_alone(model(*batch), written_out, batch, states=True, atol=1e-5, rtol=1e-5)
 
 
 def test_attention_is_a_softmax_of_scaled_dot_products_in_each_head():
@@ -89,7 +92,7 @@ def test_attention_is_a_softmax_of_scaled_dot_products_in_each_head():
         scores = [[q @ k / math.sqrt(size) for k in keys[:, part]] for q in queries[:, part]]
         heads.append(torch.stack([softmax_mean(row, values[:, part]) for row in scores]))
     expected = torch.cat(heads, dim=1) @ attention.output.weight.T + attention.output.bias
-    torch.testing.assert_close(attention(states[None], allowed=mask_of([7])[:, None, None])[0], expected)
+    assert_same(attention(states[None], allowed=mask_of([7])[:, None, None])[0], expected)
 
 
 def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
@@ -100,8 +103,8 @@ def test_a_position_vector_has_a_sine_and_a_cosine_of_each_wavelength():
 
 
 def test_what_stands_at_padding_changes_no_real_state():
-    model = model_of()
-    assert_each_alone(model(*texts()), lambda text: model(text[None], mask_of([len(text)]))[0], texts(), states=True)
+    model, batch = model_of(), texts()
+    assert_each_alone(model(*batch), lambda text: model(text[None], mask_of([len(text)]))[0], batch, states=True)
 
 
 def test_a_text_without_positions_spoils_nothing():
@@ -142,7 +145,7 @@ def test_the_sums_of_vectors_and_positions_are_dropped():
     assert not seen[0].any()
     model.dropout.p = 0.0
     model(vectors, mask)
-    torch.testing.assert_close(seen[1], vectors * math.sqrt(SIZE) + positions(7, SIZE))
+    assert_same(seen[1], vectors * math.sqrt(SIZE) + positions(7, SIZE))
 
 
 def test_what_a_sublayer_adds_is_dropped_and_what_it_is_added_to_is_not():
@@ -155,7 +158,7 @@ def test_what_a_sublayer_adds_is_dropped_and_what_it_is_added_to_is_not():
         for norm in layer.norms:
             mean, variance = states.mean(-1, keepdim=True), states.var(-1, correction=0, keepdim=True)
             states = (states - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
-    torch.testing.assert_close(model(vectors, mask), states, atol=1e-4, rtol=1e-4)
+    assert_same(model(vectors, mask), states, atol=1e-4, rtol=1e-4)
 
 
 def test_attention_weights_and_inner_units_are_not_dropped():
@@ -166,7 +169,7 @@ def test_attention_weights_and_inner_units_are_not_dropped():
     for layer in model.body.layers:
         layer.dropout.p = 0.0
     trained = model(vectors, mask)
-    torch.testing.assert_close(trained, model.eval()(vectors, mask))
+    assert_same(trained, model.eval()(vectors, mask))
 
 
 def test_the_recipe_leaves_its_warm_up_on_a_small_task():

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from architectures.blocks.transformer import Attention, TransformerLayer
 from architectures.seq2seq.transformer_seq2seq import TransformerSeq2Seq
 from tests.support.batches import random_vectors
 from tests.support.models import small
+from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, SIZE, HEADS, INNER, START = 5, 5, 8, 2, 12, 1
 LENGTHS = [5, 2, 3]
@@ -44,7 +47,7 @@ def attention_weights(attention: Attention, prefix: str) -> dict[str, Tensor]:
     return found | {f"{prefix}.out_proj.{kind}": getattr(attention.output, kind) for kind in ("weight", "bias")}
 
 
-def torchs(layer: TransformerLayer) -> nn.Module:
+def torchs(layer: TransformerLayer) -> Callable[..., Tensor]:
     """PyTorch's post-norm layer with the same weights."""
     kind = nn.TransformerEncoderLayer if layer.across is None else nn.TransformerDecoderLayer
     reference = kind(SIZE, HEADS, INNER, batch_first=True, norm_first=False, activation="relu").eval()
@@ -56,8 +59,8 @@ def torchs(layer: TransformerLayer) -> nn.Module:
     weights |= {
         f"{name}.{kind}": getattr(module, kind) for name, module in named.items() for kind in ("weight", "bias")
     }
-    reference.load_state_dict(weights)
-    return reference
+    # By the model's own weights, which gradients reach.
+    return lambda *read, **masks: functional_call(reference, weights, read, masks)
 
 
 @pytest.mark.parametrize("width", [WIDTH, SIZE])
@@ -75,7 +78,7 @@ def test_scores_are_those_of_torchs_post_norm_layers_on_scaled_vectors_with_posi
     future = torch.ones(4, 4, dtype=torch.bool).triu(1)
     for layer in model.decoder.layers:
         states = torchs(layer)(states, memory, tgt_mask=future, memory_key_padding_mask=~mask)
-    torch.testing.assert_close(model(vectors, mask, PREFIX), states @ symbols.T, rtol=1e-4, atol=1e-4)
+    assert_same(model(vectors, mask, PREFIX), states @ symbols.T, rtol=1e-4, atol=1e-4)
 
 
 def test_dropout_acts_on_what_goes_into_both_sides():
@@ -100,7 +103,7 @@ def test_dropout_acts_on_every_sublayer_before_it_is_added(side):
     for layer in getattr(model, side).layers:
         for norm in layer.norms:
             expected = F.layer_norm(expected, (SIZE,), norm.weight, norm.bias)
-    torch.testing.assert_close(found, expected)
+    assert_same(found, expected)
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
@@ -110,7 +113,7 @@ def test_dropout_acts_on_attention_weights(side):
     states = torch.randn(3, 5, SIZE)
     for attention in filter(None, (layer.attention, layer.across)):
         memory = attention.remember(states)
-        torch.testing.assert_close(attention(states, memory), attention.output.bias.expand(3, 5, SIZE))
+        assert_same(attention(states, memory), attention.output.bias.expand(3, 5, SIZE))
 
 
 def test_symbols_start_so_large_that_scaled_they_are_as_large_as_positions():

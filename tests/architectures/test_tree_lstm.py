@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from architectures.recurrent.tree_lstm import CHILDREN, TreeLSTM
 from harness import registry
 from tests.support.models import small
+from tests.support.same import assert_same
 from tests.support.trees import TREES, WIDTH, node_by_node, trees_of
 
 HIDDEN = 4
@@ -59,9 +60,7 @@ def test_trees_computed_level_by_level_are_each_tree_node_by_node(children):
     """One forget gate for both children, words at inner nodes, or a level that reads the wrong rows
     would each show here."""
     model = model_of(children)
-    torch.testing.assert_close(
-        model.nodes(trees_of(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)])
-    )
+    assert_same(model.nodes(trees_of(*TREES)), torch.stack([h for tree in TREES for h in recursion(model, tree)]))
 
 
 @pytest.mark.parametrize("children", CHILDREN)
@@ -80,7 +79,7 @@ def test_the_order_of_children_counts_in_the_binary_tree_alone():
     turned = trees_of("(1 (2 a) (2 not))", "(3 (4 (4 fine) (3 very)) (2 a))")
     straight = trees_of("(1 (2 not) (2 a))", "(3 (2 a) (4 (3 very) (4 fine)))")
     child_sum, binary = model_of("sum"), model_of("n-ary")
-    torch.testing.assert_close(child_sum(turned), child_sum(straight))
+    assert_same(child_sum(turned), child_sum(straight))
     assert not torch.isclose(binary(turned), binary(straight), atol=1e-3).all(1).any()
 
 
@@ -111,7 +110,7 @@ def test_a_node_with_one_child_is_a_chain_lstms_step(children):
 def test_a_text_of_one_word_is_its_leaf(children):
     model = model_of(children)
     (expected,) = recursion(model, "(2 fine)")
-    torch.testing.assert_close(model(trees_of("(2 fine)", "(4 fine)")), torch.stack([expected, expected]))
+    assert_same(model(trees_of("(2 fine)", "(4 fine)")), torch.stack([expected, expected]))
 
 
 def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tree():
@@ -122,7 +121,7 @@ def test_half_of_each_state_is_dropped_before_the_softmax_and_none_inside_the_tr
     torch.manual_seed(0)
     dropped = model.train().nodes(trees_of(*TREES * 10))
     kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * states[kept])
+    assert_same(dropped[kept], 2 * states[kept])
     assert 0.4 < kept.float().mean() < 0.6
 
 

@@ -15,6 +15,7 @@ from harness.views.words import Vocabulary, WordBatch, Words
 from tests.support.batches import assert_each_alone, mask_of, poisoned
 from tests.support.models import small
 from tests.support.oracles import convolution
+from tests.support.same import assert_same
 
 WIDTH, CLASSES = 3, 2
 TEXTS, LABELS = (("bad", "bad", "film"), ("bad", "film", "again"), ("good", "film"), ("good", "good")), [0, 0, 1, 1]
@@ -108,4 +109,4 @@ def test_texts_are_counted_in_the_first_pass_of_training_only(monkeypatch):
 def test_dropout_acts_on_the_features():
     model = model_of().train()
     model.dropout.p = 1.0
-    torch.testing.assert_close(model(batch_of(TEXTS)), model.output.bias.expand(4, CLASSES))
+    assert_same(model(batch_of(TEXTS)), model.output.bias.expand(4, CLASSES))

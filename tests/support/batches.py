@@ -13,6 +13,7 @@ from torch import Tensor
 
 from harness.views.sentences import SentenceBatch
 from harness.views.words import UNKNOWN, WordBatch
+from tests.support.same import assert_same
 
 POISON = 50.0
 """Every number at padding: so large that it shows wherever it counts."""
@@ -31,10 +32,11 @@ def poisoned(vectors: Tensor, mask: Tensor) -> Tensor:
 def texts_of(vectors: Tensor, lengths: Sequence[int] | None = None) -> WordBatch:
     """Texts with the given vectors (B, T, D), large numbers at padding; all words are unknown.
 
-    Without ``lengths`` all texts have T words.
+    Without ``lengths`` all texts have T words. The batch's vectors want gradients, which
+    :func:`tests.support.same.assert_same` compares.
     """
     mask = mask_of(lengths or [vectors.shape[1]] * len(vectors))
-    return WordBatch(UNKNOWN * mask, mask, mask.sum(1), poisoned(vectors, mask))
+    return WordBatch(UNKNOWN * mask, mask, mask.sum(1), poisoned(vectors, mask).requires_grad_())
 
 
 def random_texts(lengths: Sequence[int], seed: int, width: int, words: int = 1) -> WordBatch:
@@ -92,13 +94,15 @@ def assert_each_alone(
     two batches), what the oracle makes of its vectors alone.
 
     ``result`` holds a vector or a score for each text; with ``states`` it holds a vector for each
-    position, of which those at padding are not compared. ``tolerance`` is for
-    :func:`torch.testing.assert_close`.
+    position, of which those at padding are not compared. Gradients are compared, too: those of the
+    oracle come from its text alone (:func:`tests.support.same.assert_same`, as ``tolerance``).
     """
     rows = rows_alone(*texts)
     assert len(result) == len(rows)
-    expected = [oracle(*row).detach() for row in rows]
-    assert torch.cat([value.flatten() for value in expected]).std() > 0, "equal numbers everywhere prove nothing"
-    for number, (value, (first, *_)) in enumerate(zip(expected, rows, strict=True)):
-        found = result[number, : len(first)] if states else result[number]
-        torch.testing.assert_close(found, value, **tolerance)
+    expected = [oracle(*row) for row in rows]
+    found = [result[number, : len(row[0])] if states else result[number] for number, row in enumerate(rows)]
+    for value, text in zip(found, expected, strict=True):
+        torch.testing.assert_close(value, text, **tolerance)
+    ours, theirs = (torch.cat([value.flatten() for value in values]) for values in (found, expected))
+    assert theirs.std() > 0, "equal numbers everywhere prove nothing"
+    assert_same(ours, theirs, **tolerance)

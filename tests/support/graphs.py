@@ -12,6 +12,7 @@ from torch import Tensor
 
 from harness.views.graph import GraphBatch, WordGraphs
 from tests.support.batches import poisoned
+from tests.support.same import assert_same
 
 TEXTS = ("a b a c d a e", "f", "a b a b", "g a d b c")
 """A word with many neighbours, one with none, two words that stand near each other often."""
@@ -66,4 +67,4 @@ def assert_each_alone(
     counts (N, N) of its text alone."""
     assert len(result) == len(texts) > 1 and result.std() > 0
     for row, text, vectors, mask in zip(result, texts, batch.vectors, batch.mask, strict=True):
-        torch.testing.assert_close(row, oracle(vectors[mask], matrix_of(text, reach)))
+        assert_same(row, oracle(vectors[mask], matrix_of(text, reach)))

@@ -42,18 +42,25 @@ def bigru(recurrence: nn.Module, vectors: Vectors) -> Tensor:
 
 def lstm(recurrence: nn.Module, vectors: Vectors) -> Tensor:
     """States (n, hidden) of torch's own LSTM, in one direction; a second one is an error."""
-    (layer,), () = recurrence.forwards, recurrence.backwards
-    oracle = nn.LSTM(layer.input_size, layer.hidden_size)
-    oracle.load_state_dict(layer.state_dict())
-    return oracle(torch.stack(list(vectors)))[0]
+    (_,), () = recurrence.forwards, recurrence.backwards
+    return _of_torch(nn.LSTM, recurrence, vectors)
 
 
 def _both_ways(cell: type[nn.LSTM] | type[nn.GRU], recurrence: nn.Module, vectors: Vectors) -> Tensor:
-    (forwards,), (backwards,) = recurrence.forwards, recurrence.backwards
-    oracle = cell(forwards.input_size, forwards.hidden_size, bidirectional=True)
-    backward = {f"{name}_reverse": weight for name, weight in backwards.state_dict().items()}
-    oracle.load_state_dict(forwards.state_dict() | backward)
-    return oracle(torch.stack(list(vectors)))[0]
+    (_,), (_,) = recurrence.forwards, recurrence.backwards
+    return _of_torch(cell, recurrence, vectors)
+
+
+def _of_torch(cell: type[nn.LSTM] | type[nn.GRU], recurrence: nn.Module, vectors: Vectors) -> Tensor:
+    """States of torch's own layer, by the weights themselves: gradients reach them."""
+    layers = [*recurrence.forwards, *recurrence.backwards]
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    weights = [getattr(layer, name) for layer in layers for name in names if hasattr(layer, name)]
+    zeros = torch.zeros(len(layers), 1, layers[0].hidden_size)
+    # with biases, one layer, no dropout, not training, in two directions, not batch first
+    told = (weights, len(weights) > 2 * len(layers), 1, 0.0, False, len(layers) == 2, False)
+    text = torch.stack(list(vectors))[:, None]
+    return (torch.lstm(text, (zeros, zeros), *told) if cell is nn.LSTM else torch.gru(text, zeros, *told))[0][:, 0]
 
 
 def share_of_zeros(seen: list[Tensor]) -> float:
