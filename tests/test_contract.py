@@ -64,12 +64,11 @@ SOURCE_FAULTS = {
 
 
 @pytest.mark.parametrize("name", [None, *SOURCE_FAULTS])
-def test_contract_catches_an_unsound_input_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name) -> None:
+def test_contract_catches_an_unsound_input_source(tmp_path: Path, without_plugins: None, name) -> None:
     """And passes the same source without a fault. None of them is trained here."""
     file = tmp_path / "source_under_test.py"
     file.write_text(SOURCE.format(body=SOURCE_FAULTS.get(name, SOUND_SOURCE)))
-    monkeypatch.setattr(registry, "_plugins", [file])
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    registry.add_plugin(file)
     with inputs.case_of(registry.entry("inputs", "source_under_test")) as case:
         results = [run(check, body) for check, body in case.of_the_system(learning=False)]
     failing = [result.name for result in results if not result.passed]
