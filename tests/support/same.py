@@ -16,9 +16,9 @@ def assert_same(found: Tensor, expected: Tensor, **tolerance: float) -> None:
     with respect to all that either was computed from: parameters, and inputs that want gradients.
 
     ``tolerance`` is for :func:`torch.testing.assert_close` of the values; gradients, which add up
-    more numbers, may differ ten times as much. Where the values are infinite,
-    as scores of what is masked are, no gradient is asked. An expected value without a gradient is
-    an error: numbers worked out by hand are for :func:`torch.testing.assert_close`.
+    more numbers, may differ ten times as much. Where the values are infinite, as scores of what is
+    masked are, no gradient is asked. An expected value without a gradient is an error: numbers
+    worked out by hand are for :func:`torch.testing.assert_close`.
     """
     torch.testing.assert_close(found, expected, **tolerance)
     assert expected.requires_grad, "the reference has no gradient: is it computed under no_grad, or from copies?"
