@@ -42,10 +42,12 @@ def without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The test begins without plugins and leaves none behind; what the repository registers and was
     imported meanwhile stays registered, as its module stays imported."""
     monkeypatch.setattr(registry, "_plugins", [])
+    before = dict(registry._registered)
     yield
     for key, (cls, _) in list(registry._registered.items()):
         if cls.__module__.partition(".")[0] not in ("architectures", "tasks", "harness"):
             del registry._registered[key]
+    registry._registered.update(before)  # a plugin may have taken a name
 
 
 @pytest.fixture
