@@ -108,12 +108,17 @@ def test_tracebacks_are_shown_on_request(odd, tmp_path, capsys, command):
     assert "Traceback (most recent call last)" in text and "in of_unit" in text and "--debug" not in text
 
 
-def test_the_page_of_a_task_whose_records_fail_says_only_that(tmp_path):
-    """A task's own page has nothing to show without it."""
+@pytest.fixture
+def builder(tmp_path: Path) -> Builder:
+    """Of a board with a record of each task."""
     store = Store(tmp_path)
     for name in ("sst2", "wikiqa"):
         store.write(record(task=name, score=0.5))
-    builder = Builder(board_of(store, ARCHITECTURES, TASKS))
+    return Builder(board_of(store, ARCHITECTURES, TASKS))
+
+
+def test_the_page_of_a_task_whose_records_fail_says_only_that(builder):
+    """A task's own page has nothing to show without it."""
 
     def make(board: Board) -> str:
         for each in board.records:
@@ -130,12 +135,7 @@ def test_the_page_of_a_task_whose_records_fail_says_only_that(tmp_path):
     ]
 
 
-def test_two_tasks_that_fail_are_both_named(tmp_path):
-    store = Store(tmp_path)
-    for name in ("sst2", "wikiqa"):
-        store.write(record(task=name, score=0.5))
-    builder = Builder(board_of(store, ARCHITECTURES, TASKS))
-
+def test_two_tasks_that_fail_are_both_named(builder):
     def make(board: Board) -> str:
         for each in board.records:
             raise ValueError(f"odd {each.task}")

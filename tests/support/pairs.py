@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from harness import registry
 from tests.support.models import small
-from tests.support.oracles import Vectors
+from tests.support.oracles import Vectors, weights_of
 
 
 def shipped(id: str, *arguments: Any, stretch: float | None = 3.0, **sizes: Any) -> Any:
@@ -54,8 +54,7 @@ def _both_ways(cell: type[nn.LSTM] | type[nn.GRU], recurrence: nn.Module, vector
 def _of_torch(cell: type[nn.LSTM] | type[nn.GRU], recurrence: nn.Module, vectors: Vectors) -> Tensor:
     """States of torch's own layer, by the weights themselves: gradients reach them."""
     layers = [*recurrence.forwards, *recurrence.backwards]
-    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-    weights = [getattr(layer, name) for layer in layers for name in names if hasattr(layer, name)]
+    weights = [weight for layer in layers for weight in weights_of(layer) if isinstance(weight, Tensor)]
     zeros = torch.zeros(len(layers), 1, layers[0].hidden_size)
     # with biases, one layer, no dropout, not training, in two directions, not batch first
     told = (weights, len(weights) > 2 * len(layers), 1, 0.0, False, len(layers) == 2, False)
