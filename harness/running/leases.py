@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from filelock import FileLock
 
 from harness.records import Cell
 
@@ -46,9 +47,9 @@ class Leases:
         """
         path = self._path(cell)
         while not self._create(path):
-            if not self._expired(path):
-                return False
-            self._clear(path)
+            with suppress(FileNotFoundError):  # given back in this moment: it may be had now
+                if not self._expired(path) or not self._cleared(path):
+                    return False
         self._held.add(path)
         return True
 
@@ -73,7 +74,10 @@ class Leases:
 
     def owner(self, cell: Cell) -> str:
         """The process that has a cell, as text for a message."""
-        content = _read(self._path(cell))
+        try:
+            content = _read(self._path(cell))
+        except FileNotFoundError:
+            content = None
         return f"process {content.get('pid')} on {content.get('host')}" if content else "another run"
 
     def _path(self, cell: Cell) -> Path:
@@ -94,8 +98,9 @@ class Leases:
         return True
 
     def _expired(self, path: Path) -> bool:
+        """Whether nobody has a lease any more; ``FileNotFoundError`` where there is none."""
         content = _read(path)
-        if content is None:  # released in this moment, or damaged
+        if content is None:
             return True
         if content.get("host") == socket.gethostname():
             return not _is_alive(content)
@@ -110,23 +115,28 @@ class Leases:
         finally:
             probe.unlink(missing_ok=True)
 
-    def _clear(self, path: Path) -> None:
-        """Remove an expired lease, once.
+    def _cleared(self, path: Path) -> bool:
+        """Remove an expired lease; False when another process was quicker and has the cell now.
 
-        Of two processes that see it expired, the second must not remove the first one's new lease.
+        One process at a time looks and removes. Were these two steps of several, the second might
+        remove the new lease of the first.
         """
-        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.dead")
-        with suppress(FileNotFoundError, IsADirectoryError):  # gone already, or a folder that is out of the way now
-            path.rename(aside)
-            if not self._expired(aside):  # it is alive after all: another process renewed it first
-                with suppress(FileExistsError):
-                    os.link(aside, path)
-            aside.unlink()
+        with FileLock(self.folder.with_name(f"{self.folder.name}.lock")):
+            if not self._expired(path):
+                return False
+            if path.is_dir():  # no lease, but in its way
+                path.rename(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
+            else:
+                path.unlink()
+        return True
 
 
 def _read(path: Path) -> dict[str, object] | None:
+    """A lease; None where it is damaged. Raises ``FileNotFoundError`` where there is none."""
     try:
         content = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

@@ -118,6 +118,37 @@ def test_a_damaged_lease_stops_nobody(leases, make_cell):
     assert leases.take(make_cell())
 
 
+def test_who_looks_again_leaves_the_lease_of_who_was_quicker(leases, make_cell, monkeypatch):
+    """Two find the same dead lease, and one has taken the cell before the other removes it."""
+    cell, quicker = make_cell(), Leases(leases.folder)
+    write(leases, cell, pid=dead_pid())
+    is_alive = module._is_alive
+
+    def taken_meanwhile(owner):
+        monkeypatch.setattr(module, "_is_alive", is_alive)
+        assert quicker.take(cell)
+        return is_alive(owner)
+
+    monkeypatch.setattr(module, "_is_alive", taken_meanwhile)
+    assert not leases.take(cell)
+    assert not Leases(leases.folder).take(cell), "the lease of the quicker one is gone"
+
+
+def test_a_cell_that_is_given_back_while_its_lease_is_looked_at_can_be_taken(leases, make_cell, monkeypatch):
+    cell, other, create = make_cell(), Leases(leases.folder), Leases._create
+    assert other.take(cell)
+
+    def given_back_after(one, path):
+        monkeypatch.setattr(Leases, "_create", create)
+        created = create(one, path)
+        other.release(cell)
+        return created
+
+    monkeypatch.setattr(Leases, "_create", given_back_after)
+    assert leases.take(cell)
+    assert not Leases(leases.folder).take(cell)
+
+
 def _race(folder, cell, start, won):
     leases = Leases(folder)
     start.wait()
