@@ -4,12 +4,15 @@ references."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from architectures.blocks.transformer import Attention, Transformer, TransformerLayer
+from tests.support.same import assert_same
 
 SIZE, HEADS, INNER = 8, 2, 12
 PART = SIZE // HEADS
@@ -46,8 +49,8 @@ def attention_weights(attention: Attention, prefix: str) -> dict[str, Tensor]:
     return weights | {f"{prefix}.out_proj.{kind}": getattr(attention.output, kind) for kind in ("weight", "bias")}
 
 
-def torchs(layer: TransformerLayer, activation: str = "relu") -> nn.Module:
-    """PyTorch's layer with the same weights."""
+def torchs(layer: TransformerLayer, activation: str = "relu") -> Callable[..., Tensor]:
+    """A pass of PyTorch's layer over the same weights, which get its gradients."""
     kind = nn.TransformerEncoderLayer if layer.across is None else nn.TransformerDecoderLayer
     reference = kind(SIZE, HEADS, INNER, batch_first=True, norm_first=layer.pre_norm, activation=activation).eval()
     weights = attention_weights(layer.attention, "self_attn")
@@ -58,8 +61,7 @@ def torchs(layer: TransformerLayer, activation: str = "relu") -> nn.Module:
     weights |= {
         f"{name}.{kind}": getattr(module, kind) for name, module in named.items() for kind in ("weight", "bias")
     }
-    reference.load_state_dict(weights)
-    return reference
+    return lambda *inputs, **masks: functional_call(reference, weights, inputs, masks)
 
 
 @pytest.mark.parametrize("joint", [False, True], ids=["separate", "joint"])
@@ -70,7 +72,7 @@ def test_an_encoder_is_torchs_with_equal_weights(pre_norm, activation, joint):
     states = texts()
     for layer in body.layers:
         states = torchs(layer, activation)(states, src_key_padding_mask=~MASK)
-    torch.testing.assert_close(body(texts(), MASK)[MASK], body.norm(states)[MASK], rtol=1e-4, atol=1e-5)
+    assert_same(body(texts(), MASK)[MASK], body.norm(states)[MASK], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("pre_norm", [False, True], ids=["post", "pre"])
@@ -81,7 +83,7 @@ def test_a_decoder_is_torchs_with_equal_weights(pre_norm):
     for layer in body.layers:
         states = torchs(layer)(states, source, tgt_mask=future, memory_key_padding_mask=~SOURCE_MASK)
     found = body(texts(), source=source, source_mask=SOURCE_MASK)
-    torch.testing.assert_close(found, body.norm(states), rtol=1e-4, atol=1e-5)
+    assert_same(found, body.norm(states), rtol=1e-4, atol=1e-5)
 
 
 def test_a_last_norm_follows_a_stack_whose_sums_have_none():
@@ -143,7 +145,7 @@ def test_each_text_is_what_loops_over_its_positions_give(causal, cross, reach, j
     found = body(texts(), MASK, source, source_mask)
     for row, length in enumerate(LENGTHS):
         expected = looped(body, texts()[row, :length], source[row, : SOURCES[row]] if cross else None)
-        torch.testing.assert_close(found[row, :length], expected, rtol=1e-4, atol=1e-5)
+        assert_same(found[row, :length], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_relative_positions_tell_apart_near_words_alone():
@@ -166,8 +168,8 @@ def test_shared_layers_cost_the_parameters_of_one_and_are_passed_each_time():
     assert counts == [counts[0], counts[0], 4 * counts[0]]
     states = texts()
     for _ in range(4):
-        states = one(states, MASK)
-    torch.testing.assert_close(shared(texts(), MASK), states)
+        states = functional_call(one, dict(shared.named_parameters()), (states, MASK))
+    assert_same(shared(texts(), MASK), states)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_positions_read_one_by_one_give_the_states_of_the_whole_text(cross, opti
         states, state = body.extend(part, state)
         found.append(states)
     expected = body(texts(), source=source, source_mask=source_mask)
-    torch.testing.assert_close(torch.cat(found, dim=1), expected, rtol=1e-4, atol=1e-5)
+    assert_same(torch.cat(found, dim=1), expected, rtol=1e-4, atol=1e-5)
     assert [memory.keys.shape[2] for memory in state.written] == [6, 6]
 
 

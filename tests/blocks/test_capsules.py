@@ -17,6 +17,7 @@ from architectures.blocks.capsules import (
     separate_margin_loss,
     squash,
 )
+from tests.support.same import assert_same
 
 LENGTHS = [9, 4, 2, 1]
 
@@ -84,7 +85,7 @@ def test_routing_is_the_papers_algorithm_vote_by_vote(iterations: int):
     routing, children = routing_of(iterations=iterations), capsules_of(2, 5, 4).requires_grad_()
     expected = torch.stack([routed(routing, text, iterations) for text in children])
     found = routing(children)
-    torch.testing.assert_close(found, expected)
+    assert_same(found, expected)
     weights = torch.randn(found.shape)
     wanted = torch.autograd.grad((expected * weights).sum(), (children, *routing.parameters()))
     for gradient, one in zip(
@@ -132,8 +133,8 @@ def test_primary_capsules_are_squashed_filters_of_one_position():
     layer, features = PrimaryCapsules(maps=5, capsules=3, size=2), torch.randn(2, 4, 5)
     found = layer(features)
     assert found.shape == (2, 4, 3, 2)
-    weight = layer.filters.weight.view(3, 2, 5)
-    torch.testing.assert_close(found[1, 2, 1], squashed(weight[1] @ features[1, 2]))
+    weight, bias = layer.filters.weight.view(3, 2, 5), layer.filters.bias.view(3, 2)
+    assert_same(found[1, 2, 1], squashed(weight[1] @ features[1, 2] + bias[1]))
 
 
 def test_convolutional_capsules_hear_from_their_window_alone():
@@ -143,9 +144,7 @@ def test_convolutional_capsules_hear_from_their_window_alone():
     assert found.shape == (2, 4, 3, 4)
     for text in range(2):
         for start in range(4):
-            torch.testing.assert_close(
-                found[text, start], routed(layer.routing, children[text, start : start + 3].flatten(0, 1))
-            )
+            assert_same(found[text, start], routed(layer.routing, children[text, start : start + 3].flatten(0, 1)))
 
 
 def column_of() -> CapsuleColumn:
@@ -172,7 +171,7 @@ def test_a_column_gives_every_text_what_it_gives_it_alone():
         primary = [squash((filters.weight @ m + filters.bias).view(2, 4)) for m in maps]
         starts = range(max(1, len(primary) - 2))
         parents = [routed(column.convolutional.routing, torch.cat(primary[t : t + 3])) for t in starts]
-        torch.testing.assert_close(found[text], routed(column.classes, torch.cat(parents)), atol=1e-5, rtol=1e-4)
+        assert_same(found[text], routed(column.classes, torch.cat(parents)), atol=1e-5, rtol=1e-4)
 
 
 def test_capsules_start_neither_absent_nor_certain():

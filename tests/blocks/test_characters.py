@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from architectures.blocks.characters import CharacterConvolution
+from tests.support.same import assert_same
 
 WORDS = [[2, 3, 4, 5, 2], [3], [4, 4], [5, 2, 3]]
 
@@ -46,9 +47,9 @@ def test_a_words_vector_is_the_maximum_over_its_own_windows(window, activation):
     characters, mask = padded(WORDS)
     found = spelling(characters, mask)
     for row, word in enumerate(WORDS):
-        torch.testing.assert_close(found[row], by_hand(spelling, word, activation))
+        assert_same(found[row], by_hand(spelling, word, activation))
     together = spelling(characters.view(2, 2, -1), mask.view(2, 2, -1))
-    torch.testing.assert_close(together, found.view(2, 2, -1))
+    assert_same(together, found.view(2, 2, -1))
 
 
 def test_a_padding_word_is_finite():
@@ -73,5 +74,5 @@ def test_dropout_acts_on_the_character_vectors():
     """With all of them dropped the filters read zeros, and their biases are left."""
     spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=3, dropout=1.0).train()
     expected = torch.tanh(spelling.convolution.bias).expand(len(WORDS), 7)
-    torch.testing.assert_close(spelling(*padded(WORDS)), expected)
+    assert_same(spelling(*padded(WORDS)), expected)
     assert not torch.allclose(spelling.eval()(*padded(WORDS)), expected)

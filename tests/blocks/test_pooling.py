@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from architectures.blocks.pooling import dynamic_max, halve, k_max
+from tests.support.same import assert_same
 
 
 def mask_of(*lengths: int) -> torch.Tensor:
@@ -51,12 +52,12 @@ def test_k_max_passes_gradients_to_what_it_takes_only():
 def test_halving_a_text_is_the_same_beside_a_longer_one(length):
     """Negative values: a zero of the padding would win against them."""
     torch.manual_seed(0)
-    text = -1 - torch.rand(1, 2, length)
+    text = (-1 - torch.rand(1, 2, length)).requires_grad_()
     alone, mask = halve(text, mask_of(length))
-    torch.testing.assert_close(alone, F.max_pool1d(text, 3, stride=2, padding=1))
+    assert_same(alone, F.max_pool1d(text, 3, stride=2, padding=1))
     assert mask.shape[1] == (length + 1) // 2 and mask.all()
     beside, mask = halve(F.pad(text, (0, 5), value=50.0), torch.arange(length + 5)[None] < length)
-    torch.testing.assert_close(beside[..., : alone.shape[-1]], alone)
+    assert_same(beside[..., : alone.shape[-1]], alone)
     assert mask.sum() == alone.shape[-1] and not beside[..., alone.shape[-1] :].any()
 
 
@@ -64,12 +65,12 @@ def test_halving_a_text_is_the_same_beside_a_longer_one(length):
 def test_dynamic_pooling_is_adaptive_pooling_over_each_texts_own_length(cells):
     torch.manual_seed(0)
     lengths = torch.tensor([12, 7, 5, 4, 1])
-    values = torch.randn(5, 12, 3, 2)
+    values = torch.randn(5, 12, 3, 2, requires_grad=True)
     found = dynamic_max(values, lengths, cells)
     assert found.shape == (5, cells, 3, 2)
     for row, length in enumerate(lengths):
         expected = F.adaptive_max_pool1d(values[row, :length].flatten(1).T, cells).T.reshape(cells, 3, 2)
-        torch.testing.assert_close(found[row], expected)
+        assert_same(found[row], expected)
 
 
 def test_seven_positions_make_three_parts_that_cover_all_of_them():

@@ -62,15 +62,15 @@ def test_dropout_acts_between_layers_and_nowhere_else(both):
     vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
     model = small(Recurrent, "lstm", WIDTH, HIDDEN, 2, both, dropout=1.0).train()
     upper = Recurrent("lstm", model.size, HIDDEN, 1, both)
-    upper.forwards[0].load_state_dict(model.forwards[1].state_dict())
+    upper.forwards[0] = model.forwards[1]
     if both:
-        upper.backwards[0].load_state_dict(model.backwards[1].state_dict())
+        upper.backwards[0] = model.backwards[1]
     nothing = upper(torch.zeros(*mask.shape, model.size), mask)
-    torch.testing.assert_close(model(vectors, mask)[mask], nothing[mask])
+    assert_same(model(vectors, mask)[mask], nothing[mask])
     assert not torch.allclose(model.eval()(vectors, mask)[mask], nothing[mask])
     single = small(Recurrent, "lstm", WIDTH, HIDDEN, 1, both, dropout=1.0)
     trained = single.train()(vectors, mask)
-    torch.testing.assert_close(trained, single.eval()(vectors, mask))
+    assert_same(trained, single.eval()(vectors, mask))
 
 
 def test_dropout_between_layers_has_its_rate_and_both_directions_read_the_same_rest():

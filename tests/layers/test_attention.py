@@ -10,6 +10,7 @@ import torch
 from harness.layers.attention import AdditiveAttention, masked_softmax
 from tests.support.batches import random_vectors
 from tests.support.models import small
+from tests.support.same import assert_same
 
 
 def test_padding_has_no_weight_and_the_rest_is_a_softmax():
@@ -47,6 +48,6 @@ def test_additive_attention_is_the_mean_of_the_keys_under_the_softmax_of_its_sco
                 for key in keys[row, :length]
             ]
             expected = torch.stack(scores).exp() / torch.stack(scores).exp().sum()
-            torch.testing.assert_close(weights[row, place, :length], expected)
-            torch.testing.assert_close(found[row, place], expected @ keys[row, :length])
+            assert_same(weights[row, place, :length], expected)
+            assert_same(found[row, place], expected @ keys[row, :length])
     assert not weights[1, :, 2:].any()
