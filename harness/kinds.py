@@ -179,6 +179,10 @@ class Encoder(Architecture, nn.Module):
     """Name prefixes of parameters that may stay without a gradient, each for a reason given beside
     it."""
 
+    cut: str = ""
+    """Why the gradient is not the slope of the loss, where that is on purpose: which path lets none
+    through, or another one, and who wants it so, the paper or its authors' code."""
+
     trained_by: ClassVar[type[Objective] | None] = None
     """The objective with which it is trained instead of the supervised loss alone."""
 
@@ -547,6 +551,8 @@ class Regime(Architecture):
 
     gives = "predictions"
     wraps: str
+    cut: str = ""
+    """As :attr:`Encoder.cut`."""
     trained_by: ClassVar[type[Objective] | None] = None
 
     @classmethod

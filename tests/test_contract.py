@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness import registry
-from harness.contract import Result, check, inputs
+from harness.contract import Result, cases, check, inputs
 from harness.contract.base import run
 from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
@@ -141,6 +141,7 @@ FAULTS = {
     "padding changes nothing": "return states.sum(1) / states.shape[1]",
     "reordering a batch changes nothing": f"{MASKED} + torch.arange(len(states))[:, None]",
     "every parameter gets a gradient": "return states.detach().masked_fill(~words.mask[..., None], -torch.inf).amax(1)",
+    "its gradient is the slope of its loss": f"states = states * torch.sigmoid(states).detach(); {MASKED}",
     "same seed, same result": f"import time; {MASKED} * time.perf_counter()",
     "finite loss and a prediction per row": f"{MASKED} / 0",
 }
@@ -159,11 +160,39 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return write
 
 
+FAULTS_OF_CONSTRUCTORS = {
+    "every parameter gets a gradient": (MASKED, "self.hidden.bias_hh_l0.requires_grad = False"),
+    "save and load": (
+        f"self.passes += self.training; states = states + self.passes; {MASKED}",
+        "self.register_buffer('passes', torch.zeros(()), persistent=False)",
+    ),
+}
+"""Last lines of the forward pass, and a further one of the constructor."""
+
+
+@pytest.mark.parametrize("name", FAULTS_OF_CONSTRUCTORS)
+def test_contract_catches_a_parameter_and_a_buffer(plugin, name: str) -> None:
+    """A parameter that stays as it was drawn, and numbers that training gathers and a saved model
+    lacks."""
+    body, line = FAULTS_OF_CONSTRUCTORS[name]
+    assert name in failed(check(plugin(body, f"self.size = hidden; {line}")))
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_contract_catches(plugin, name: str) -> None:
     """Each kind of unsound plugin fails the check that is named after its fault."""
     failed = {result.name.partition(": ")[2] for result in check(plugin(FAULTS[name])) if not result.passed}
     assert name in failed
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_a_cut_is_declared_where_there_is_one_and_nowhere_else(plugin, sound: bool) -> None:
+    """A declaration that a change left behind would hide the next mistake."""
+    body = MASKED if sound else FAULTS["its gradient is the slope of its loss"]
+    case = next(cases(plugin(body, "self.size = hidden; self.cut = 'gates are constants'")))
+    found = run("slopes", case.slopes)
+    assert found.passed is not sound
+    assert found.message.endswith("gates are constants")
 
 
 def test_sound_plugin_passes(plugin) -> None:

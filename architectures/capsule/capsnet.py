@@ -107,6 +107,7 @@ class CapsuleNetwork(TextEncoder):
     """
 
     trained_by = Reconstruction
+    cut = "the coefficients of the routing, and what is rebuilt, are constants to the gradient, as in the authors' code"
 
     def __init__(
         self,

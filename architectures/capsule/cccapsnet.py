@@ -132,6 +132,7 @@ class CompositionalCodingCapsules(TextEncoder):
         super().__init__()
         if hidden % size:
             raise ValueError(f"cccapsnet: hidden={hidden} is not a multiple of size={size}, that of a capsule")
+        self.cut = "the gradient of a chosen codeword is that of the softmax behind it" if coding == "hard" else ""
         self.coding = CompositionalCoding(width, embedding, books, coding)
         self.features = Recurrent("gru", embedding, hidden, layers=2, bidirectional=True, dropout=dropout)
         self.routing = KMeansRouting(hidden // size, size, classes, class_size, iterations)

@@ -98,6 +98,7 @@ class DRCN(PairEncoder):
     """
 
     view = WordsAndCharacters()
+    cut = "the features that an autoencoder rebuilds are constants to its loss; the paper does not say"
     vectors = "multichannel"
     ordinary_dropouts = ("word_dropout", "dropout", "code_dropout")
 

@@ -55,6 +55,7 @@ class RegionLSTM(TextEncoder):
     """
 
     view = Regions(size=1, empty=True)
+    cut = "the gradient of the recurrent layers is a mean over words, not over texts, as in the authors' code"
 
     def __init__(self, width: int, classes: int, units: int = 500, chop: int = 50, dropout: float = 0.5):
         super().__init__()

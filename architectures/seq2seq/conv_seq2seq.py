@@ -109,6 +109,8 @@ class ConvolutionalSeq2Seq(Generator):
     Gradients into the encoder are divided by twice the decoder's layers, each of which attends.
     """
 
+    cut = "gradients into the encoder are scaled down, as in the paper"
+
     def __init__(
         self,
         width: int,

@@ -9,7 +9,9 @@ from harness import registry
 from harness.contract.base import Broken, Result, floor, require, run, shortened, with_unknown_words
 from harness.contract.fitted import FittedCase
 from harness.contract.imports import changes_nothing
-from harness.contract.trained import FIRST, LEARNING_EPOCHS, OVERFIT_STEPS, VECTOR_DIMS, TrainedCase
+from harness.contract.learning import LEARNING_EPOCHS, OVERFIT_STEPS
+from harness.contract.model_case import VECTOR_DIMS
+from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Estimator
 from harness.metrics import CLEARLY
 from harness.registry import ArchitectureEntry

@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
-import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from harness import registry
-from harness.contract.base import (
-    NOT_FLIPPED,
-    Broken,
-    Check,
-    Flipped,
-    floor,
-    floor_score,
-    require,
-)
-from harness.contract.case import Case
-from harness.contract.imports import again
+from harness.contract.base import Broken, Check, require
+from harness.contract.learning import LearningCase
+from harness.contract.model_case import SETTINGS
 from harness.contract.process import require_obeyed, seeds_given
-from harness.data.batches import length_buckets
-from harness.data.corpus import Corpus, Split
-from harness.kept.folder import Origin, Part
-from harness.kept.model import TrainedModel, load, trained_model
-from harness.kinds import OUTPUTS, Encoder
-from harness.metrics import CLEARLY, above, better, is_fraction, perfect, score
-from harness.objectives import Objective, Step
-from harness.problems.base import Batch, NoTarget
-from harness.ragged import Columns
-from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running import grid
-from harness.running.assembly import unwrapped
-from harness.settings import TrainingSettings
+from harness.contract.slopes import Slopes, double_precision, in_double
+from harness.data.corpus import Split
+from harness.kept.model import TrainedModel, load
+from harness.kinds import OUTPUTS
+from harness.metrics import score
+from harness.objectives import Step
+from harness.problems.base import NoTarget
 from harness.task import Row
-from harness.training.cost import flops_per_example
-from harness.training.lazy_updates import LazyAdam, clip_gradients
-from harness.training.model import Model, build, objective_of, predict, predict_with_loss
-from harness.training.optimizers import set_gradients
-from harness.views.base import View
-from harness.views.words_and_characters import with_characters
+from harness.training.model import Model, objective_of, predict
 
-VECTOR_DIMS = 24
-SETTINGS = TrainingSettings()
-OVERFIT_STEPS = 400
-LEARNING_EPOCHS = 24
-NEARLY = 0.98
-"""Share of the way from the floor to what can be known by heart, on a scale where none gets
-there."""
 FIRST = "it can be built, and forward returns what its kind says"
 """Name of the check whose fault all others would repeat."""
 DIMENSIONS = {
@@ -82,55 +51,15 @@ class Steps(NamedTuple):
     seeds: set[str]
 
 
-class Learning(NamedTuple):
-    """Main metric of a training on dev: the floor, a score clearly above it, the best one, and the
-    last one by the wrong answers that the model was shown."""
-
-    floor: float
-    wanted: float
-    best: float
-    flipped: float
-
-
-_corpora: dict[tuple[str, ...], Corpus] = {}
-
-
-def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...]) -> Corpus:
-    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives, *sees
-    if key not in _corpora:
-        _corpora[key] = Corpus(task, "mini", None, view, gives, sees=sees)
-    return _corpora[key]
-
-
-class TrainedCase(Case):
-    """A trained architecture on one mini task."""
-
-    inputs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-    """Sources of further numbers for each word, as a cell has them."""
-    dims = VECTOR_DIMS
-    """Width of word vectors."""
-
-    def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
-        self.entry, self.task, self.given = entry, registry.load(task)(task), settings
-        self.regime, wrapped, settings = unwrapped(entry, settings)
-        if self.regime is not None:
-            settings = grid.hyperparameters(wrapped) | wrapped.tiny
-        self.settings = settings
-        self.cls: type[Encoder] = registry.load(wrapped)
-        view = self.cls.view_for(task, settings)
-        if self.inputs:
-            view = with_characters(view)
-        assert view is not None  # the case is one that the architecture fits
-        self.corpus = _corpus(self.task, view, self.cls.output_form(), wrapped.sees)
-        self.problem = self.corpus.problem
-        self.audio = "audio" in self.corpus.train.rows.column_names
-        self.repeatable = True
+class TrainedCase(LearningCase):
+    """The checks of a trained architecture on one mini task."""
 
     def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield FIRST, self.shape
         yield "finite loss and a prediction per row", self.answers
         yield "predictions keep the rules of the problem", self.rules
         yield "every parameter gets a gradient", self.gradients
+        yield "its gradient is the slope of its loss", self.slopes
         yield "two passes in evaluation are equal", self.repeats
         if self.repeatable:  # otherwise no two passes can be compared
             yield "padding changes nothing", self.padding
@@ -146,66 +75,6 @@ class TrainedCase(Case):
             yield "overfits 8 examples", self.overfits
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train
-
-    def model(self, seed: int = 0) -> Model:
-        torch.manual_seed(seed)
-        return self.built()
-
-    def built(self) -> Model:
-        view = self.corpus.view
-        model = build(self.cls, self.problem, self.settings, view, self.corpus.target, self.dims, inputs=self.inputs)
-        if self.regime is not None:
-            self.regime.apply(model, view)
-        return model
-
-    def loss(self, model: Model, batch: Batch) -> Tensor:
-        return self.losses(model, objective_of(model, SETTINGS, self.regime), batch)["loss"]
-
-    def losses(self, model: Model, objective: Objective, batch: Batch) -> dict[str, Tensor]:
-        """Losses of a labelled batch, and of the same rows without labels where the objective asks
-        for some."""
-        batches = {"labelled": batch}
-        if "unlabelled" in objective.streams:
-            batches["unlabelled"] = self.corpus.unlabelled.collate(batch.rows)
-        return objective.losses(model, Step(batches, progress=0.5))
-
-    def some_rows(self) -> list[Row]:
-        rows = self.corpus.train.rows
-        return [rows[int(i)] for i in self.eight()]
-
-    def eight(self) -> np.ndarray:
-        """Rows spread over the training split; whole questions for ranking, so that each has a
-        right and a wrong candidate."""
-        split = self.corpus.train
-        if split.groups is not None:
-            return np.flatnonzero(split.groups < 2)[:16]
-        return np.linspace(0, len(split) - 1, 8).astype(int)
-
-    def evidence(self, model: Model, rows: np.ndarray, split: Split | None = None) -> list[Tensor]:
-        split = split or self.corpus.train
-        model.eval()
-        with torch.no_grad():
-            inputs = model.read(split.collate(np.asarray(rows)).inputs)
-            return [
-                numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))
-            ]
-
-    def encoded(self, rows: Mapping[str, Sequence[Row]]) -> dict[str, Columns]:
-        """Inputs by field, each read from rows of its own."""
-        return {
-            field: self.corpus.view.encode([read(row) for row in rows[field]])
-            for field, read in self.corpus.fields.items()
-        }
-
-    def asked(self, rows: Mapping[str, Sequence[Row]]) -> Split:
-        """A split of such inputs, without targets."""
-        return Split(self.corpus.train.rows, self.corpus.view, NoTarget(), self.encoded(rows), {})
-
-    def labelled(self, table: Any, rows: list[Row]) -> Split:
-        """A split of the rows, which a table holds too, with their targets."""
-        view, target = self.corpus.view, self.corpus.target
-        inputs = self.encoded(dict.fromkeys(self.corpus.fields, rows))
-        return Split(table, view, target, inputs, target.encode(rows, view))
 
     def answers(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())
@@ -280,10 +149,33 @@ class TrainedCase(Case):
         for rows in np.array_split(np.arange(64), 2):
             self.loss(model, self.corpus.train.collate(rows)).backward()
         excused = tuple(f"encoder.{name}" for name in self.cls.unused)
-        trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad and p.numel())
-        without = [name for name, p in trained if p.grad is None or not p.grad.any()]
+        parameters = ((name, p) for name, p in model.named_parameters() if p.numel())
+        without = [name for name, p in parameters if p.grad is None or not p.grad.any()]
         without = [name for name in without if not name.startswith(excused)] if excused else without
         require(not without, f"no gradient reaches {', '.join(without)}")
+
+    def slopes(self) -> str:
+        """For each loss, by the parameters that minimise it."""
+        with double_precision():
+            model = self.model().double().train()
+            cut = model.encoder.cut or (self.regime.cut if self.regime is not None else "")
+            try:
+                self.require_slopes(model)
+            except Broken as found:
+                require(bool(cut), f"{found}. Where the paper wants it so, the class says why in `cut`")
+                return f"its gradient is another, on purpose: {cut}"
+        require(not cut, f"it is, although `cut` says of the class: {cut}")
+        return ""
+
+    def require_slopes(self, model: Model) -> None:
+        objective = objective_of(model, SETTINGS, self.regime).double().train()
+        batches = in_double(self.streams(objective, self.corpus.train.collate(self.eight())))
+
+        def losses() -> dict[str, Tensor]:  # of a step of its own, into which no state is carried
+            return objective.losses(model, Step(batches, progress=0.5))
+
+        for loss, parameters in objective.players(model).items():
+            Slopes(losses, loss, dict(parameters), [model, objective]).require_gradient()
 
     def padding(self) -> None:
         """A row beside one that is longer in one of its inputs alone, and in all."""
@@ -339,23 +231,11 @@ class TrainedCase(Case):
             steps = self.train(self.built(), self.corpus.train, [self.eight()] * count, lr=0.01)
             return Steps([loss.item() for loss in steps], seeds)
 
-    def anew(self) -> TrainedCase:
-        """This case as a new process has it: the plugin's file is imported once more."""
-        case, cls = copy.copy(self), again(self.entry)
-        if self.regime is not None:
-            case.regime = cls(**self.given)
-            return case
-        case.cls, view = cls, cls.view_for(self.task.entry, self.settings)
-        if type(view).__module__ == cls.__module__:  # the plugin's own, whose batches are of a new class too
-            view.restore(self.corpus.view.state())
-            case.corpus, rows = copy.copy(self.corpus), self.corpus.train.rows
-            case.corpus.view = view
-            case.corpus.train = case.labelled(rows, rows.to_list())
-        return case
-
     def round_trip(self) -> None:
         """A model is kept in a folder, and loaded with what the folder holds alone."""
-        saved, rows = self.model(seed=0), self.some_rows()
+        saved, rows = self.model(), self.some_rows()
+        for _ in self.train(saved, self.corpus.train, [self.eight()] * 3, lr=0.01):
+            pass  # what training alone fills, such as counts and moving averages, is kept too
         with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
             self.kept(saved).write(Path(folder) / "model")
             loaded = load(Path(folder) / "model")
@@ -365,26 +245,6 @@ class TrainedCase(Case):
         for a, b in zip(before, after, strict=True):
             self._same(a, b, "after loading the saved state")
 
-    def kept(self, model: Model) -> TrainedModel:
-        """A model of this case as a cell keeps it."""
-        wrapped = registry.entry("architectures", self.given["wraps"]) if self.regime is not None else self.entry
-        parts = [
-            Part(architecture=entry.id, version=entry.version, settings=settings)
-            for entry, settings in ((wrapped, self.settings), (self.entry, self.given))
-        ]
-        return trained_model(
-            Origin(key="", cell={"hyperparameters": {"inputs": dict(self.inputs)}}, data={}, predictions=None),
-            self.task.entry.type,
-            parts[0],
-            parts[1] if self.regime is not None else None,
-            model,
-            self.corpus.view,
-            self.corpus.target,
-            self.dims,
-            SETTINGS,
-            self.corpus.train.rows[0],
-        )
-
     def accepts(self, change: Callable[[Row], Row]) -> None:
         rows = [change(row) for row in self.some_rows()]
         small = self.labelled(self.corpus.train.rows.from_list(rows), rows)
@@ -393,108 +253,3 @@ class TrainedCase(Case):
         model.eval()
         with torch.no_grad():
             require(len(model.predict(batch, small)) == len(rows), "a prediction is missing")
-
-    def train(self, model: Model, split: Split, batches: list[np.ndarray], lr: float) -> Iterator[Tensor]:
-        """Losses of one Adam step per batch."""
-        objective = objective_of(model, SETTINGS, self.regime)
-        trained = objective.trained(model)
-        optimizers = [LazyAdam(parameters, lr=lr) for parameters in trained.values()]
-        model.train()
-        objective.train()
-        for rows in batches:
-            for optimizer in optimizers:
-                optimizer.zero_grad()
-            losses = self.losses(model, objective, split.collate(rows))
-            set_gradients(losses, trained)
-            for optimizer, parameters in zip(optimizers, trained.values(), strict=True):
-                clip_gradients(parameters, 5.0)
-                optimizer.step()
-            model.head.constrain(model.encoder)
-            yield losses["loss"].detach()
-
-    def operations(self) -> None:
-        counted = flops_per_example(self.model(), self.corpus.train.collate(self.eight()))
-        require(
-            bool(counted), "neither a forward pass nor the loss does anything that torch's counter of operations knows"
-        )
-
-    def overfits(self) -> None:
-        model, rows, split = self.model(), self.eight(), self.corpus.train
-        gold = [split.rows[int(i)] for i in rows]
-        main = self.problem.learnt_by_heart or self.task.entry.main_metric
-        goal = perfect(main)
-        if not is_fraction(main):
-            known = self.problem.by_heart(gold, model.encoder)
-            low, high = (score([main], p, gold)[main] for p in (floor(self.task.entry, gold, gold), known))
-            goal = low + NEARLY * (high - low)
-        reached = math.nan
-        for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
-            if step % 20 == 0:
-                model.eval()
-                with torch.no_grad():
-                    reached = score([main], model.predict(split.collate(rows), split), gold)[main]
-                model.train()
-                if better(main, reached, goal) or abs(reached - goal) < 1e-6:
-                    return
-        raise Broken(
-            f"{main} on its {len(rows)} training examples is {reached:.3f} after {OVERFIT_STEPS} steps, not {goal:.3g}"
-        )
-
-    def learns(self) -> None:
-        found = self.learning
-        require(
-            better(self.task.entry.main_metric, found.best, found.wanted),
-            f"{self.task.entry.main_metric} on dev is at best {found.best:.3f} after {LEARNING_EPOCHS} epochs; the"
-            f" floor is {found.floor:.3f}",
-        )
-
-    def learns_from_train(self) -> str:
-        return NOT_FLIPPED if self.flipped is None else self.flipped.require_unlearnt(self.learning.flipped)
-
-    @functools.cached_property
-    def flipped(self) -> Flipped | None:
-        """Dev with wrong answers; None where the task type has none."""
-        dev = self.corpus.dev.rows.to_list()
-        rows = self.problem.flipped(dev)
-        return None if rows is None else Flipped(self.task.entry, self.corpus.train.rows.to_list(), dev, rows)
-
-    @functools.cached_property
-    def learning(self) -> Learning:
-        """A training until dev is clearly above the floor.
-
-        The answers of dev, which the model meets in its loss there, are wrong. One that learns from
-        train alone gives the right ones, and fewer of the wrong ones the more it learns.
-        """
-        corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
-        train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
-        limit = floor_score(self.task.entry, train, dev)
-        wanted = above(main, limit, CLEARLY)
-        shown = corpus.dev
-        if flipped is not None:
-            shown = dataclasses.replace(shown, targets=corpus.target.encode(flipped.rows, corpus.view))
-        model, best, followed = self.model(), limit, math.nan
-        batches = self._epochs()
-        steps = self.train(model, corpus.train, [rows for epoch in batches for rows in epoch], lr=0.003)
-        for number, _ in enumerate(steps, start=1):
-            if number % len(batches[0]) == 0:
-                predictions, _ = predict_with_loss(model, shown, 64)
-                found = score([main], predictions, dev)[main]
-                best = found if better(main, found, best) else best
-                if better(main, best, wanted):
-                    if flipped is None:
-                        break
-                    followed = flipped.score(predict(model, shown, 64))  # once more, after it met their answers
-                    if not better(main, followed, flipped.limit):
-                        break
-                model.train()
-        return Learning(limit, wanted, best, followed)
-
-    def _epochs(self) -> list[list[np.ndarray]]:
-        split = self.corpus.train
-        groups = split.groups if getattr(self.cls, "whole_groups", False) else None
-        epochs = [
-            length_buckets(split.padded_lengths, 16, np.random.default_rng([0, epoch]), groups)
-            for epoch in range(LEARNING_EPOCHS)
-        ]
-        fewest = min(map(len, epochs))
-        return [epoch[:fewest] for epoch in epochs]
