@@ -180,8 +180,8 @@ class Encoder(Architecture, nn.Module):
     it."""
 
     cut: str = ""
-    """Why the gradient is not the slope of the loss, where that is on purpose: which path lets none
-    through, or another one, and who wants it so, the paper or its authors' code."""
+    """The reason why its gradient is not the slope of its loss, where that is on purpose: which
+    path lets none through, or another one, and who wants it so, the paper or its authors' code."""
 
     trained_by: ClassVar[type[Objective] | None] = None
     """The objective with which it is trained instead of the supervised loss alone."""
