@@ -98,7 +98,7 @@ class Leases:
         return True
 
     def _expired(self, path: Path) -> bool:
-        """Whether nobody has a lease any more; ``FileNotFoundError`` where there is none."""
+        """True if nobody has a lease any more; ``FileNotFoundError`` where there is none."""
         content = _read(path)
         if content is None:
             return True
