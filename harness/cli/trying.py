@@ -14,6 +14,7 @@ from harness.cli.app import app
 from harness.cli.options import EXECUTION, RUNNING, Architectures, Results
 from harness.cli.own import Form, Group, Label, Second, Text, Type, describe
 from harness.errors import UsageError
+from harness.trying.wish import Preference, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,26 @@ def try_(
     group: Group = None,
     form: Form = None,
     type: Type = None,
+    prefer: Annotated[
+        Preference,
+        typer.Option(
+            help="Of those that chance cannot tell from the best: the one with the best score, or the one that trains"
+            " in the shortest time.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = Preference.best,
+    latency_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="MS", help="Most milliseconds for an answer to one text.", rich_help_panel=EXECUTION
+        ),
+    ] = None,
+    size_mib: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="MIB", help="Most MiB of weights; unknown sizes fail.", rich_help_panel=EXECUTION
+        ),
+    ] = None,
     results: Results = Path("results"),
 ) -> None:
     """Find out which architecture suits your own data.
@@ -68,7 +89,8 @@ def try_(
 
     task = registry.load(entry)(entry)
     command = portable_command(["archbench", *sys.argv[1:]])
-    trial = Trial(task, results, began + 60 * minutes, architectures, command)
+    wish = Wish(prefer, latency_ms, size_mib)
+    trial = Trial(task, results, began + 60 * minutes, architectures, command, wish)
     print(f"{file}: {trial.slices.words}", flush=True)
     print(f"{len([each for each in trial.waiting if not each.is_floor])} architectures fit.", flush=True)
     trial.run(lambda ended: _show(trial, ended))

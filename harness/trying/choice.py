@@ -1,5 +1,5 @@
 """The choice among tried architectures: scores with intervals, what chance cannot tell apart, and
-the cheapest of those in front."""
+the one that a user's wish picks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.records.outcomes import Outcomes
 from harness.registry import ArchitectureEntry
+from harness.trying.wish import Preference, Wish
 
 FEWEST_ROWS = 100
 """Rows below which nothing is recommended."""
+BYTES = 4
+"""Bytes of a trained parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,16 @@ class Tried:
         """Number of trained parameters; None where they are not counted."""
         return self.records[0].parameters.get("total")
 
+    @property
+    def size_mib(self) -> float | None:
+        """Size of the trained parameters in MiB; None where they are not counted."""
+        return self.parameters * BYTES / 2**20 if self.parameters else None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Median time of the answer to one text; None where it was not measured."""
+        return self.records[0].speed.get("latency_ms_p50")
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -57,17 +70,18 @@ class Scored:
 
 @dataclass(frozen=True)
 class Choice:
-    """All that were tried, best first; those that chance cannot tell from the best; and the
-    cheapest of them, or the reason why none is recommended."""
+    """All that were tried, best first; those that chance cannot tell from the best; the one that is
+    recommended, or the reason why none is; and the cheapest of those that could have been."""
 
     metric: str
     rows: tuple[Scored, ...]
     leading: tuple[Scored, ...]
     recommended: Scored | None
     reason: str = ""
+    cheapest: Scored | None = None
 
 
-def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int) -> Choice:
+def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: Wish = Wish()) -> Choice:
     """The choice among architectures with the same slices, of a task with so many rows."""
     quality = display_info(metric).quality
     found = _scored(tried, metric, store)
@@ -86,8 +100,12 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int) -> Choi
         return Choice(metric, shown, (), None, "nothing tried here is known to beat an answer without a model")
     if rows < FEWEST_ROWS:
         return Choice(metric, shown, leading, None, f"{rows} rows are too few; {FEWEST_ROWS} are the least")
-    cheapest = min(leading, key=lambda each: (each.tried.seconds, each.tried.parameters or 0))
-    return Choice(metric, shown, leading, cheapest)
+    allowed = [each for each in leading if wish.allows(each.tried.latency_ms, each.tried.size_mib)]
+    if not allowed:
+        return Choice(metric, shown, leading, None, f"none of those in front keeps to {wish.limits}")
+    cheapest = min(allowed, key=lambda each: (each.tried.seconds, each.tried.parameters or 0))
+    chosen = cheapest if wish.prefer == Preference.cheapest else allowed[0]
+    return Choice(metric, shown, leading, chosen, cheapest=cheapest)
 
 
 def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:

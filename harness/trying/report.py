@@ -14,12 +14,14 @@ from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
 from harness.trying.choice import Choice, Scored
 from harness.trying.trial import Trial
+from harness.trying.wish import Preference
 
 PAGE, WIDTH = "index.html", 110
 LEGEND = (
     "The 95 % interval of a score and the comparison with the best are over other rows, of one training each. In front"
     " are the best and those that chance cannot tell apart from it; p is that of the distance to it, corrected for the"
-    " number of architectures. Seconds are those of a training with its scoring on one thread of the processor. Floors"
+    " number of architectures. Seconds are those of a training with its scoring, and ms the median of an answer to one"
+    " text, on one thread of the processor. Floors"
     " need no training: an architecture whose interval reaches the best of them is not known to have learnt anything."
 )
 
@@ -33,6 +35,7 @@ def tables(trial: Trial) -> list[Table]:
         "95 % interval",
         "beside the best",
         "seconds",
+        "ms",
         "parameters",
     ]
     rows = [_row(choice, each) for each in choice.rows]
@@ -43,13 +46,14 @@ def tables(trial: Trial) -> list[Table]:
 def _row(choice: Choice, scored: Scored) -> TableRow:
     entry, info = scored.tried.entry, display_info(choice.metric)
     name = f"{entry.name} ({entry.id})" if not scored.tried.is_floor else entry.name
-    best = choice.recommended is not None and scored.tried is choice.recommended.tried
+    best = _is(scored, choice.recommended)
     size, show = scored.tried.parameters, COUNTS["parameters"][1]
     cells = [
         [Part(info.format(scored.score), "best" if best else "")],
         BLANK if scored.interval is None else [Part(format_interval(choice.metric, scored.interval))],
         [Part(_place(choice, scored), "" if scored in choice.leading else "quiet")],
         [Part(format_number(scored.tried.seconds))],
+        BLANK if scored.tried.latency_ms is None else [Part(format_number(scored.tried.latency_ms))],
         BLANK if not size else [Part(show(size))],
     ]
     return TableRow(name, cells, title=entry.paper)
@@ -61,9 +65,14 @@ def _place(choice: Choice, scored: Scored) -> str:
     if scored.at_floor:
         return "at the floor"
     if scored in choice.leading:
-        recommended = choice.recommended is not None and scored.tried is choice.recommended.tried
-        return "in front, recommended" if recommended else "in front"
+        if _is(scored, choice.recommended):
+            return "in front, recommended"
+        return "in front, cheapest" if _is(scored, choice.cheapest) else "in front"
     return "behind" if scored.interval is None else f"behind, p {max(scored.p or 0.0, 0.001):.2g}"
+
+
+def _is(scored: Scored, other: Scored | None) -> bool:
+    return other is not None and scored.tried is other.tried
 
 
 def _left_out(trial: Trial) -> Table:
@@ -87,9 +96,28 @@ def sentences(trial: Trial, running: bool = False) -> list[str]:
         return [*found, "The trial goes on."]
     if choice.recommended is None:
         return [*found, f"Nothing is recommended: {choice.reason}."]
-    found.append(f"Recommended: {choice.recommended.tried.entry.id}, the cheapest of those in front.")
+    found.append(_recommended(trial, choice.recommended))
     found.append(_luck(trial, choice.recommended, len(models)))
     return found
+
+
+def _recommended(trial: Trial, chosen: Scored) -> str:
+    """A sentence on what is recommended, by which wish, and what the cheapest costs in score or the
+    best in seconds."""
+    choice, wish = trial.choice, trial.wish
+    limits = f" within {wish.limits}" if wish.limits else ""
+    found = f"Recommended: {chosen.tried.entry.id}, the {wish.prefer} of those in front{limits}."
+    allowed = (each for each in choice.leading if wish.allows(each.tried.latency_ms, each.tried.size_mib))
+    best = next(allowed, chosen)
+    other = choice.cheapest if wish.prefer == Preference.best else best
+    if other is None or _is(other, chosen):
+        return found
+    info, which = display_info(choice.metric), "cheapest" if wish.prefer == Preference.best else "best"
+    points = format_points(round(info.round(other.score) - info.round(chosen.score), 1))
+    return (
+        f"{found} The {which} of them, {other.tried.entry.id}, has {info.format(other.score)} ({points}) and takes"
+        f" {format_number(other.tried.seconds)} s instead of {format_number(chosen.tried.seconds)}."
+    )
 
 
 def _luck(trial: Trial, chosen: Scored, models: int) -> str:

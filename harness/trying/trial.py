@@ -18,6 +18,7 @@ from harness.running.session import Request, Session
 from harness.trying.candidates import PROTOCOL, Candidate, candidates
 from harness.trying.choice import Choice, Scored, Tried, choose
 from harness.trying.slices import Slices, slices
+from harness.trying.wish import Wish
 
 BEFORE = 0.45
 """Share of the time that is left which one architecture may take where its choice has to be
@@ -44,11 +45,12 @@ class Trial:
         deadline: float,
         pattern: str = "*",
         command: str = "",
+        wish: Wish = Wish(),
         clock: Callable[[], float] = time.monotonic,
     ):
         self.task, self.store, self.deadline = task, Store(results.resolve()), deadline
         self.folder = results / "try" / task.entry.id
-        self.command, self.clock = command, clock
+        self.command, self.wish, self.clock = command, wish, clock
         self.store.check_writable()
         self.slices: Slices = slices(task, self.folder)
         for file in self.slices.files:
@@ -168,7 +170,7 @@ class Trial:
     def choice(self) -> Choice:
         """The choice among what was tried so far; :class:`~harness.errors.RecordError` for a file
         of outcomes that is damaged."""
-        return choose(self.tried, self.task.entry.main_metric, self.store, self.slices.rows)
+        return choose(self.tried, self.task.entry.main_metric, self.store, self.slices.rows, self.wish)
 
     def _confirm(self) -> None:
         """Train the recommended one once more, keep it, and score it on the sealed rows."""

@@ -1,14 +1,17 @@
-"""The choice: what chance cannot tell apart, and the cheapest of it."""
+"""The choice: what chance cannot tell apart, and what a wish picks of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness import registry
 from harness.records import Store
 from harness.trying.choice import Choice, Tried, choose
+from harness.trying.report import sentences
+from harness.trying.wish import Preference, Wish
 from tests.support.made_records import judged, record
 
 
@@ -23,7 +26,13 @@ def choice(store: Store):
     """The choice among architectures with so many of 100 rows right in each fold; ``seconds`` are
     those of a cell."""
 
-    def of(rights: dict[str, tuple[int, ...]], seconds: dict[str, float] | None = None, rows: int = 1000) -> Choice:
+    def of(
+        rights: dict[str, tuple[int, ...]],
+        seconds: dict[str, float] | None = None,
+        rows: int = 1000,
+        wish: Wish = Wish(),
+        parameters: dict[str, int] | None = None,
+    ) -> Choice:
         tried = []
         for id, folds in rights.items():
             made = tuple(
@@ -34,11 +43,13 @@ def choice(store: Store):
                     task=f"fold_{number}",
                     main_metric="accuracy",
                     seconds={"total": (seconds or {}).get(id, 1.0)},
+                    speed={"latency_ms_p50": (seconds or {}).get(id, 1.0)},
+                    parameters={"total": (parameters or {}).get(id, 0)},
                 )
                 for number, right in enumerate(folds)
             )
             tried.append(Tried(registry.entry("architectures", id), made))
-        return choose(tried, "accuracy", store, rows)
+        return choose(tried, "accuracy", store, rows, wish)
 
     return of
 
@@ -47,17 +58,63 @@ def names(rows) -> list[str]:
     return [each.tried.entry.id for each in rows]
 
 
-def test_the_cheapest_of_those_in_front_is_recommended(choice):
-    found = choice(
-        {"bilstm": (90,), "dan": (88,), "nbsvm": (60,), "floor_majority": (50,)},
-        {"bilstm": 90.0, "dan": 5.0, "nbsvm": 0.5},
-    )
+IN_FRONT = {"bilstm": (90,), "dan": (88,), "nbsvm": (60,), "floor_majority": (50,)}
+SECONDS = {"bilstm": 90.0, "dan": 5.0, "nbsvm": 0.5}
+
+
+def test_the_best_is_recommended_and_the_cheapest_of_those_in_front_named(choice):
+    """Who wants a good model would be handed the cheapest of twenty that a small test cannot tell
+    apart."""
+    found = choice(IN_FRONT, SECONDS)
     assert names(found.rows) == ["bilstm", "dan", "nbsvm", "floor_majority"]
     assert names(found.leading) == ["bilstm", "dan"]
-    assert found.recommended is not None and found.recommended.tried.entry.id == "dan"
+    assert names([found.recommended, found.cheapest]) == ["bilstm", "dan"]
     low, high = found.rows[0].interval
     assert low < found.rows[0].score < high
     assert found.rows[2].p < 0.05 and found.rows[3].p is None
+
+
+@pytest.mark.parametrize(
+    ("wish", "recommended"),
+    [
+        (Wish(Preference.cheapest), "dan"),
+        (Wish(latency_ms=90.0), "bilstm"),
+        (Wish(latency_ms=89.0), "dan"),
+        (Wish(size_mib=4.0), "bilstm"),
+        (Wish(size_mib=3.9), None),
+        (Wish(latency_ms=1.0), None),
+    ],
+)
+def test_a_wish_picks_among_those_in_front_alone(choice, wish, recommended):
+    """`nbsvm` would keep to every limit, and is behind; of `dan` no size is known."""
+    found = choice(IN_FRONT, SECONDS, wish=wish, parameters={"bilstm": 2**20})
+    if recommended is None:
+        assert found.recommended is None
+        assert found.reason.startswith(f"none of those in front keeps to {wish.limits}")
+    else:
+        assert names([found.recommended]) == [recommended]
+
+
+@pytest.mark.parametrize(
+    ("prefer", "told"),
+    [
+        (
+            Preference.best,
+            "Recommended: bilstm, the best of those in front. The cheapest of them, dan, has 88.0 (−2.0) and takes 5 s"
+            " instead of 90.",
+        ),
+        (
+            Preference.cheapest,
+            "Recommended: dan, the cheapest of those in front. The best of them, bilstm, has 90.0 (+2.0) and takes 90 s"
+            " instead of 5.",
+        ),
+    ],
+)
+def test_the_other_one_is_told_with_what_it_costs(choice, prefer, told):
+    wish = Wish(prefer)
+    found = choice(IN_FRONT, SECONDS, wish=wish)
+    slices = SimpleNamespace(words="1,000 rows.", sealed=None)
+    assert told in sentences(SimpleNamespace(choice=found, wish=wish, slices=slices, confirmed=None))
 
 
 def test_folds_count_as_one_test(choice):

@@ -65,6 +65,8 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     assert code == 0
     assert again[again.index("What was tried") :] == first[first.index("What was tried") :]
     assert "cross-validation, 5 parts" in again and "nothing was sealed" in again
+    code, limited, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes", "--latency-ms", "1e-9")
+    assert code == 0 and "Nothing is recommended: none of those in front keeps to 1e-09 ms for an answer." in limited
     code, _, err = command("reviews.csv", "--label", "stars")
     assert code == 2 and "reviews.toml exists already" in err
     code, by_toml, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
