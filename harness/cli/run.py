@@ -242,7 +242,8 @@ def run(
     from harness.leaderboard.catalogue import chosen_homes
     from harness.records import portable_command
     from harness.running.progress import Display, show, summarise
-    from harness.running.session import Request, Session
+    from harness.running.request import Request
+    from harness.running.session import Session
 
     add_plugins(plugin)
     request = Request(

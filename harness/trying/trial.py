@@ -14,7 +14,8 @@ from harness.leaderboard.tables.formatting import failure_reason
 from harness.own.task import OwnTask
 from harness.records import Record, Store
 from harness.running.engines.local import default_workers
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.trying.candidates import PROTOCOL, Candidate, candidates
 from harness.trying.choice import Choice, Scored, Tried, choose
 from harness.trying.slices import Slices, slices

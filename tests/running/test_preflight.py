@@ -23,7 +23,8 @@ from harness.records import Store
 from harness.running import preflight
 from harness.running.engines import local
 from harness.running.preflight import Preflight, Reading
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = """
@@ -165,7 +166,8 @@ def test_a_reader_that_hangs_ends_with_the_timeout_of_a_cell(folder):
 SCRIPT = """
 import sys
 from pathlib import Path
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 Session(Request(Path(sys.argv[1]), "stub", "set_a", "local", Path(sys.argv[2]), plugins=[Path(sys.argv[3])]))
 """
 

@@ -14,9 +14,10 @@ from typing import Protocol, TypeVar
 from harness.errors import RecordError, UsageError
 from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.records.code_digest import code_of_cell
-from harness.running.grid import Planned, Settings, skipped
 from harness.running.leases import Leases
 from harness.running.parents import missing
+from harness.running.pending import Planned, skipped
+from harness.running.worker_settings import Settings
 
 LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other runs have
 
