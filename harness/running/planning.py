@@ -19,7 +19,7 @@ from harness.running.changed_data import DataFolder, OwnData
 from harness.running.order import Estimate, in_shard, parse_shard
 from harness.running.parents import first_of_families
 from harness.running.pending import Pending, Planned, pending
-from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults
+from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults, with_files
 from harness.running.request import Request, refuse_strategy
 from harness.running.ruler import known_ruler
 from harness.running.worker_settings import Settings
@@ -31,13 +31,19 @@ class Planning:
     """The plan of a run. Building one reads the registry, the existing records and, once, the data
     of the tasks that are to run; it computes nothing.
 
-    ``tell`` is called with every message for the user that is no error. Raises
+    ``tell`` is called with every note for the user, ``tell_error`` with what is wrong and leaves
+    the other cells as they are: a file that cannot be imported, a damaged record. Raises
     :class:`~harness.errors.UsageError` for options that cannot be carried out.
     """
 
-    def __init__(self, request: Request, tell: Callable[[str], object] = warnings.warn):
+    def __init__(
+        self,
+        request: Request,
+        tell: Callable[[str], object] = warnings.warn,
+        tell_error: Callable[[str], object] = warnings.warn,
+    ):
         request.check()
-        self.request, self.tell = request, tell
+        self.request, self.tell, self.tell_error = request, tell, tell_error
         shard = parse_shard(request.shard) if request.shard else None
         for file in request.plugins:
             registry.add_plugin(file)
@@ -70,7 +76,7 @@ class Planning:
         self._skip_too_large()
         self._tell_of_other_code()
         for error in self.pending.damaged:
-            tell(f"damaged record: its cell is skipped until you move the file away: {error}")
+            tell_error(f"damaged record: its cell is skipped until you move the file away: {error}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
             known = self.store.all() if self.pending.run else ()  # a grid that is finished asks for no time
@@ -108,8 +114,11 @@ class Planning:
         unlisted = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
         self.broken = [*errors, *more, *unlisted.values()]
         for error in self.broken:
-            self.tell(f"left out: {error}")
+            self.tell_error(f"left out: {error}")
         check_metrics(tasks)
+        if _is_here(request.tier, self.data_dir):
+            named = registry.comma_separated(request.tasks)
+            tasks = with_files(tasks, named, request.tier, request.data_dir, self.tell)
         for task in tasks:
             reason = fitting.no_data(task, request.tier)
             if reason is not None and not request.dry_run:  # which shows the reason of each cell

@@ -160,7 +160,7 @@ class Trial:
             keep=keep,
             command=self.command,
         )
-        session = Session(request, heard.append)
+        session = Session(request, heard.append, heard.append)
         records = session.run()
         self.stopped = self.stopped or len(records) < len(session.pending.run)
         return {(each.architecture, each.task): each for each in [*session.pending.finished, *records]}, heard
