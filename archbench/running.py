@@ -125,7 +125,8 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     from harness import registry
     from harness.leaderboard.catalogue import chosen_homes
     from harness.records import Store, portable_command
-    from harness.running.session import Request, Session
+    from harness.running.request import Request
+    from harness.running.session import Session
 
     _check(options)
     results = Path(options["results"])

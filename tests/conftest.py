@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from harness import registry
 from harness.records import Cell
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 
 # Both of what is off here time the machine, which others use too.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])

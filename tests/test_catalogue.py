@@ -11,7 +11,7 @@ from harness import registry
 from harness.errors import LeaderboardError
 from harness.leaderboard.catalogue import COLUMNS, CatalogueEntry, homes, read_catalogue, system_of
 from harness.leaderboard.published import SOURCES
-from harness.running import grid
+from harness.running import fitting, grid
 
 CATALOGUE = SOURCES / "catalogue.csv"
 DONE = {"1"}
@@ -98,7 +98,7 @@ def test_every_architecture_fits_its_home(home_of) -> None:
     unfit = {
         id: reason
         for id, home in chosen.items()
-        if (reason := grid.reason_to_skip(entries[id], tasks[home], grid.hyperparameters(entries[id])))
+        if (reason := fitting.reason_to_skip(entries[id], tasks[home], grid.hyperparameters(entries[id])))
     }
     assert unfit == {}
 

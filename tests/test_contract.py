@@ -16,7 +16,7 @@ from harness.contract.base import run
 from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
 from harness.problems import problem
-from harness.running import grid
+from harness.running import fitting, grid
 
 ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
@@ -106,7 +106,7 @@ def without_gradient(entry: registry.ArchitectureEntry, prefixes: tuple[str, ...
     excused = tuple(f"encoder.{prefix}" for prefix in prefixes)
     left: set[str] = set()
     for task in registry.tasks_to_check_on():
-        if grid.reason_to_skip(entry, task, settings) is not None:
+        if fitting.reason_to_skip(entry, task, settings) is not None:
             continue
         case = TrainedCase(entry, task, settings)
         model = case.model().train()

@@ -25,8 +25,8 @@ from harness import registry
 from harness.records import Cell
 from harness.records.code_digest import HARNESS
 from harness.running import worker
-from harness.running.grid import Settings
 from harness.running.worker import run_cell
+from harness.running.worker_settings import Settings
 from tests.support.planned_cells import planned_cell, tiny_sizes
 
 FOLDER = Path(__file__).with_name("frozen")

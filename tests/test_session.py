@@ -14,7 +14,8 @@ from harness import registry
 from harness.errors import UsageError
 from harness.records import Store
 from harness.running.engines import local
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from tests.support.fake_plugins import PLUGIN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -124,7 +125,8 @@ def test_the_objective_of_a_wrapped_architecture_must_know_the_strategy_too(requ
 SCRIPT = """
 import sys
 from pathlib import Path
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 
 request = Request(Path(sys.argv[1]), architectures="avg_vectors", tasks="sst2", max_train=64, mlflow="none")
 [record] = Session(request).run()

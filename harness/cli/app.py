@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from harness import registry
 from harness.errors import ArchbenchError
+from harness.messages import report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,11 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         report(str(error))
         sys.exit(2)
     sys.exit(0)
-
-
-def report(message: str) -> None:
-    """Print a message for the user to standard error."""
-    print(f"archbench: {message}", file=sys.stderr)
 
 
 def add_plugins(given: list[Path] | None) -> None:

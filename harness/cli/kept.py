@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.app import add_plugins, app, report
+from harness.cli.app import add_plugins, app
 from harness.cli.options import DATA, OUTPUT, READING, Plugins, Results
 from harness.errors import UsageError, check_choice
+from harness.messages import report
 
 if TYPE_CHECKING:
     from harness.kept.shelf import Kept

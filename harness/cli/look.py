@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from harness import registry
-from harness.cli.app import LightCommand, add_plugins, app, console, report
+from harness.cli.app import LightCommand, add_plugins, app, console
 from harness.cli.options import GRID, RUNNING, SORTS, DataDir, Plugins, Results
 from harness.errors import check_choice
 from harness.leaderboard.tables.overlap import Counted, overlaps, short
+from harness.messages import report
 
 
 @app.command("list", cls=LightCommand, rich_help_panel=RUNNING)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import app, report
+from harness.cli.app import app
 from harness.cli.options import DATA, GRID, OUTPUT, RUNNING
 from harness.errors import check_choice
+from harness.messages import report
 
 if TYPE_CHECKING:
     from harness.own.description import Column

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.app import add_plugins, app, report
+from harness.cli.app import add_plugins, app
 from harness.cli.options import DATA, OUTPUT, READING, Architectures, DataDir, Mlflow, Plugins, Results, Tasks
+from harness.messages import note, report
 
 if TYPE_CHECKING:
     from harness.records import Record
@@ -87,7 +88,7 @@ def ui(
     from harness.tracking import ui
 
     screen = sys.platform in ("darwin", "win32") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
-    raise typer.Exit(ui.serve(results.resolve(), port, report, screen if browser is None else browser))
+    raise typer.Exit(ui.serve(results.resolve(), port, note, screen if browser is None else browser))
 
 
 @app.command(rich_help_panel=READING)

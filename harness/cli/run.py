@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console, report
+from harness.cli.app import add_plugins, app, console
 from harness.cli.options import (
     DATA,
     EXECUTION,
@@ -24,6 +24,7 @@ from harness.cli.options import (
     Tasks,
 )
 from harness.errors import UsageError
+from harness.messages import note, report
 
 
 @app.command(rich_help_panel=RUNNING)
@@ -242,7 +243,8 @@ def run(
     from harness.leaderboard.catalogue import chosen_homes
     from harness.records import portable_command
     from harness.running.progress import Display, show, summarise
-    from harness.running.session import Request, Session
+    from harness.running.request import Request
+    from harness.running.session import Session
 
     add_plugins(plugin)
     request = Request(
@@ -274,13 +276,13 @@ def run(
         retry_failed=retry_failed,
         changed=changed,
         shard=shard,
-        homes=chosen_homes(architectures, tasks, results, report) if home else None,
+        homes=chosen_homes(architectures, tasks, results, note) if home else None,
         keep=keep,
         parents=parent or (),
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
-    session = Session(request, tell=report)
+    session = Session(request, tell=note, tell_error=report)
     pending = session.pending
     if dry_run:
         return show(pending, session.estimate, session.slots)

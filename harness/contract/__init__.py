@@ -15,7 +15,7 @@ from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Estimator
 from harness.metrics import CLEARLY
 from harness.registry import ArchitectureEntry
-from harness.running import grid
+from harness.running import fitting, grid
 
 __all__ = [
     "CLEARLY",
@@ -58,6 +58,6 @@ def cases(entry: ArchitectureEntry) -> Iterator[TrainedCase | FittedCase]:
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()
     for task in registry.tasks_to_check_on():
-        if task.type not in seen and grid.reason_to_skip(entry, task, settings) is None:
+        if task.type not in seen and fitting.reason_to_skip(entry, task, settings) is None:
             seen.add(task.type)
             yield (FittedCase if issubclass(registry.load(entry), Estimator) else TrainedCase)(entry, task, settings)

@@ -28,6 +28,7 @@ from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.assembly import Assembly, constructor_settings
+from harness.running.worker_settings import Settings
 from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.fit import Diverged, FitModule, fit
@@ -137,7 +138,7 @@ def _trained(
 ) -> tuple[tuple[float, float], int, bool]:
     """Scores on dev and test of the best epoch, the number of epochs, and True if the loss stayed
     finite."""
-    settings = grid.Settings(folder, None, (), torch.get_num_threads(), None, None, folder)
+    settings = Settings(folder, None, (), torch.get_num_threads(), None, None, folder)
     assembly = Assembly(cell, settings)
     recipe = assembly.training
     assembly.training = laid_over_passes(recipe)

@@ -15,7 +15,7 @@ from harness.contract.base import Check, Result, require, run
 from harness.contract.imports import changes_nothing
 from harness.contract.trained import FIRST, TrainedCase
 from harness.registry import InputEntry, TaskEntry
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.views.words import UNKNOWN
 from harness.views.words_and_characters import WordsAndCharacters
 
@@ -45,7 +45,7 @@ def case_of(entry: InputEntry) -> Iterator[InputCase]:
     try:
         carrier = registry.entry("architectures", "mean_of_words")
         tasks = registry.tasks_to_check_on()
-        yield InputCase(entry, carrier, next(t for t in tasks if grid.reason_to_skip(carrier, t, {}) is None))
+        yield InputCase(entry, carrier, next(t for t in tasks if fitting.reason_to_skip(carrier, t, {}) is None))
     finally:
         registry.remove_plugin(CARRIER)
 

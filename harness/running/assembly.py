@@ -20,7 +20,8 @@ from harness.metrics import score
 from harness.records import Cell
 from harness.records.blocks import NO_VECTORS, Vectors
 from harness.registry import ArchitectureEntry
-from harness.running.grid import HARNESS_SECTIONS, Settings, hyperparameters, without_dropouts
+from harness.running.grid import HARNESS_SECTIONS, hyperparameters, without_dropouts
+from harness.running.worker_settings import Settings
 from harness.settings import Limits, TrainingSettings
 from harness.task import Task
 from harness.training.fit import PILOT_DEV, PILOT_SEED, FitModule

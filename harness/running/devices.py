@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from harness.records import Cell
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 
 
 def to_json(cell: Cell, settings: Settings) -> str:

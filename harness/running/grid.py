@@ -1,12 +1,10 @@
-"""Patterns to cells: which (architecture, task) pairs fit, why the others do not, and which cells
-are still to run.
+"""Patterns to cells: the hyperparameters and the identity of each (architecture, task) pair.
 
 Nothing here imports torch; loading an architecture's class (:func:`plan`) may.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import gzip
 import hashlib
@@ -14,19 +12,21 @@ import inspect
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from harness import registry
-from harness.errors import RecordError, RegistryError, UsageError, check_choice, did_you_mean
+from harness.errors import RegistryError, UsageError, check_choice
 from harness.files import LONGEST_LINE
-from harness.records import UNFIT, Cell, Record, Store
-from harness.records.code_digest import made_by_other_code
+from harness.records import Cell
 from harness.registry import ArchitectureEntry, Entry, InputEntry, TaskEntry
+from harness.running.fitting import loaded, no_budget, no_data, no_place_for_inputs, reason_to_skip, tier_of
+from harness.running.overrides import Override, parse_override, parsed, unused
+from harness.running.pending import Planned
 from harness.settings import FULL, Limits, TrainingSettings
-from harness.task import Task, Tier
+from harness.task import Tier
 
 E = TypeVar("E", bound=Entry)
 
@@ -37,158 +37,6 @@ HARNESS_SECTIONS = ("training", "limits", "vectors", "view", "parents", "inputs"
 """Parts of a cell's hyperparameters that the harness fills, beside the constructor arguments.
 ``view`` is there only where a setting of the view is not the architecture's own, ``parents`` and
 ``inputs`` where there are any."""
-
-FAILED = ("failed", "oom", "timeout", "diverged")
-"""Statuses of a cell whose model is at fault: a result, run again only when asked."""
-
-
-STRATEGIES = ("auto", "ddp", "fsdp")
-"""Lightning's strategies by which a cell trains on several devices, a process on each (auto: ddp).
-Not those that fork: a GPU and thread pools do not survive it. Nor deepspeed: another library, for
-what fsdp does."""
-
-FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
-"""The precisions in which Lightning shards a model: it knows no float64 then."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a worker besides its cell: where things lie on this machine, and its limits. No
-    part of a cell's identity.
-
-    ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
-    the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
-    (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
-    others start from it. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of
-    processor time, and ``memory_limit_mib`` is resident memory, both of the cell's processes
-    together.
-    """
-
-    results: Path
-    data_dir: Path | None
-    plugins: tuple[Path, ...]
-    threads: int
-    timeout: float | None
-    memory_limit_mib: int | None
-    work: Path
-    command: str = ""
-    strategy: str = "auto"
-    cpu_limit: float | None = None
-    vectors: Path | None = None
-    keep: bool = False
-    needed: frozenset[str] = frozenset()
-
-    def keeps(self, cell: Cell) -> bool:
-        """True if what a cell learnt is kept."""
-        return self.keep or cell.key in self.needed
-
-    def log(self, cell: Cell) -> Path:
-        """The log file of a cell: whatever its processes print."""
-        return log_file(self.work, cell)
-
-
-def log_file(work: Path, cell: Cell | Record) -> Path:
-    """Path of a cell's log, below the folder of checkpoints, logs and cached views."""
-    return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"
-
-
-class Planned(NamedTuple):
-    """One cell, and why it is not run (None: it is). ``unfit`` is true where it never could be: the
-    architecture is not for such tasks."""
-
-    cell: Cell
-    reason: str | None
-    unfit: bool = False
-
-
-class Override(NamedTuple):
-    """``-o ID.name=value`` (``ID.training.name=value`` for the protocol's part,
-    ``ID.view.name=value`` for the view's settings); ``id`` may be a shell wildcard."""
-
-    text: str
-    id: str
-    section: str
-    name: str
-    value: str
-
-
-def parse_override(text: str) -> Override:
-    """Read one ``-o``; :class:`UsageError` when it is not ``ID.name=value``."""
-    left, equals, value = text.partition("=")
-    id, *names = left.strip().split(".")
-    section = names.pop(0) if len(names) == 2 and names[0] in ("training", "view") else ""
-    if not equals or not id or len(names) != 1 or not names[0]:
-        raise UsageError(
-            f"-o {text}: expected ID.hyperparameter=value, ID.training.name=value or ID.view.name=value, "
-            "for example -o dan.hidden=100"
-        )
-    return Override(text, id, section, names[0], value.strip())
-
-
-def reason_to_skip(architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-    """The reason why an architecture cannot run on a task with these hyperparameters, or None."""
-    return _load(architecture).reason_to_skip(task, hyperparameters)
-
-
-def no_place_for_inputs(
-    architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: dict[str, Any], names: Iterable[str]
-) -> str | None:
-    """The reason why an architecture that runs on a task cannot read input sources of such names
-    there, or None: they stand behind the vectors of words whose characters can be had."""
-    listed = ", ".join(names)
-    if not listed:
-        return None
-    from harness.views.words_and_characters import with_characters  # it imports torch
-
-    _, view = _load(architecture).reader_and_view(task, hyperparameters)
-    if view is not None and view.embeds and with_characters(view):
-        return None
-    read = "rows" if view is None else type(view).__name__
-    return f"--inputs {listed} stands behind the vectors of words; {architecture.id} reads {read}"
-
-
-def tier_of(task: TaskEntry, asked: Tier) -> Tier:
-    """The tier whose rows a task gives to a run that asks for one."""
-    cls: type[Task] = registry.load(task)
-    return cls.tier_of(asked)
-
-
-def no_data(task: TaskEntry, tier: Tier) -> str | None:
-    """The reason why a task has no rows for a run that asks for a tier, or None."""
-    cls: type[Task] = registry.load(task)
-    return cls.reason_to_skip(task.id, cls.tier_of(tier))
-
-
-def no_budget(task: TaskEntry, budget: str) -> str | None:
-    """The reason why a task cannot be run on a budget, or None."""
-    if budget in task.all_budgets:
-        return None
-    return f"{task.id} has no budget {budget}; it has {' and '.join(task.all_budgets)}"
-
-
-def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
-    """The architectures or tasks whose file can be imported, and one message for each that cannot:
-    the others run without it."""
-    good: list[E] = []
-    errors: list[str] = []
-    for entry in chosen:
-        try:
-            _load(entry) if entry.sort == "architectures" else registry.load(entry)
-        except RegistryError as error:
-            errors.append(str(error))
-        else:
-            good.append(entry)
-    return good, errors
-
-
-def _load(architecture: ArchitectureEntry) -> type:
-    cls = registry.load(architecture)
-    if lacking := [name for name in ("reason_to_skip", "reader_and_view") if not hasattr(cls, name)]:
-        raise RegistryError(
-            f"{architecture.file}: class {cls.__name__} (kind {architecture.kind}) lacks {' and '.join(lacking)}: "
-            "derive it from the base class of its kind in harness.kinds"
-        )
-    return cls
 
 
 def _defaults(cls: type) -> dict[str, Any]:
@@ -211,8 +59,8 @@ def input_settings(source: InputEntry, own_dropout: bool = True) -> dict[str, An
 def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
     """Constructor arguments of an architecture by default: the keyword defaults of its class, then
     those its decorator fixes."""
-    parameters = inspect.signature(_load(architecture)).parameters
-    defaults = _defaults(_load(architecture))
+    parameters = inspect.signature(loaded(architecture)).parameters
+    defaults = _defaults(loaded(architecture))
     fixed = architecture.hyperparameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if not open_ended and (unknown := [name for name in fixed if name not in parameters]):
@@ -231,7 +79,7 @@ def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
 def without_dropouts(architecture: ArchitectureEntry) -> dict[str, Any]:
     """As :func:`hyperparameters`, with the ordinary dropouts at 0."""
     values = hyperparameters(architecture)
-    return _without_dropouts(values, _load(architecture))
+    return _without_dropouts(values, loaded(architecture))
 
 
 def _without_dropouts(values: dict[str, Any], cls: type) -> dict[str, Any]:
@@ -250,39 +98,6 @@ def _plain(values: dict[str, Any], entry: Entry) -> dict[str, Any]:
         raise RegistryError(
             f"{entry.file}: hyperparameters of {entry.id} must be plain finite values: {error}"
         ) from error
-
-
-def _parts(value: Any) -> list[Any]:
-    """Values of a list or mapping; none of anything else."""
-    return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
-
-
-def _parsed(override: Override, default: Any) -> Any:
-    """The value of an override, of the type that its default has (a default of None accepts
-    any)."""
-    try:
-        value = ast.literal_eval(override.value)
-    except (ValueError, SyntaxError):
-        value = override.value
-    if any(isinstance(part, str) and Path(part).is_absolute() for part in (value, *_parts(value))):
-        raise UsageError(
-            f"-o {override.text}: an absolute path, which every record would tell; name it from the working directory"
-        )
-    if isinstance(default, str) and value is not None:
-        return value if isinstance(value, str) else override.value
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
-    if isinstance(value, tuple):
-        value = list(value)
-    if default is not None and value is not None and type(value) is not type(default):
-        wanted = {list: "list", dict: "mapping", bool: "True or False"}.get(type(default), type(default).__name__)
-        raise UsageError(
-            f"-o {override.text}: {value!r} is a {type(value).__name__}, expected {wanted} (the default is {default!r})"
-        )
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -354,7 +169,7 @@ class Planner:
             if override.section == section and fnmatchcase(architecture.id, override.id):
                 self._names[override] |= set(values)
                 if override.name in values:
-                    values[override.name] = _parsed(override, values[override.name])
+                    values[override.name] = parsed(override, values[override.name])
                     self._used.add(override)
         return values
 
@@ -419,7 +234,7 @@ class Planner:
         """Raise :class:`UsageError` for an override that fitted nothing so far."""
         for override in self.overrides:
             if override not in self._used:
-                raise UsageError(_unused(override, self._names[override], list(self._ids)))
+                raise UsageError(unused(override, self._names[override], list(self._ids)))
 
 
 def plan(
@@ -469,7 +284,7 @@ def _changed_view(
     overrides change; nothing where they change none, so that the cell is the one without them. A
     setting that follows from a hyperparameter is left to it. ``spelt`` views read characters of
     words, too."""
-    cls, view = _load(architecture).reader_and_view(task, hyperparameters)
+    cls, view = loaded(architecture).reader_and_view(task, hyperparameters)
     if spelt:
         from harness.views.words_and_characters import with_characters  # it imports torch
 
@@ -487,68 +302,9 @@ def _changed_view(
     return {"view": changes}
 
 
-def _unused(override: Override, names: set[str], ids: list[str]) -> str:
-    if not names and not any(fnmatchcase(id, override.id) for id in ids):
-        return f"-o {override.text}: no architecture of this run is called {override.id!r}{_near(override.id, ids)}"
-    what = f"{override.id} has no hyperparameter {override.section + '.' if override.section else ''}{override.name}"
-    return f"-o {override.text}: {what}{_near(override.name, sorted(names))}"
-
-
 def _sources(names: Iterable[str]) -> list[InputEntry]:
     """Input sources by name, each once; :class:`UsageError` for a name that none has."""
     known = registry.entries("inputs")
     for name in names:
         check_choice("--inputs", name, tuple(known))
     return [known[name] for name in sorted(set(names))]
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    return "; " + did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
-
-
-class Pending(NamedTuple):
-    """The work of a run: cells to compute, cells to note as skipped, records that stand, what is
-    wrong with damaged ones, and the records that other code made (of those that stand, or of cells
-    to compute again)."""
-
-    run: list[Cell]
-    skip: list[Planned]
-    finished: list[Record]
-    damaged: list[str]
-    changed: list[Record]
-
-
-def pending(planned: Sequence[Planned], store: Store, *, retry_failed: bool = False, changed: bool = False) -> Pending:
-    """Planned cells that have no final record yet; a cell whose record is damaged is named and left
-    alone. With ``changed``, a record that other code made is not final."""
-    left = Pending([], [], [], [], [])
-    unfinished = ("interrupted", "skipped", *(FAILED if retry_failed else ()))
-    for item in planned:
-        try:
-            record = store.find(item.cell)
-        except RecordError as error:
-            left.damaged.append(str(error))
-            continue
-        if record is not None and (item.reason is not None or record.status not in unfinished):
-            left.finished.append(record)
-        elif item.reason is not None:
-            left.skip.append(item)
-        else:
-            left.run.append(item.cell)
-    unfit = {item.cell.key for item in planned if item.reason is not None}
-    left.changed.extend(made_by_other_code(record for record in left.finished if record.key not in unfit))
-    if changed:
-        again = {record.key for record in left.changed}
-        left.run.extend(record.cell for record in left.changed)
-        left.finished[:] = [record for record in left.finished if record.key not in again]
-    return left
-
-
-def skipped(item: Planned, command: str) -> Record:
-    """The record of a cell that is not run."""
-    return Record.skeleton(
-        item.cell,
-        "skipped",
-        command=command,
-        error={"type": UNFIT if item.unfit else "skipped", "message": item.reason or "", "log": None},
-    )

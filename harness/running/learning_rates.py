@@ -11,8 +11,8 @@ import pytorch_lightning as pl
 
 from harness.metrics import CLEARLY, above, better
 from harness.running.assembly import Assembly
-from harness.running.grid import Settings
 from harness.running.usage import clocks, since
+from harness.running.worker_settings import Settings
 from harness.settings import Limits
 from harness.training.fit import PILOT_SHARE, Diverged, FitModule, fit
 

@@ -13,7 +13,9 @@ from harness.kept import shelf
 from harness.problems import problem
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running.grid import Planned, Planner, combinations, reason_to_skip
+from harness.running.fitting import reason_to_skip
+from harness.running.grid import Planner, combinations
+from harness.running.pending import Planned
 from harness.settings import ROLES, Limits
 
 

@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness import registry
 from harness.errors import DataError, RegistryError, UnknownName
@@ -19,8 +20,12 @@ from harness.files import taking_the_place_of
 from harness.metrics import info
 from harness.registry import TaskEntry
 from harness.running.changed_data import ROOT, code_digest
+from harness.running.fitting import no_data, tier_of
+from harness.task import Tier
 
-READER = "harness.running.reading"
+READER, PRESENCE = "harness.running.reading", "harness.running.presence"
+PRESENCE_S = 60.0
+"""Seconds for each task whose files are looked for: a reader that hangs is told when it reads."""
 
 
 @dataclass
@@ -63,6 +68,65 @@ def other_sizes(task: TaskEntry, counts: dict[str, int]) -> str | None:
     return f"{task.id}: {'; '.join(differing)}{note}"
 
 
+def absent(tasks: Sequence[TaskEntry], folder: Path) -> dict[str, str]:
+    """The tasks whose files are not in the data folder, with a message on the first that each
+    lacks."""
+    answers, _ = ask(PRESENCE, tasks, "local", folder, PRESENCE_S)
+    return {id: answer["missing"] for id, answer in answers.items() if answer["missing"]}
+
+
+def ask(
+    module: str, tasks: Sequence[TaskEntry], tier: str, folder: Path | None, timeout: float | None
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Answers by a process of its own, and how that ended: at a task for which there is
+    none."""
+    asked = {
+        "plugins": [str(file) for file in registry.plugin_files()],
+        "tasks": [task.id for task in tasks],
+        "tier": tier,
+        "folder": folder and str(folder),
+    }
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    seconds = timeout and timeout * len(tasks)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", module],
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": path},
+            timeout=seconds,
+            check=False,
+        )
+        output, end = done.stdout, f"ended its process with code {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
+    answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
+    return {answer.pop("task"): answer for answer in answers}, end
+
+
+def with_files(
+    tasks: list[TaskEntry], named: Collection[str], tier: Tier, folder: Path | None, tell: Callable[[str], object]
+) -> list[TaskEntry]:
+    """The tasks without those whose files the data folder lacks and that are not among the
+    ``named`` ones, so that a wildcard chose them; ``tell`` is called with a note on these.
+
+    Where all of them lack theirs, the folder is a wrong one: none is left out, and reading them
+    says why.
+    """
+    caught = [task for task in tasks if task.id not in named and tier_of(task, tier) == "local"]
+    caught = [task for task in caught if no_data(task, tier) is None]
+    without = absent(caught, folder) if caught and folder is not None else {}
+    if not without or len(without) == len(tasks):
+        return tasks
+    from_hub = [task.id for task in caught if task.id in without and no_data(task, "hub") is None]
+    hub = f", and --tier hub downloads {', '.join(from_hub)}" if from_hub else ""
+    tell(
+        f"left out, since --data-dir lacks their files: {', '.join(without)};"
+        f" `archbench doctor --data-dir {folder}` names the files{hub}"
+    )
+    return [task for task in tasks if task.id not in without]
+
+
 class Preflight:
     """Readings of the tasks of one tier, kept in the file ``cache`` until the code of the task or
     a file in the data folder (``signature``) changes."""
@@ -89,38 +153,12 @@ class Preflight:
         if not left:
             return found
         while unread := [task for task in left if task.id not in found]:
-            answered, end = self._ask(unread, timeout)
-            found |= answered
+            answered, end = ask(READER, unread, self.tier, self.folder, timeout)
+            found |= {id: Reading(**answer) for id, answer in answered.items()}
             if culprit := next((task for task in unread if task.id not in answered), None):
                 found[culprit.id] = Reading(faults=[f"{culprit.id}: reading its data {end}"])
         self._keep(left, found)
         return found
-
-    def _ask(self, tasks: Sequence[TaskEntry], timeout: float | None) -> tuple[dict[str, Reading], str]:
-        """Readings by a process of its own, and how that ended: at a task for which there is
-        none."""
-        asked = {
-            "plugins": [str(file) for file in registry.plugin_files()],
-            "tasks": [task.id for task in tasks],
-            "tier": self.tier,
-            "folder": self.folder and str(self.folder),
-        }
-        path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-        seconds = timeout and timeout * len(tasks)
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", READER],
-                input=json.dumps(asked).encode(),
-                stdout=subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": path},
-                timeout=seconds,
-                check=False,
-            )
-            output, end = done.stdout, f"ended its process with code {done.returncode}"
-        except subprocess.TimeoutExpired as error:
-            output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
-        answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
-        return {answer.pop("task"): Reading(**answer) for answer in answers}, end
 
     def _keep(self, tasks: Sequence[TaskEntry], found: dict[str, Reading]) -> None:
         if self.tier == "hub":

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -72,8 +73,8 @@ def _count(task: Task, split: Split, tier: Tier, folder: Path | None) -> tuple[i
     return len(rows), table.nbytes
 
 
-def main() -> None:
-    """Read what standard input asks for."""
+def answer_each(answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+    """Print the answer to each task that standard input asks for, as soon as there is one."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is told by the process that waits for this one
     end_with_parent()  # a reader that hangs must not outlive a run that is killed
     answers = os.fdopen(os.dup(1), "w")
@@ -81,9 +82,13 @@ def main() -> None:
     asked = json.load(sys.stdin)
     for plugin in asked["plugins"]:
         registry.add_plugin(plugin)
-    folder = asked["folder"] and Path(asked["folder"])
     for id in asked["tasks"]:
-        print(json.dumps({"task": id} | read(id, asked["tier"], folder)), file=answers, flush=True)
+        print(json.dumps({"task": id} | answer(id, asked)), file=answers, flush=True)
+
+
+def main() -> None:
+    """Read what standard input asks for."""
+    answer_each(lambda id, asked: read(id, asked["tier"], asked["folder"] and Path(asked["folder"])))
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ from harness.records.record import Status
 from harness.registry import ArchitectureEntry
 from harness.running import devices
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
-from harness.running.grid import Settings
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
 from harness.running.usage import clocks, since
+from harness.running.worker_settings import Settings
 from harness.scoring import error_analysis
 from harness.settings import CUSTOM, Limits
 from harness.task import Split, Task, fingerprint

@@ -470,7 +470,7 @@ def fit(
 
 
 def _strategy(name: str, devices: int) -> str | Strategy:
-    """Lightning's strategy for one of :data:`harness.running.grid.STRATEGIES`."""
+    """Lightning's strategy for one of :data:`harness.running.request.STRATEGIES`."""
     if devices == 1:
         return "auto"
     if (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness import registry
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.settings import TrainingSettings
 
 SPEEDS = Path(__file__).with_name("speeds.csv")
@@ -47,21 +47,21 @@ def candidates(pattern: str, task: TaskEntry, rows: int) -> tuple[list[Candidate
     """
     chosen = {entry.id for entry in registry.match("architectures", pattern)}
     left_out: dict[str, str] = {}
-    fitting = []
+    usable: list[ArchitectureEntry] = []
     for entry in registry.entries("architectures").values():
         if entry.kind != "floor" and entry.id not in chosen:
             left_out[entry.id] = f"not chosen by -a {pattern}"
         elif entry.sees:
             left_out[entry.id] = f"it learns from {' and '.join(entry.sees)} too, which new rows do not have"
         else:
-            good, errors = grid.loadable([entry])
-            fitting += good
+            good, errors = fitting.loadable([entry])
+            usable += good
             if errors:
                 left_out[entry.id] = errors[0]
     with SPEEDS.open(encoding="utf-8", newline="") as file:
         speeds = {row["architecture"]: float(row["examples_per_second"]) for row in csv.DictReader(file)}
     found = []
-    for planned in grid.plan(fitting, [task], tier="own", protocol=PROTOCOL, seeds=[0]):
+    for planned in grid.plan(usable, [task], tier="own", protocol=PROTOCOL, seeds=[0]):
         entry = registry.entry("architectures", planned.cell.architecture)
         if planned.reason is None:
             rate = speeds.get(entry.id, 0.0)

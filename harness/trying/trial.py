@@ -14,7 +14,8 @@ from harness.leaderboard.tables.formatting import failure_reason
 from harness.own.task import OwnTask
 from harness.records import Record, Store
 from harness.running.engines.local import default_workers
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.trying.candidates import PROTOCOL, Candidate, candidates
 from harness.trying.choice import Choice, Scored, Tried, choose
 from harness.trying.slices import Slices, slices
@@ -161,7 +162,7 @@ class Trial:
             keep=keep,
             command=self.command,
         )
-        session = Session(request, heard.append)
+        session = Session(request, heard.append, heard.append)
         records = session.run()
         self.stopped = self.stopped or len(records) < len(session.pending.run)
         return {(each.architecture, each.task): each for each in [*session.pending.finished, *records]}, heard

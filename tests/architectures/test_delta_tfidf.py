@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from architectures.classical.delta_tfidf import DeltaTfIdf, delta_idf
 from harness import registry
-from harness.running import grid
+from harness.running import fitting
 
 TRAIN = [
     {"text": "good good film", "label": "pos"},
@@ -70,7 +70,7 @@ def test_features_are_counts_times_weights_and_the_machine_reads_them():
 @pytest.mark.parametrize(("task", "reason"), [("sst2", None), ("sst5", "sst5 has 5"), ("ag_news", "ag_news has 4")])
 def test_a_task_of_more_classes_is_a_skipped_cell_with_its_reason(task, reason):
     """Otherwise the grid would record a failure for every run on such a task."""
-    found = grid.reason_to_skip(registry.entry("architectures", "delta_tfidf"), registry.entry("tasks", task), {})
+    found = fitting.reason_to_skip(registry.entry("architectures", "delta_tfidf"), registry.entry("tasks", task), {})
     assert found is None if reason is None else reason in found
 
 

@@ -17,8 +17,9 @@ import pytest
 from harness import registry
 from harness.records import Store
 from harness.running import worker
-from harness.running.grid import Settings, plan
+from harness.running.grid import plan
 from harness.running.worker import run_cell
+from harness.running.worker_settings import Settings
 from tools.speed.goals import Row
 from tools.speed.many import cells_of, make
 

@@ -21,7 +21,7 @@ from harness import cli, contract, registry
 from harness.cli import scaffold
 from harness.errors import UsageError
 from harness.records import Store
-from harness.running import grid, neighbours
+from harness.running import fitting, grid, neighbours
 from harness.running.engines import local
 from tests.support import made_records
 from tests.support.fake_plugins import PLUGIN
@@ -307,7 +307,7 @@ def test_home_plans_one_task_each_and_tells_who_has_none(run):
     assert code == 0, err
     found = re.findall(r"(run|skip) +(\w+) on (\w+)", out)
     assert found == [("run", "hmm", "conll2003_pos"), ("run", "seq2seq", "multi30k"), ("run", "dan", "sst2")]
-    assert "left out by --home: toy_text, toy_seq: no home, since the catalogue does not know it" in err
+    assert "archbench: note: left out by --home: toy_text, toy_seq: no home, since the catalogue does not know it" in err
     code, out, _ = run("-a", "dan,hmm", "-t", "sst*", "--home", "--dry-run")
     assert (code, re.findall(r"run +(\w+) on (\w+)", out)) == (0, [("dan", "sst2")]), "-t chooses among the homes"
 
@@ -494,7 +494,7 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
         test()
     entry = registry.entry("architectures", "our_model")
     task = registry.entry("tasks", scaffold.TASKS[kind])
-    assert grid.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None
+    assert fitting.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None
     case = next(contract.cases(entry))
     for _, body in case.checks(learning=kind in ("text", "answer")):
         body()

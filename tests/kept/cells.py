@@ -10,6 +10,7 @@ from harness.kept.model import KeptModel, load
 from harness.records import Record, Store
 from harness.running import grid
 from harness.running.worker import run_cell
+from harness.running.worker_settings import Settings
 from harness.task import Row
 from tests.support.planned_cells import tiny_sizes
 
@@ -34,7 +35,7 @@ def kept_cell(
         ],
     )
     assert planned.reason is None, planned.reason
-    settings = grid.Settings(results, None, (), 1, None, None, results / "work", keep=True)
+    settings = Settings(results, None, (), 1, None, None, results / "work", keep=True)
     record = run_cell(planned.cell, settings)
     Store(results).write(record)
     return record

@@ -11,7 +11,8 @@ from harness.errors import UsageError
 from harness.kept import folder as files
 from harness.kept import shelf
 from harness.records import Store
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.running.worker import run_cell
 from tests.kept.cells import kept_cell, loaded, rows_of_test
 

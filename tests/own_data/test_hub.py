@@ -11,7 +11,8 @@ import datasets
 import pytest
 
 from harness.errors import DataError
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.running.worker import run_cell
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -15,7 +15,8 @@ import pytest
 from harness import registry
 from harness.errors import DataError
 from harness.records import Store
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.running.worker import run_cell
 from harness.task import fingerprint
 from tests.own_data.conftest import HEAD, reviews

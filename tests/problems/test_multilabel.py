@@ -17,7 +17,7 @@ from harness.kinds import Encoder
 from harness.metrics.label_sets import chosen
 from harness.problems import problem
 from harness.problems.multilabel import LabelSet, LabelSetTarget, probable
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.views.words import Words
 
 ROWS = [
@@ -108,7 +108,7 @@ def test_the_error_analysis_has_the_f1_of_each_label():
 @pytest.mark.parametrize(("architecture", "fits"), [("dan", True), ("bilstm", True), ("bilstm_crf", False)])
 def test_encoders_of_one_text_run_on_it(architecture, fits):
     entry, task = registry.entry("architectures", architecture), registry.entry("tasks", "reuters21578")
-    assert (grid.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None) == fits
+    assert (fitting.reason_to_skip(entry, task, grid.hyperparameters(entry)) is None) == fits
 
 
 @pytest.mark.parametrize("architecture", ["dan", "bilstm"])

@@ -26,7 +26,7 @@ from harness.metrics import better, score
 from harness.metrics.units import unit_scores
 from harness.problems import problem
 from harness.problems.regress import Regress, RegressPair, RegressTwins, ScoreTarget
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.views.words import Words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,7 +243,7 @@ def test_architectures_keep_to_the_contract_on_numbers(listed, architecture, tas
     entry = registry.entry("architectures", architecture)
     settings = grid.hyperparameters(entry) | entry.tiny
     task = registry.entry("tasks", task)
-    assert grid.reason_to_skip(entry, task, settings) is None
+    assert fitting.reason_to_skip(entry, task, settings) is None
     for _, body in TrainedCase(entry, task, settings).checks(learning):
         body()
 

@@ -28,7 +28,7 @@ from harness.metrics.units import has_units
 from harness.problems import problem
 from harness.problems.answers import answers_of
 from harness.records import Cell, Record, Store
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.scoring import error_analysis
 from harness.scoring.rescore import rescore
 from harness.task import fingerprint
@@ -71,7 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 def _first(ids: list[str], task: registry.TaskEntry) -> str:
     entries = (registry.entry("architectures", id) for id in ids)
-    return next(each.id for each in entries if grid.reason_to_skip(each, task, grid.hyperparameters(each)) is None)
+    return next(each.id for each in entries if fitting.reason_to_skip(each, task, grid.hyperparameters(each)) is None)
 
 
 def _results_of(task: registry.TaskEntry, floor: str, store: Store) -> None:

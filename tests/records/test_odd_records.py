@@ -11,8 +11,8 @@ import pytest
 
 import leaderboard
 from harness.records import Cell, Record, Store
-from harness.running import grid
 from harness.running.order import Estimate
+from harness.running.pending import Planned, pending
 from harness.tracking import Tracker, default_uri
 from tests.support.odd_records import CELL_FIELDS, ODD, READ, REFUSED, sound, text_of, write_odd
 
@@ -49,14 +49,14 @@ def test_a_plan_and_its_estimate_go_on(store: Store, name: str):
     if name in REFUSED:
         assert str(path) in store.damaged[path]
     other = record_of(seed=5).cell
-    planned = [grid.Planned(other, None)]
+    planned = [Planned(other, None)]
     try:
         odd = Cell(**{field: json.loads(text_of(name))[field] for field in CELL_FIELDS})
         if odd.key == path.stem:
-            planned.append(grid.Planned(odd, None))
+            planned.append(Planned(odd, None))
     except (ValueError, TypeError, KeyError, RecursionError):  # no cell at all
         pass
-    left = grid.pending(planned, store)
+    left = pending(planned, store)
     assert left.run == [other]
     assert len(left.finished) + len(left.damaged) == len(planned) - 1
     assert estimate(other) is not None

@@ -12,7 +12,8 @@ import pytest
 from harness import kinds, registry
 from harness.errors import UsageError
 from harness.records import Record, Store
-from harness.running import grid
+from harness.running import fitting, grid
+from harness.running.pending import pending, skipped
 from tests.support.fake_plugins import PLUGIN
 
 
@@ -292,7 +293,7 @@ def test_a_plugin_that_fails_to_import_is_named_and_the_rest_is_left(tmp_path):
     )
     registry.add_plugin(bad)
     registry.add_plugin(naked)
-    good, errors = grid.loadable(registry.match("architectures", "toy_text,toy_bad,toy_naked"))
+    good, errors = fitting.loadable(registry.match("architectures", "toy_text,toy_bad,toy_naked"))
     assert [e.id for e in good] == ["toy_text"]
     assert "no_such_module" in errors[0] and str(bad) in errors[0]
     assert "harness.kinds" in errors[1] and str(naked) in errors[1], (
@@ -313,7 +314,7 @@ def test_a_decorator_that_fixes_an_unknown_argument_is_named(tmp_path):
 
 def state(planned, store, **options):
     """Numbers of cells to run, to skip, finished and damaged."""
-    found = grid.pending(planned, store, **options)
+    found = pending(planned, store, **options)
     return len(found.run), len(found.skip), len(found.finished), len(found.damaged)
 
 
@@ -341,8 +342,8 @@ def test_the_same_command_resumes(tmp_path, status, again, retried):
 
 def test_a_skipped_pair_is_noted_once(tmp_path):
     store, planned = Store(tmp_path / "results"), plan("toy_text", "toy_tags")
-    [item] = grid.pending(planned, store).skip
-    store.write(grid.skipped(item, "archbench run"))
+    [item] = pending(planned, store).skip
+    store.write(skipped(item, "archbench run"))
     assert store.find(item.cell).error == {"type": "unfit", "message": item.reason, "log": None}
     assert state(planned, store, retry_failed=True) == (0, 0, 1, 0)
 
@@ -351,7 +352,7 @@ def test_a_damaged_record_is_named_and_left_alone(tmp_path):
     store, planned = Store(tmp_path / "results"), plan()
     path = store.write(Record.skeleton(planned[0].cell, "ok"))
     path.write_text("{ cut off")
-    found = grid.pending(planned, store)
+    found = pending(planned, store)
     assert (found.run, found.finished) == ([], [])
     assert str(path) in found.damaged[0]
     assert path.read_text() == "{ cut off"

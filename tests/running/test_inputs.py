@@ -12,12 +12,13 @@ from harness.errors import UsageError
 from harness.records import Cell
 from harness.records.code_digest import code_of
 from harness.running import grid, parents
+from harness.running.pending import Planned
 from tests.support import inheriting
 
 DEFAULTS = {"version": 1, "character_size": 30, "filters": 30, "window": 3, "dropout": 0.5}
 
 
-def planned(architecture: str = "kim_cnn_rand", task: str = "sst2", **options: Any) -> grid.Planned:
+def planned(architecture: str = "kim_cnn_rand", task: str = "sst2", **options: Any) -> Planned:
     found = [registry.entry("architectures", architecture)], [registry.entry("tasks", task)]
     [item] = grid.plan(*found, **{"tier": "mini", "protocol": "paper", "seeds": [0]} | options)
     return item

@@ -265,7 +265,7 @@ import json, sys
 sys.path.insert(0, ".")
 from pathlib import Path
 from harness.running.engines import local
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 from harness.records import Cell
 results = Path(sys.argv[1])
 settings = Settings(results, None, (), 1, None, None, results / "work")
@@ -296,7 +296,7 @@ import json, sys
 sys.path.insert(0, ".")
 from pathlib import Path
 from harness.running.engines import local
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 from harness.records import Cell
 local.PRELOAD, results = ["harness.running.engines.local"], Path(sys.argv[1])
 settings = Settings(results, None, (), 1, None, None, results / "work", command=f"run {sys.argv[2]}")

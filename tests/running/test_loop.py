@@ -109,7 +109,7 @@ def test_the_first_ctrl_c_says_what_it_waits_for(make_cell, make_settings, capsy
 
     records = run(cells, make_settings(), workers=2, started=press)
     assert sorted(record.seed for record in records) == [0, 1]
-    assert capsys.readouterr().err == "archbench: waiting for 2 cells; Ctrl-C again ends them\n"
+    assert capsys.readouterr().err == "archbench: note: waiting for 2 cells; Ctrl-C again ends them\n"
 
 
 def test_the_start_of_the_fork_server_is_no_time_of_a_cell(make_cell, make_settings, monkeypatch):

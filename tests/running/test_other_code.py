@@ -10,10 +10,11 @@ import pytest
 from harness import registry
 from harness.records import Record, Store
 from harness.records.code_digest import code_of_cell
-from harness.running import grid
 from harness.running.engines.loop import failure_record
+from harness.running.pending import skipped
 from harness.running.progress import show
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from tests.support.fake_plugins import PLUGIN
 
 OLD, NEW = PLUGIN, PLUGIN.replace("hidden=64", "hidden=64, more=1").replace("reads no audio", "hears nothing")
@@ -41,7 +42,7 @@ def request_of(tmp_path: Path, plugin: Path):
     for cell, status in zip(session.pending.run, ("ok", "ok", "failed"), strict=True):
         session.store.write(Record.skeleton(cell, status, code=code_of_cell(cell)))
     for item in session.pending.skip:
-        session.store.write(grid.skipped(item, ""))
+        session.store.write(skipped(item, ""))
     return make
 
 

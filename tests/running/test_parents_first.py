@@ -13,8 +13,8 @@ from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.engines import local
 from harness.running.engines import ray as cluster
-from harness.running.grid import Settings
 from harness.running.leases import Leases
+from harness.running.worker_settings import Settings
 
 FAKE = "tests.support.fake_cells:run_cell"
 

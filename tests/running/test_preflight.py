@@ -23,7 +23,8 @@ from harness.records import Store
 from harness.running import preflight
 from harness.running.engines import local
 from harness.running.preflight import Preflight, Reading
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = """
@@ -165,7 +166,8 @@ def test_a_reader_that_hangs_ends_with_the_timeout_of_a_cell(folder):
 SCRIPT = """
 import sys
 from pathlib import Path
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 Session(Request(Path(sys.argv[1]), "stub", "set_a", "local", Path(sys.argv[2]), plugins=[Path(sys.argv[3])]))
 """
 
@@ -199,7 +201,7 @@ def test_rows_that_fit_no_table_are_refused_as_in_a_cell(folder):
 
 def test_no_row_of_a_test_split_is_read_by_the_process_that_plans(folder):
     """What that process prints, stores or forks to cells cannot hold any."""
-    assert len(Session(request(folder)).pending.run) == 2
+    assert len(Session(request(folder, tasks="set_a,set_b")).pending.run) == 2
     lines = (folder.parent / "readers.log").read_text().splitlines()
     assert sorted(line.split()[0] for line in lines) == sorted(2 * ["train", "dev", "test"])
     assert str(os.getpid()) not in {line.split()[1] for line in lines}
@@ -270,10 +272,10 @@ def test_a_dry_run_reads_nothing_and_tells_what_the_last_run_found(folder, monke
     write(folder / "set_a" / "dev.json", [])
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "run", no_process)
-        assert len(Session(request(folder, dry_run=True)).pending.run) == 2
+        assert len(Session(request(folder, tasks="set_a,set_b", dry_run=True)).pending.run) == 2
     refusal(folder)
     monkeypatch.setattr(subprocess, "run", no_process)
-    assert refusal(folder, dry_run=True) == ["set_a: split dev has no rows"]
+    assert refusal(folder, tasks="set_a,set_b", dry_run=True) == ["set_a: split dev has no rows"]
 
 
 # --- sizes ---
@@ -303,7 +305,7 @@ def test_tasks_whose_cells_are_all_finished_are_not_read(folder, monkeypatch):
     assert [record.status for record in session.run()] == ["ok"]
     (folder.parent / "readers.log").unlink()
     (folder.parent / "results" / "work" / "readings.json").unlink()
-    monkeypatch.setattr(preflight.Preflight, "_ask", no_process)
+    monkeypatch.setattr(preflight, "ask", no_process)
     monkeypatch.setattr("harness.running.changed_data.DataFolder.differing", lambda self, record: [])
     assert Session(request(folder, tasks="set_a")).pending.run == []
 
@@ -326,3 +328,40 @@ def test_a_task_without_a_tier_is_told_and_its_cells_are_skipped(folder):
     assert session.run() == [] and session.complete([])
     [record] = session.store.all()
     assert (record.status, record.error["message"]) == ("skipped", "set_a has no generated corpus; use --tier local")
+
+
+# --- tasks without their files ---
+
+
+def test_a_task_that_a_wildcard_catches_without_its_files_is_left_out_with_a_note(folder):
+    """A grid of all pairs has a third of its cells on data that nobody downloaded: a dry run
+    counted them, and a run refused all of it."""
+    (folder / "set_b" / "test.json").unlink()
+    for dry_run in (True, False):
+        told: list[str] = []
+        session = Session(request(folder, dry_run=dry_run), tell=told.append)
+        assert [cell.task for cell in session.pending.run] == ["set_a"]
+        [note] = told
+        assert note.startswith("left out, since --data-dir lacks their files: set_b; `archbench doctor --data-dir ")
+
+
+def test_no_row_is_read_to_see_which_files_there_are(folder):
+    write(folder / "set_b" / "train.json", "CODE raise ValueError('read')")
+    (folder / "set_a" / "dev.json").unlink()
+    registry.add_plugin(folder.parent / "sets.py")
+    entries = [registry.entry("tasks", id) for id in ("set_a", "set_b")]
+    [(id, message)] = preflight.absent(entries, folder).items()
+    assert id == "set_a" and str(folder / "set_a" / "dev.json") in message
+
+
+def test_a_task_named_without_its_files_is_an_error_with_the_path(folder):
+    (folder / "set_b" / "train.json").unlink()
+    for tasks in ("set_a,set_b", "set_*,set_b"):
+        [message] = refusal(folder, tasks=tasks)
+        assert message.startswith("set_b: split train: ") and str(folder / "set_b" / "train.json") in message
+
+
+def test_a_wrong_data_folder_is_an_error_and_no_empty_grid(folder):
+    (folder.parent / "elsewhere").mkdir()
+    write(folder.parent / "elsewhere" / "readme", "")
+    assert len(refusal(folder, data_dir=folder.parent / "elsewhere")) == 2

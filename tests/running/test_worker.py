@@ -19,8 +19,8 @@ from harness.problems import problem
 from harness.records import Cell, Record, Store, code_digest
 from harness.running import worker
 from harness.running.assembly import Assembly
-from harness.running.grid import Settings
 from harness.running.worker import run_cell
+from harness.running.worker_settings import Settings
 from harness.training.fit import FitModule
 from harness.views.tree import parse, without_labels
 from tests.support.planned_cells import planned_cell

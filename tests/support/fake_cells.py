@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.kept import shelf
 from harness.records import Cell, Record, Store
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 
 SLEEPER = "import time; time.sleep(60)"
 

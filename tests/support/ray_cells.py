@@ -13,7 +13,7 @@ import psutil
 from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.engines import local
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 from tests.support import fake_cells
 
 

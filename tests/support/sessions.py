@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.records import Record
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.running.worker import run_cell
 
 

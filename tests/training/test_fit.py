@@ -17,7 +17,7 @@ import torch
 
 from harness.data.corpus import Corpus
 from harness.objectives import Supervised
-from harness.running.session import PRECISIONS
+from harness.running.request import PRECISIONS
 from harness.settings import TrainingSettings
 from harness.training import fit as fitting
 from harness.training.fit import Diverged, FitModule, fit

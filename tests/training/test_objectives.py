@@ -24,7 +24,8 @@ from harness.errors import UsageError
 from harness.kinds import TextEncoder
 from harness.objectives import Step, Supervised, add_loss, collected_losses
 from harness.problems import problem
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.settings import TrainingSettings
 from harness.training.fit import FitModule, fit
 from harness.training.model import Model, build, objective_of

@@ -14,7 +14,7 @@ from harness import registry
 from harness.data.corpus import Corpus
 from harness.errors import UnknownName
 from harness.problems.base import Head
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.settings import Budget, Limits, TrainingSettings
 from harness.training.model import Model, build
 from harness.training.protocols import EQUAL, PROTOCOLS, VERSIONS, training
@@ -72,7 +72,7 @@ def test_a_task_that_declares_no_budget_has_all_its_examples():
     plain = dataclasses.replace(registry.entry("tasks", "sst2"), budgets={}, epochs=7)
     assert plain.all_budgets == {"full": Budget(7)}
     assert training("equal", registry.entry("architectures", "dan"), plain, plain.all_budgets["full"]).epochs == 7
-    assert "has no budget small; it has full" in grid.no_budget(plain, "small")
+    assert "has no budget small; it has full" in fitting.no_budget(plain, "small")
 
 
 @pytest.mark.parametrize("task", [entry for entry in registry.entries("tasks").values() if entry.shipped])

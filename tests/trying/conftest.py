@@ -45,11 +45,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             records.append(record)
         return records
 
-    def ask(preflight, tasks, timeout):
-        return {task.id: preflight_module.Reading(**reading.read(task.id, "own", None)) for task in tasks}, ""
+    def ask(module, tasks, tier, folder, timeout):
+        return {task.id: reading.read(task.id, "own", None) for task in tasks}, ""
 
     monkeypatch.setattr(local, "run", run)
-    monkeypatch.setattr(preflight_module.Preflight, "_ask", ask)
+    monkeypatch.setattr(preflight_module, "ask", ask)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from harness import registry
 from harness.records import Cell
 from harness.running import grid
 from harness.running.assembly import Assembly
+from harness.running.worker_settings import Settings
 from harness.training import protocols
 
 RUN = [sys.executable, "-m", "harness.cli", "run"]
@@ -36,4 +37,4 @@ def assembly(
         "vectors": None,
     }
     cell = Cell(kind.id, kind.version, what.id, what.version, "local" if data else "mini", protocol, chosen, seed=0)
-    return Assembly(cell, grid.Settings(work, data, (), 1, None, None, work))
+    return Assembly(cell, Settings(work, data, (), 1, None, None, work))

@@ -29,7 +29,8 @@ SIZES = (25_000, 50_000, 100_000, 200_000)
 
 PLAN = """
 from pathlib import Path
-from harness.running.session import Request, Session
+from harness.running.request import Request
+from harness.running.session import Session
 Session(Request(Path({folder!r}), protocol="equal", seeds=range({seeds}), dry_run=True), tell=str)
 """
 READ = """

@@ -20,7 +20,7 @@ from typing import Any
 from harness import registry
 from harness.records import Record, Store
 from harness.records.blocks import Ruler
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.running.ruler import measure
 from harness.trying.candidates import SPEEDS
 from harness.views.base import plain
@@ -38,7 +38,8 @@ BERT_PIECES = 30_522
 def home(architecture: registry.Entry) -> str | None:
     """The task that an architecture is measured on; None where it fits none."""
     for task in HOMES:
-        if grid.reason_to_skip(architecture, registry.entry("tasks", task), grid.hyperparameters(architecture)) is None:
+        settings = grid.hyperparameters(architecture)
+        if fitting.reason_to_skip(architecture, registry.entry("tasks", task), settings) is None:
             return task
     return None
 

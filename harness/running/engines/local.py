@@ -28,9 +28,9 @@ import psutil
 from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
-from harness.running.grid import Settings
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 from harness.running.usage import processor_s, resident_mib, used_mib
+from harness.running.worker_settings import Settings
 
 PRELOAD = [
     "torch",

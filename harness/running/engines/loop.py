@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from harness.errors import RecordError, UsageError
+from harness.messages import note
 from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.records.code_digest import code_of_cell
-from harness.running.grid import Planned, Settings, skipped
 from harness.running.leases import Leases
 from harness.running.parents import missing
+from harness.running.pending import Planned, skipped
+from harness.running.worker_settings import Settings
 
 LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other runs have
 
@@ -100,7 +101,7 @@ class _Stop:
         if self.requests == 1 and running and not self._told:
             self._told = True
             cells = "1 cell" if running == 1 else f"{running} cells"
-            print(f"archbench: waiting for {cells}; Ctrl-C again ends them", file=sys.stderr, flush=True)
+            note(f"waiting for {cells}; Ctrl-C again ends them")
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():

@@ -29,7 +29,7 @@ from harness.kept import shelf
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines import local
 from harness.running.engines.loop import carry_out, failure_record, log_name, write_or_warn
-from harness.running.grid import Settings
+from harness.running.worker_settings import Settings
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -1,0 +1,345 @@
+"""A planned run: its cells, the records that stand, and what is still to compute."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from harness import registry
+from harness.errors import DataError
+from harness.kept.shelf import is_kept
+from harness.records import Cell, Record, Store
+from harness.registry import TaskEntry
+from harness.running import fitting, grid, parents
+from harness.running.changed_data import DataFolder, OwnData
+from harness.running.order import Estimate, in_shard, parse_shard
+from harness.running.parents import first_of_families
+from harness.running.pending import Pending, Planned, pending
+from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults, with_files
+from harness.running.request import Request, refuse_strategy
+from harness.running.ruler import known_ruler
+from harness.running.worker_settings import Settings
+from harness.settings import Limits
+from harness.task import Tier
+
+
+class Planning:
+    """The plan of a run. Building one reads the registry, the existing records and, once, the data
+    of the tasks that are to run; it computes nothing.
+
+    ``tell`` is called with every note for the user, ``tell_error`` with what is wrong and leaves
+    the other cells as they are: a file that cannot be imported, a damaged record. Raises
+    :class:`~harness.errors.UsageError` for options that cannot be carried out.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        tell: Callable[[str], object] = warnings.warn,
+        tell_error: Callable[[str], object] = warnings.warn,
+    ):
+        request.check()
+        self.request, self.tell, self.tell_error = request, tell, tell_error
+        shard = parse_shard(request.shard) if request.shard else None
+        for file in request.plugins:
+            registry.add_plugin(file)
+        self.data_dir = request.data_dir and request.data_dir.resolve()
+        self.store = Store(request.results.resolve())
+        if not request.dry_run:
+            self.store.check_writable()
+            self.store.sweep()
+        self._parents, planned = self._planned()
+        if shard:
+            # Cells that start from one another stay together: their parents are trained once.
+            first = first_of_families([item.cell for item in planned])
+            planned = [item for item in planned if in_shard(first[item.cell.key], shard)]
+        self.cells = [item.cell for item in planned]
+        self.needed: frozenset[str] = frozenset()
+        self.pending = self._pending(planned)
+        self._changed = self._changed_with_children()
+        if request.keep:
+            self._run_unkept()
+        self._settle_parents()
+        self._read_tasks: set[str] = set()
+        self._found: dict[str, Reading] = {}
+        places = self._places()
+        self._read_data(places)
+        if places:
+            for data in places:
+                self._drop_other_data(data)
+            self._settle_parents()
+            self._read_data(places)  # now also of the tasks whose cells run again
+        self._skip_too_large()
+        self._tell_of_other_code()
+        for error in self.pending.damaged:
+            tell_error(f"damaged record: its cell is skipped until you move the file away: {error}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # damaged records of this grid were just named
+            known = self.store.all() if self.pending.run else ()  # a grid that is finished asks for no time
+            self.estimate = Estimate(known, known_ruler(self.store.folder / "work" / "ruler"))
+        ordered = self.estimate.longest_first(self.pending.run)
+        self.pending.run[:] = sorted(ordered, key=lambda cell: cell.key not in self.needed)
+
+    def _pending(self, planned: Sequence[Planned]) -> Pending:
+        request = self.request
+        return pending(planned, self.store, retry_failed=request.retry_failed, changed=request.changed)
+
+    def _changed_with_children(self) -> set[str]:
+        """Keys of the cells that other code made, those among them that others start from. What
+        started from one of these counts as made by other code, too."""
+        before = pending(self._parents, self.store)
+        keys = {record.key for record in (*self.pending.changed, *before.changed)}
+        again = {record.key: record for record in parents.children(keys, self.pending.finished)}
+        self.pending.changed.extend(record for key, record in again.items() if key not in keys)
+        if self.request.changed:
+            self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
+            self.pending.run.extend(record.cell for record in again.values())
+        return keys | {record.key for record in parents.children(keys, before.finished)}
+
+    def _planned(self) -> tuple[list[Planned], list[Planned]]:
+        """The cells that others start from and that are no part of the grid, and every cell of the
+        grid; what cannot be imported is reported and left out."""
+        request = self.request
+        chosen, on = registry.match("architectures", request.architectures), registry.match("tasks", request.tasks)
+        registry.import_other_plugins([*chosen, *on])
+        if (homes := request.homes) is not None:
+            chosen = [entry for entry in chosen if entry.id in homes]
+            on = [entry for entry in on if entry.id in homes.values()]
+        architectures, errors = fitting.loadable(chosen)
+        tasks, more = fitting.loadable(on)
+        unlisted = {**registry.unlisted("architectures"), **registry.unlisted("tasks")}
+        self.broken = [*errors, *more, *unlisted.values()]
+        for error in self.broken:
+            self.tell_error(f"left out: {error}")
+        check_metrics(tasks)
+        if _is_here(request.tier, self.data_dir):
+            named = registry.comma_separated(request.tasks)
+            tasks = with_files(tasks, named, request.tier, request.data_dir, self.tell)
+        for task in tasks:
+            reason = fitting.no_data(task, request.tier)
+            if reason is not None and not request.dry_run:  # which shows the reason of each cell
+                self.tell(f"skipped: {reason}")
+        planner = grid.Planner(
+            tier=request.tier,
+            protocol=request.protocol,
+            budget=request.budget,
+            overrides=request.overrides,
+            max_train=request.max_train,
+            max_epochs=request.max_epochs,
+            vectors=request.vectors,
+            inputs=request.inputs,
+            precision=request.precision,
+            devices=request.devices,
+        )
+        wishes = list(map(parents.parse_parent, request.parents))
+        before, planned = parents.plan(planner, architectures, tasks, request.seeds, homes, wishes, self.store.folder)
+        refuse_strategy([*before, *planned], request)
+        return before, planned
+
+    def _settle_parents(self) -> None:
+        """Put the parents of the pending cells before them, unless they are kept: those that are no
+        part of the grid, and those that ended well without being kept. A cell whose parent failed
+        or does not fit is skipped."""
+        others = {item.cell.key: item for item in self._parents}
+        finished = {record.key: record for record in self.pending.finished}
+        running = {cell.key for cell in self.pending.run}
+        needed = set(self.needed)
+        again: set[str] = set()
+
+        def reason(cell: Cell) -> str | None:
+            """The reason why the parents of a cell cannot be had; those that can are planned."""
+            for role, parent in cell.parents.items():
+                key = parent["key"]
+                needed.add(key)
+                stands = not (self.request.changed and key in self._changed)
+                if key in running or (stands and is_kept(self.store.folder, key)):
+                    continue
+                if key in others and key not in finished:
+                    more = self._pending([others[key]])
+                    self.pending.damaged.extend(more.damaged)
+                    self.pending.changed.extend(more.changed if self.request.changed else ())
+                    finished.update({record.key: record for record in more.finished})
+                    if more.run and (why := reason(more.run[0])):
+                        return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
+                    running.update(each.key for each in more.run)
+                    self.pending.run.extend(more.run)
+                    if more.run:
+                        continue
+                record = finished.get(key)
+                if record is not None and record.status == "ok":
+                    if why := reason(record.cell):
+                        return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
+                    if not self.request.dry_run:
+                        self.store.set_aside(record)
+                    again.add(key)
+                    running.add(key)
+                    self.pending.run.append(record.cell)
+                    continue
+                return parents.missing(cell, self.store.folder, finished.get)
+            return None
+
+        for cell in list(self.pending.run):
+            if why := reason(cell):
+                self.pending.run.remove(cell)
+                self.pending.skip.append(Planned(cell, why))
+        self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
+        self.needed = frozenset(needed)
+
+    def _places(self) -> list[DataFolder]:
+        """The places whose files may have changed since a record was made: the data folder, and the
+        files of each task that names its own."""
+        work, tier = self.store.folder / "work", self.request.tier
+        places: list[DataFolder] = []
+        if tier == "local" and self.data_dir is not None:
+            places.append(DataFolder(self.data_dir, work / "fingerprints.json"))
+        ids = {cell.task for cell in (*self.pending.run, *(record.cell for record in self.pending.finished))}
+        own = [
+            entry
+            for id, entry in registry.entries("tasks").items()
+            if id in ids and fitting.tier_of(entry, tier) == "own"
+        ]
+        return places + [OwnData(entry, work / f"fingerprints-{entry.id}.json") for entry in own]
+
+    def _read_data(self, places: Sequence[DataFolder]) -> None:
+        """Read the data of each task that has a cell to run, once for all cells, and tell of splits
+        that have not the declared size.
+
+        Raises :class:`~harness.errors.DataError` with a line for each fault. A dry run only looks
+        at what an earlier run found.
+        """
+        ids = {cell.task for cell in self.pending.run} - self._read_tasks
+        tasks = [entry for id, entry in registry.entries("tasks").items() if id in ids]
+        signatures = {place.task: place.signature for place in places if isinstance(place, OwnData)}
+        of_folder = next((place.signature for place in places if not isinstance(place, OwnData)), "")
+        readings: dict[str, Reading] = {}
+        for task in tasks:
+            if task.id in signatures:
+                readings |= self._readings("own", [task], signatures[task.id])
+        readings |= self._readings(self.request.tier, [task for task in tasks if task.id not in signatures], of_folder)
+        raise_faults(readings.values())
+        self._read_tasks |= ids
+        self._found |= readings
+        for task in tasks:
+            if task.id in readings and (task.id in signatures or self.request.tier != "mini"):
+                message = other_sizes(task, readings[task.id].counts)
+                for note in filter(None, (message, *readings[task.id].notes)):
+                    self.tell(note)
+
+    def _readings(self, tier: Tier, tasks: Sequence[TaskEntry], signature: str) -> dict[str, Reading]:
+        """The reading of each task in a tier; none where the nodes of a cluster have the data."""
+        request = self.request
+        if request.engine != "local" and not _is_here(tier, self.data_dir):
+            return {}
+        preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
+        return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
+
+    def _skip_too_large(self) -> None:
+        """Move cells of systems without gradient training that need more memory than there is from
+        the pending ones to the skipped: they hold all of their training rows and counts at once."""
+        most = self.request.memory_limit
+        if most is None and self.request.engine != "local":
+            return  # nodes of a cluster have memory of their own
+        free = psutil.virtual_memory().available if most is None else most * 2**20
+        of = "free here" if most is None else "the limit (--memory-limit)"
+        entries, left, told = registry.entries("architectures"), list[Cell](), dict[str, None]()
+        for cell in self.pending.run:
+            needed = self._memory_needed(registry.load(entries[cell.architecture]), cell)
+            if needed <= free:
+                left.append(cell)
+                continue
+            reason = f"its fit needs about {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are {of}"
+            self.pending.skip.append(Planned(cell, reason))
+            told[f"skipped: {cell.architecture} on {cell.task}: {reason}"] = None
+        self.pending.run[:] = left
+        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
+            self.tell(message)
+
+    def _memory_needed(self, cls: type, cell: Cell) -> float:
+        """Bytes that a fit without gradient training is estimated to take; 0 for any other, and
+        where the size of its data is not known."""
+        needed, reading = getattr(cls, "memory_needed", None), self._found.get(cell.task)
+        if needed is None or reading is None:
+            return 0.0
+        rows = reading.counts.get("train", 0)
+        share = min(1.0, (Limits.of(cell.hyperparameters).max_train or rows) / max(1, rows))
+        return float(needed(round(share * reading.train_bytes), cell.hyperparameters))
+
+    def _drop_other_data(self, data: DataFolder) -> None:
+        """Move cells whose records were made with other data files back to the pending ones; the
+        old records are kept under another name."""
+        for record in [each for each in self.pending.finished if each.status == "ok" and data.holds(each)]:
+            name = record.cell.words
+            try:
+                differing = data.differing(record)
+            except DataError as error:
+                self.tell(f"{name} is finished, but its data cannot be compared: {error}")
+                continue
+            if differing:
+                renamed = "" if self.request.dry_run else self.store.set_aside(record).name
+                note = f"; the old record was renamed to {renamed}" if renamed else ""
+                self.tell(f"{name} will be run again because its {' and '.join(differing)} data changed{note}")
+                self.pending.finished.remove(record)
+                self.pending.run.append(record.cell)
+
+    def _run_unkept(self) -> None:
+        """Move finished cells whose model is not kept back to the pending ones: it cannot be had
+        otherwise. The old records are kept under another name."""
+        unkept = self.unkept(self.pending.finished)
+        for record in unkept:
+            if not self.request.dry_run:
+                self.store.set_aside(record)
+            self.pending.finished.remove(record)
+            self.pending.run.append(record.cell)
+        if unkept:
+            self.tell(f"{len(unkept)} finished without being kept run again (--keep); the old records are *.old")
+
+    def unkept(self, records: Sequence[Record]) -> list[Record]:
+        """The records of cells that ended well and whose model should be kept and is not."""
+        keeps = self.settings.keeps
+        return [r for r in records if r.status == "ok" and keeps(r.cell) and not is_kept(self.store.folder, r.key)]
+
+    def _tell_of_other_code(self) -> None:
+        """Say how many records other code made; those of cells that run again are set aside."""
+        if self.request.changed:
+            others = self.pending.changed
+            then = "run again; the old records are renamed to *.old"
+            for record in others if not self.request.dry_run else ():
+                self.store.set_aside(record)
+        else:
+            standing = {record.key for record in self.pending.finished}
+            others = [record for record in self.pending.changed if record.key in standing]
+            then = "--changed runs them again"
+        if others:
+            self.tell(f"{len(others)} made by other code; {then}")
+
+    @property
+    def settings(self) -> Settings:
+        """The part of the request that the workers need besides their cells."""
+        request = self.request
+        return Settings(
+            results=self.store.folder,
+            data_dir=self.data_dir,
+            plugins=tuple(registry.plugin_files()),
+            threads=request.threads,
+            timeout=request.timeout,
+            cpu_limit=request.cpu_limit,
+            memory_limit_mib=request.memory_limit,
+            work=self.store.folder / "work",
+            command=request.command,
+            strategy=request.strategy,
+            vectors=request.vectors.resolve() if request.vectors else None,
+            keep=request.keep,
+            needed=self.needed,
+        )
+
+
+def _is_here(tier: str, data_dir: Path | None) -> bool:
+    """True if this machine can read the data of a tier, and need not leave it to the nodes of a
+    cluster."""
+    if tier != "local" or data_dir is None:
+        return tier in ("mini", "own")
+    return os.access(data_dir, os.R_OK | os.X_OK) and any(data_dir.iterdir())

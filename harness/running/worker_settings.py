@@ -1,0 +1,49 @@
+"""Settings of the process that runs a cell, beside the cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.records import Cell, Record
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a worker besides its cell: where things lie on this machine, and its limits. No
+    part of a cell's identity.
+
+    ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
+    the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
+    (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
+    others start from it. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of
+    processor time, and ``memory_limit_mib`` is resident memory, both of the cell's processes
+    together.
+    """
+
+    results: Path
+    data_dir: Path | None
+    plugins: tuple[Path, ...]
+    threads: int
+    timeout: float | None
+    memory_limit_mib: int | None
+    work: Path
+    command: str = ""
+    strategy: str = "auto"
+    cpu_limit: float | None = None
+    vectors: Path | None = None
+    keep: bool = False
+    needed: frozenset[str] = frozenset()
+
+    def keeps(self, cell: Cell) -> bool:
+        """True if what a cell learnt is kept."""
+        return self.keep or cell.key in self.needed
+
+    def log(self, cell: Cell) -> Path:
+        """The log file of a cell: whatever its processes print."""
+        return log_file(self.work, cell)
+
+
+def log_file(work: Path, cell: Cell | Record) -> Path:
+    """Path of a cell's log, below the folder of checkpoints, logs and cached views."""
+    return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"
