@@ -11,7 +11,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,10 @@ from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from harness.contract.trained import TrainedCase
+from harness.contract.fitted import FittedCase
+from harness.contract.trained import SETTINGS, TrainedCase
+from harness.kinds import made
+from harness.training.model import objective_of
 
 DROPOUTS: tuple[Callable[..., Tensor], ...] = (
     F.dropout,
@@ -181,7 +184,9 @@ class Recorder(TorchFunctionMode):
         if not made or name in READ_NOTHING:
             return result
         if name in DRAWS:
-            self.draws.append(Draw(tuple(self.inside), kept=result != 0 if name == "bernoulli" else None))
+            kept = result != 0 if name == "bernoulli" else None
+            shape = () if kept is None else tuple(kept.shape)
+            self.draws.append(Draw(tuple(self.inside), kept=kept, shape=shape, uses=0))
             marks = Marks(mask=frozenset(self.draws[-1:]))
         else:
             self._within(name, args, kwargs)
@@ -300,24 +305,30 @@ def options(settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def with_rates(settings: Mapping[str, Any], rates: Mapping[str, float]) -> dict[str, Any]:
-    """The settings with these rates, and two layers where there would be one: dropout between
-    layers needs some."""
-    changed = dict(settings)
+def settings_of(case: TrainedCase | FittedCase) -> dict[str, Any]:
+    """The settings of the architecture of a case, or of the input source that it is about."""
+    inputs = getattr(case, "inputs", {})
+    return next(iter(inputs.values())) if inputs else case.settings
+
+
+def set_rates(case: TrainedCase | FittedCase, rates: Mapping[str, float]) -> None:
+    """Gives the dropout options these rates, and two layers to what would have one: dropout
+    between layers needs some."""
+    settings = settings_of(case)
     for name, value in settings.items():
         if "dropout" in name:
             several = isinstance(value, list)
-            changed[name] = [rates[f"{name}.{i}"] for i in range(len(value))] if several else rates[name]
-    if changed.get("layers") == 1:
-        changed["layers"] = 2
-    return changed
+            settings[name] = [rates[f"{name}.{i}"] for i in range(len(value))] if several else rates[name]
+    if settings.get("layers") == 1:
+        settings["layers"] = 2
 
 
-def recorded(case: TrainedCase, rates: Mapping[str, float], training: bool = True) -> list[Draw]:
-    """The draws of one pass of a case's model, whose dropout options have these rates."""
-    case.settings = with_rates(case.settings, rates)
+def of_a_pass(case: TrainedCase, training: bool) -> list[Draw]:
+    """The draws of one pass of a fresh model of the case."""
     model = case.model().train(training)
     model.head.stretch = 10**6  # a text of a language model in one piece
+    objective = objective_of(model, SETTINGS, case.regime)
+    objective.train(training)
     recorder, read = Recorder(model), model.read
 
     def named(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -326,10 +337,23 @@ def recorded(case: TrainedCase, rates: Mapping[str, float], training: bool = Tru
             recorder.input(batch, field)
         return words
 
-    model.read = named
+    model.read = named  # type: ignore[method-assign]
     with recorder:
-        case.loss(model, case.corpus.train.collate(rows_of(case)))
-    return recorder.draws
+        case.losses(model, objective, case.corpus.train.collate(rows_of(case)))
+    return list(filter(drops, recorder.draws))
+
+
+def of_a_fit(case: FittedCase) -> list[Draw]:
+    """The draws of a system that is fitted in a way of its own, in a few epochs."""
+    case.settings["epochs"] = 5
+    with Recorder() as recorder:
+        made(case.cls, case.task.entry.type, 0, case.settings).fit(case.train, case.dev, case.hidden)
+    return list(filter(drops, recorder.draws))
+
+
+def drops(draw: Draw) -> bool:
+    """True for a draw that leaves something out at a rate; another puts things into an order."""
+    return draw.scaled or bool(draw.rate) or (draw.rate is None and draw.kept is not None)
 
 
 def rows_of(case: TrainedCase) -> np.ndarray:
@@ -337,47 +361,62 @@ def rows_of(case: TrainedCase) -> np.ndarray:
     return np.arange(5) if case.corpus.train.groups is None else case.eight()
 
 
-def places(case: TrainedCase, draws: list[Draw], rates: Mapping[str, float]) -> set[Place]:
+def places(case: TrainedCase | FittedCase, draws: list[Draw], rates: Mapping[str, float]) -> set[Place]:
     """The places of the draws, in the words of ``dropouts.csv``."""
-    found = Counter(_place(case, draw, rates) for draw in draws)
+    names = {value: name for name, value in settings_of(case).items() if isinstance(value, float)}
+    names |= {rate: option for option, rate in rates.items()}
+    sizes, fields = ({}, []) if isinstance(case, FittedCase) else (_sizes(case), sorted(case.corpus.fields))
+    one_text = case.entry.kind in ONE_TEXT
+    found = Counter(
+        Place(_numbers(draw, fields, one_text), _joined(draw.read_by), _rate(draw, names), _mask(draw, sizes))
+        for draw in draws
+    )
     named = {place if n == 1 else place._replace(mask=f"{place.mask}, anew") for place, n in found.items()}
-    return _for_each(named, sorted(case.corpus.fields))
+    return _for_each(named, fields)
 
 
-def _place(case: TrainedCase, draw: Draw, rates: Mapping[str, float]) -> Place:
-    fields = set(case.corpus.fields)
-    numbers = "+".join(sorted(_short(name) for name in draw.of)) or "-"
-    if case.entry.kind in ONE_TEXT:
-        numbers = re.sub(r"\[\w+\]", "[text]", numbers)
-    elif draw.fields and draw.fields != fields and "[" not in numbers:
+def _numbers(draw: Draw, fields: list[str], one_text: bool) -> str:
+    numbers = _joined(draw.of or {f"[{field}]" for field in draw.fields})
+    if one_text:
+        return re.sub(r"\[\w+\]", "[text]", numbers)
+    if draw.fields and draw.fields != set(fields) and "[" not in numbers:
         numbers += f" [{'+'.join(sorted(draw.fields))}]"
-    by = {**{rate: option for option, rate in rates.items()}}
-    by |= {value: name for name, value in case.settings.items() if isinstance(value, float) and value not in by}
-    return Place(numbers, "+".join(sorted(_short(name) for name in draw.read_by)) or "-", _rate(draw, by), _mask(case, draw))
+    return numbers
 
 
-def _rate(draw: Draw, by: Mapping[float, str]) -> str:
-    return by.get(draw.rate, "-" if draw.rate is None else f"{draw.rate:g}")  # type: ignore[arg-type]
+def _joined(names: Iterable[str]) -> str:
+    """The names in one, without the encoder's in front; "attentions.0-3" for four of a list."""
+    short = {name.removeprefix(f"{ENCODER}.") for name in names}
+    short = {re.sub(r"\b(layers?)\.\d+\.", r"\1.*.", "head" if name.startswith("head.") else name) for name in short}
+    for stem in {name.rpartition(".")[0] for name in short if name.rpartition(".")[2].isdigit()}:
+        several = [f"{stem}.{number}" for number in itertools.takewhile(lambda n: f"{stem}.{n}" in short, range(99))]
+        if len(several) > 1:
+            short = short - set(several) | {f"{several[0]}-{len(several) - 1}"}
+    return "+".join(sorted(short)) or "-"
 
 
-def _mask(case: TrainedCase, draw: Draw) -> str:
+def _rate(draw: Draw, names: Mapping[float, str]) -> str:
+    return "-" if draw.rate is None else names.get(draw.rate, f"{draw.rate:g}")
+
+
+def _sizes(case: TrainedCase) -> dict[int, str]:
+    """The meaning of an axis by its size."""
     rows, inputs = rows_of(case), case.corpus.train.inputs
-    meanings = {int(case.corpus.view.lengths(inputs[field])[rows].max()): "words" for field in case.corpus.fields}
-    meanings |= {len(rows): "texts"}
-    shared = sorted({meanings.get(draw.shape[axis], "numbers") for axis in draw.shared})
+    words = {int(case.corpus.view.lengths(inputs[field])[rows].max()): "words" for field in case.corpus.fields}
+    return words | {len(rows): "texts"}
+
+
+def _mask(draw: Draw, sizes: Mapping[int, str]) -> str:
+    shared = sorted({sizes.get(draw.shape[axis], "numbers") for axis in draw.shared})
     words = [f"one for all {' and '.join(shared)}" if shared else "own"]
     words += ["reused"] if draw.uses > 1 else []
     return ", ".join(words + ([] if draw.scaled else ["unscaled"]))
 
 
-def _short(name: str) -> str:
-    return re.sub(r"\blayers\.\d+\.", "layers.*.", name.removeprefix(f"{ENCODER}.")) or "-"
-
-
 def _for_each(places: set[Place], fields: list[str]) -> set[Place]:
     """The places, those that are alike for each input written once."""
     merged = set(places)
-    for place in places:
+    for place in places if fields else ():
         alike = {place._replace(numbers=place.numbers.replace(f"[{fields[0]}]", f"[{field}]")) for field in fields}
         if len(alike) == len(fields) > 1 and alike <= places:
             merged = merged - alike | {place._replace(numbers=place.numbers.replace(f"[{fields[0]}]", "[each]"))}
