@@ -30,8 +30,9 @@ from harness.contract.fitted import FittedCase
 from harness.contract.trained import TrainedCase
 from harness.registry import ArchitectureEntry, Entry, InputEntry
 from harness.running.grid import hyperparameters, input_settings
-from tests.support.dropouts import RATES, Draw, Place, of_a_fit, of_a_pass, options, places, set_rates, settings_of
+from tests.support.dropouts import RATES, Draw, Place, of_a_fit, of_a_pass, options, places, set_rates
 
+Tried = TrainedCase | FittedCase
 TABLE = Path(__file__).with_name("dropouts.csv")
 SHIPPED = Path(__file__).parents[2] / "architectures"
 SEVERAL_OUTPUTS = ("plm",)
@@ -72,7 +73,7 @@ def lines_of(id: str) -> set[Place]:
 
 
 @contextmanager
-def cases_of(id: str) -> Iterator[list[TrainedCase | FittedCase]]:
+def cases_of(id: str) -> Iterator[list[Tried]]:
     """The mini tasks on which an architecture is tried."""
     entry = ENTRIES[id]
     if isinstance(entry, InputEntry):
@@ -83,11 +84,9 @@ def cases_of(id: str) -> Iterator[list[TrainedCase | FittedCase]]:
         yield list(islice(cases(entry), None if entry.kind in SEVERAL_OUTPUTS else 1))
 
 
-def passes(
-    id: str, rates: dict[str, float], training: bool = True
-) -> list[tuple[TrainedCase | FittedCase, list[Draw]]]:
+def passes(id: str, rates: dict[str, float], training: bool = True) -> list[tuple[Tried, list[Draw]]]:
     """A pass on each task of an architecture whose dropout options have these rates."""
-    found: list[tuple[TrainedCase | FittedCase, list[Draw]]] = []
+    found: list[tuple[Tried, list[Draw]]] = []
     with cases_of(id) as tried:
         for case in tried:
             set_rates(case, rates)

@@ -175,7 +175,8 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if function in DROPOUTS:
-            return self._dropout(function, *args, **kwargs)
+            numbers = kwargs.pop("input") if "input" in kwargs else args[0]
+            return self._dropout(function, numbers, *args[1:], **kwargs)
         name = getattr(function, "__name__", "").strip("_")
         name = ONE_NAME.get(name, name)
         read = [(tensor, self._of(tensor)) for tensor in tensors((args, kwargs))]
@@ -195,19 +196,19 @@ class Recorder(TorchFunctionMode):
             self._mark(tensor, marks)
         return result
 
-    def _dropout(self, function: Any, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False):
+    def _dropout(self, function: Any, numbers: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False):
         if not training or not p:
-            return input
-        marks = self._of(input)
-        noise = function(torch.ones_like(input), p, True)
-        draw = Draw(tuple(self.inside), p, noise != 0, tuple(input.shape), marks.of, marks.fields)
+            return numbers
+        marks = self._of(numbers)
+        noise = function(torch.ones_like(numbers), p, True)
+        draw = Draw(tuple(self.inside), p, noise != 0, tuple(numbers.shape), marks.of, marks.fields)
         draw.scaled = torch.allclose(noise[draw.kept], torch.tensor(1 / (1 - p)))
         self.draws.append(draw)
-        if not marks.of and bool((input == 1).all()):  # a mask that is to be laid on something
+        if not marks.of and bool((numbers == 1).all()):  # a mask that is to be laid on something
             draw.uses = 0
             self._mark(noise, Marks(mask=frozenset({draw})))
             return noise
-        result = input * noise
+        result = numbers * noise
         self._mark(result, dataclasses.replace(marks, dropped=marks.dropped | {draw}))
         return result
 
@@ -389,9 +390,9 @@ def _joined(names: Iterable[str]) -> str:
     short = {name.removeprefix(f"{ENCODER}.") for name in names}
     short = {re.sub(r"\b(layers?)\.\d+\.", r"\1.*.", "head" if name.startswith("head.") else name) for name in short}
     for stem in {name.rpartition(".")[0] for name in short if name.rpartition(".")[2].isdigit()}:
-        several = [f"{stem}.{number}" for number in itertools.takewhile(lambda n: f"{stem}.{n}" in short, range(99))]
-        if len(several) > 1:
-            short = short - set(several) | {f"{several[0]}-{len(several) - 1}"}
+        numbers = {int(name.rpartition(".")[2]) for name in short if re.fullmatch(re.escape(stem) + r"\.\d+", name)}
+        if len(numbers) > 1 and numbers == set(range(len(numbers))):
+            short = short - {f"{stem}.{number}" for number in numbers} | {f"{stem}.0-{max(numbers)}"}
     return "+".join(sorted(short)) or "-"
 
 
