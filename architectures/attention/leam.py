@@ -34,6 +34,7 @@ class LabelEmbeddingAttention(TextEncoder):
     G = cosine of each label and word, u = relu(filter over a window of G + b) for each label,
     weights = softmax over the words of the maximum of u over the labels; two layers score the
     weighted mean. As a regulariser the same layers must give each label's vector its own class.
+    Dropout acts before both layers, as in the authors' code.
     ``window`` is 2r + 1 words; zeros stand for those beyond the text.
     """
 

@@ -39,7 +39,8 @@ class DynamicCNN(TextEncoder):
     A layer is a wide convolution, folding, dynamic k-max pooling, then bias and tanh. Its maps sum
     filters over the maps below, row by row, so that rows meet in the folding only, which adds two
     neighbours: 48 rows become 24, then 12. Of L layers the l-th keeps max(k_top, ceil((L - l) / L *
-    n)) values of n words, the last one ``top``. Vector (B, maps * rows * top).
+    n)) values of n words, the last one ``top``. Vector (B, maps * rows * top), on which dropout
+    acts.
     """
 
     def __init__(self, width: int, windows: tuple = (7, 5), maps: tuple = (6, 14), top: int = 4, dropout: float = 0.5):

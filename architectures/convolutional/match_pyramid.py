@@ -71,8 +71,8 @@ class MatchPyramid(PairEncoder):
     The image is the words' equality, dot product or cosine (B, T, U). A convolution of 5 x 5 with
     ReLU; dynamic pooling to a grid of ``grid`` x ``grid`` cells, whose sizes follow from the two
     texts' own lengths; a convolution of 3 x 3 with ReLU; maxima of 2 x 2; a hidden layer (B,
-    hidden), on which the harness puts the last. Images are framed with zeros, so that both
-    convolutions keep the size.
+    hidden), on which dropout acts and the harness puts the last. Images are framed with zeros, so
+    that both convolutions keep the size.
     """
 
     @classmethod

@@ -62,8 +62,8 @@ class TextGCN(Estimator):
 
     The features are one-hot, so W0 holds a vector per node. The loss is the cross-entropy at the
     training texts; training stops when the one at the dev texts has not fallen for ``patience``
-    epochs. TRANSDUCTIVE: only texts that were in the graph can be answered. Words seen less than
-    ``min_count`` times are left out.
+    epochs. Dropout acts on what the second layer reads. TRANSDUCTIVE: only texts that were in
+    the graph can be answered. Words seen less than ``min_count`` times are left out.
     """
 
     transductive = True

@@ -94,7 +94,8 @@ class DRCN(PairEncoder):
     mark for words that the other text has. Behind every ``between`` layers, and behind the last, an
     autoencoder's code takes the place of the features. From the maxima p and q the vector [p; q; p
     + q; p - q; |p - q|] passes two ReLU layers: (B, ``output``). Both texts share all weights.
-    Slow, because of five layers that read up to 1400 numbers a word.
+    ``word_dropout`` acts on the words, ``code_dropout`` on the codes, ``dropout`` before the ReLU
+    layers. Slow, because of five layers that read up to 1400 numbers a word.
     """
 
     view = WordsAndCharacters()

@@ -103,10 +103,12 @@ class MultiwayAttention(PairEncoder):
 
     The first text is the question q, the second the passage p; concat, bilinear, dot and minus
     attention score each q_j for each p_t. Attention over the four aggregations of a word mixes
-    them, and another BiGRU reads the mixture. Attention with a learned query pools the question,
-    and attention with the question's vector as its query pools the passage; one hidden layer
-    follows: (B, ``hidden``). Slow, because three of the four scores pass a hidden layer for every
-    pair of words, and a pair takes seven passes of a BiGRU.
+    them, and another BiGRU reads the mixture. Attention with a learned query pools the
+    question, and attention with the question's vector as its query pools the passage; one
+    hidden layer follows: (B, ``hidden``). Dropout acts on what each BiGRU but the aggregating
+    ones reads, on the states of both texts, and on what the hidden layer reads. Slow, because
+    three of the four scores pass a hidden layer for every pair of words, and a pair takes seven
+    passes of a BiGRU.
     """
 
     def __init__(self, width: int, hidden: int = 150, dropout: float = 0.2):

@@ -16,7 +16,7 @@ from harness.views.words import WordBatch
 
 class StackedStates(nn.Module):
     """The states of all ``layers`` of a bidirectional LSTM, side by side: (B, T, width) -> (B, T,
-    ``size``). Dropout acts on what each layer reads."""
+    ``size``). Dropout acts on what each layer reads, and on what comes out."""
 
     def __init__(self, width: int, hidden: int, layers: int, dropout: float):
         super().__init__()
@@ -29,7 +29,7 @@ class StackedStates(nn.Module):
         states = [vectors]
         for layer in self.layers:
             states.append(layer(self.dropout(states[-1]), mask))
-        return torch.cat(states[1:], dim=-1)
+        return self.dropout(torch.cat(states[1:], dim=-1))
 
 
 @register(
@@ -42,6 +42,7 @@ class StackedStates(nn.Module):
     recipe=Recipe(optimizer="adamax", lr=0.002, batch_size=32, epochs=40, clip=10.0),
     tiny={"hidden": 16, "layers": 2},
     vectors_of_paper="GloVe",
+    version=2,
     deviations=(
         (
             "Of the paper's features of a word, exact match and frequency are here; its lemma, part of speech and named"
@@ -62,7 +63,8 @@ class ParagraphReader(Reader):
     too, and its frequency, the share of the passage's words that are this word. The states p_i of
     all layers of :class:`StackedStates` stand side by side; so do q_j of the question, whose sum q
     is weighted by the softmax of w . q_j. Start is scored by p_i W_s q, end by p_i W_e q, with a
-    bias that q meets: W q + b. Dropout acts on word vectors and on what each layer reads.
+    bias that q meets: W q + b. Dropout acts on word vectors, on what each layer reads, and on the
+    states of all layers.
     """
 
     vectors = "fixed"

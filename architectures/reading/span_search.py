@@ -38,8 +38,9 @@ class StartEndSearcher(Reader):
     attention): u = [h; attended].
 
     Two further BiLSTMs over u give m_b and m_e, and start and end are scored by v_b . [u; m_b] and
-    v_e . [u; m_e]. The loss is the negative log-probability of the gold start and end, each among
-    all positions.
+    v_e . [u; m_e]. The loss is the negative log-probability of the gold start and end, each
+    among all positions. Dropout acts on the word vectors, on u and on what the scores read of
+    m_b and m_e.
     """
 
     def __init__(self, width: int, hidden: int = 100, attention: int = 100, dropout: float = 0.2):

@@ -107,6 +107,8 @@ class ConvolutionalSeq2Seq(Generator):
     read last, attend over the encoder's last states z by q . z; the context is the weighted mean of
     (z + e) sqrt(.5), e being the source's vectors, times the square root of the source's length.
     Gradients into the encoder are divided by twice the decoder's layers, each of which attends.
+    Dropout acts on the sums of vectors and places, on what each convolution reads and on what the
+    output layer reads.
     """
 
     cut = "gradients into the encoder are scaled down, as in the paper"

@@ -55,10 +55,12 @@ class LuongSeq2Seq(Generator):
     context comes after the recurrence.
 
     Scores of source state s_j are h_i . s_j (``dot``), h_i . W s_j (``general``) or v . tanh(W
-    [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols and is
-    fed into the next step beside the symbol's vector (input feeding). The decoder begins from the
-    last states and cells of the encoder, layer by layer; the encoder reads the source backwards.
-    All weights start uniform within +- ``limit``. Slow, because of its size: 67 million weights.
+    [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols
+    and is fed into the next step beside the symbol's vector (input feeding). The decoder begins
+    from the last states and cells of the encoder, layer by layer; the encoder reads the source
+    backwards. Dropout acts on vectors, between layers and on h_i, never on what is fed back
+    (Zaremba et al. 2014). All weights start uniform within +- ``limit``. Slow, because of its
+    size: 67 million weights.
     """
 
     def __init__(

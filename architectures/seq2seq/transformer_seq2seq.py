@@ -48,8 +48,10 @@ class TransformerSeq2Seq(Generator):
     before it, then to the source.
 
     Scaled vectors plus sinusoidal positions go in; a symbol's score is the product of the decoder's
-    last state with the symbol's vector. Source vectors of another width than ``size`` are mapped to
-    it first. Decoding keeps keys and values of what is written, so that a step costs one position.
+    last state with the symbol's vector. Source vectors of another width than ``size`` are
+    mapped to it first. Dropout acts on the sums of vectors and positions, on attention weights
+    and on what each sublayer adds. Decoding keeps keys and values of what is written, so that a
+    step costs one position.
     """
 
     def __init__(

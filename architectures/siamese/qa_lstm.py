@@ -69,12 +69,12 @@ class QALSTM(PairEncoder):
     cosine, a score (B,).
 
     ``pooling`` is ``max``, ``mean`` or ``ends`` (the two directions' last states). ``convolution``
-    over the ``states`` is the QA-LSTM/CNN of 2015, called convolutional-pooling LSTM in 2016; over
-    the ``words``, below the LSTM, it is the convolution-based LSTM of 2016. An ``attentive`` model
-    multiplies each state h_t of the answer by softmax_t(w . tanh(W_a h_t + W_q o_q)), o_q the
-    pooled question, before what follows. Trained by max(0, margin - cos(q, a+) + cos(q, a-)) with
-    the nearest a- of ``negatives`` drawn wrong answers. The 1,000 filters make the two
-    convolutional ones slow.
+    over the ``states`` is the QA-LSTM/CNN of 2015, called convolutional-pooling LSTM in 2016;
+    over the ``words``, below the LSTM, it is the convolution-based LSTM of 2016. An
+    ``attentive`` model multiplies each state h_t of the answer by softmax_t(w . tanh(W_a h_t +
+    W_q o_q)), o_q the pooled question, before what follows. Trained by max(0, margin - cos(q,
+    a+) + cos(q, a-)) with the nearest a- of ``negatives`` drawn wrong answers. Dropout acts on
+    both vectors before the cosine. The 1,000 filters make the two convolutional ones slow.
     """
 
     scores = True

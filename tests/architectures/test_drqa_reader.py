@@ -82,10 +82,11 @@ def test_the_features_of_a_passage_by_hand():
     assert not features[1, 2:].any(), "padding is no word of the passage"
 
 
-def test_dropout_acts_on_vectors_and_on_what_each_layer_reads():
+def test_dropout_acts_on_vectors_on_what_each_layer_reads_and_on_the_states():
     reader = ParagraphReader(WIDTH, hidden=3, dropout=1.0).train()
     layers = [*reader.passage.layers, *reader.question.layers]
-    seen = inputs_of(*(layer.forwards[0] for layer in layers), reader.align.projection)
+    scored = reader.importance, reader.start  # what the question is summed by, and what is asked with the sum
+    seen = inputs_of(*(layer.forwards[0] for layer in layers), reader.align.projection, *scored)
     reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
     assert len(layers) == 6 and not any(one.any() for inputs in seen for one in inputs)
     reader.passage.dropout.p = reader.question.dropout.p = 0.0

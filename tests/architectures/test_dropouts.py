@@ -1,0 +1,156 @@
+"""Where each architecture drops numbers, against a table: which tensor, at which rate, and whose
+decision is one.
+
+``dropouts.csv`` has a line for each place: the ids of the architectures (or input sources); the
+modules or inputs whose ``numbers`` are dropped, and what they are ``read_by`` next, each by its
+name in the encoder; the option that is the ``rate``; the ``mask``; and the ``source``. Inputs stand
+in brackets; ``[each]`` is a line for each of them, and a place whose numbers are computed of some
+inputs alone names them behind. "own" is a mask with a decision for each number, "one for all words"
+has one decision for the words of a text, "reused" is one that is drawn once and laid on several
+tensors, "anew" one that is drawn more than once in a pass (for each text, layer or step),
+"unscaled" one whose kept numbers stay as they are. "within lstm" is what torch does in one
+function.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness import registry
+from harness.contract import cases, inputs
+from harness.contract.fitted import FittedCase
+from harness.contract.trained import TrainedCase
+from harness.registry import ArchitectureEntry, Entry, InputEntry
+from harness.running.grid import hyperparameters, input_settings
+from tests.support.dropouts import RATES, Draw, Place, of_a_fit, of_a_pass, options, places, set_rates
+
+Tried = TrainedCase | FittedCase
+TABLE = Path(__file__).with_name("dropouts.csv")
+SHIPPED = Path(__file__).parents[2] / "architectures"
+SEVERAL_OUTPUTS = ("plm",)
+"""Kinds whose encoder answers some tasks from another of its outputs: all its tasks are tried."""
+
+with TABLE.open(newline="", encoding="utf-8") as file:
+    LINES = list(csv.DictReader(file))
+
+ENTRIES: dict[str, Entry] = {
+    id: e for id, e in registry.entries("architectures").items() if e.file.is_relative_to(SHIPPED) and e.kind != "floor"
+}
+ENTRIES |= {id: e for id, e in registry.entries("inputs").items() if e.file.is_relative_to(SHIPPED)}
+
+
+def dropout_options(entry: Entry) -> list[str]:
+    """The dropout options of an architecture or input source; of a regime, those of what it
+    trains."""
+    if isinstance(entry, InputEntry):
+        return options(input_settings(entry))
+    assert isinstance(entry, ArchitectureEntry)
+    settings = hyperparameters(entry)
+    return dropout_options(ENTRIES[settings["wraps"]]) if entry.kind == "regime" else options(settings)
+
+
+OPTIONS = {id: dropout_options(entry) for id, entry in ENTRIES.items()}
+DROPPING = [id for id, names in OPTIONS.items() if names]
+TRAINED = [id for id, e in ENTRIES.items() if id in DROPPING or getattr(e, "kind", "") != "fit"]
+"""All but the systems that are fitted in a way of their own and have no dropout."""
+
+
+def lines_of(id: str) -> set[Place]:
+    """The places that the table has for an id."""
+    return {
+        Place(line["numbers"], line["read_by"], line["rate"], line["mask"])
+        for line in LINES
+        if id in line["architectures"].split()
+    }
+
+
+@contextmanager
+def cases_of(id: str) -> Iterator[list[Tried]]:
+    """The mini tasks on which an architecture is tried."""
+    entry = ENTRIES[id]
+    if isinstance(entry, InputEntry):
+        with inputs.case_of(entry) as case:
+            yield [case]
+    else:
+        assert isinstance(entry, ArchitectureEntry)
+        yield list(islice(cases(entry), None if entry.kind in SEVERAL_OUTPUTS else 1))
+
+
+def passes(id: str, rates: dict[str, float], training: bool = True) -> list[tuple[Tried, list[Draw]]]:
+    """A pass on each task of an architecture whose dropout options have these rates."""
+    found: list[tuple[Tried, list[Draw]]] = []
+    with cases_of(id) as tried:
+        for case in tried:
+            set_rates(case, rates)
+            found.append((case, of_a_fit(case) if isinstance(case, FittedCase) else of_a_pass(case, training)))
+    return found
+
+
+@pytest.mark.parametrize("id", TRAINED)
+def test_an_architecture_drops_what_the_table_says(id: str) -> None:
+    """Dropout of another tensor, or of whole words in the place of numbers, is another training:
+    the row of the leaderboard would not be the paper's system."""
+    rates = dict(zip(OPTIONS[id], RATES, strict=False))
+    found = set().union(*(places(case, draws, rates) for case, draws in passes(id, rates)))
+    wanted = lines_of(id)
+    told = [f"not in the table: {place}" for place in sorted(found - wanted)]
+    told += [f"not found: {place}" for place in sorted(wanted - found)]
+    assert not told, "\n".join([id, *told])
+
+
+@pytest.mark.parametrize("id", DROPPING)
+def test_the_share_of_zeros_is_the_rate(id: str) -> None:
+    """A rate that is taken for the share that is kept, or halved on its way, makes two options of
+    one."""
+    drawn: dict[float, list[torch.Tensor]] = {}
+    for _, draws in passes(id, dict(zip(OPTIONS[id], RATES, strict=False))):
+        for draw in draws:
+            if draw.kept is not None and draw.rate in RATES:
+                drawn.setdefault(draw.rate, []).append(draw.decisions())
+    for rate, masks in drawn.items():
+        decisions = torch.cat(masks)
+        share, expected_error = 1 - decisions.float().mean().item(), math.sqrt(rate * (1 - rate) / len(decisions))
+        assert abs(share - rate) < 4 * expected_error, f"{share:.3f} of {len(decisions)} are zero, not {rate}"
+
+
+@pytest.mark.parametrize("id", [id for id in TRAINED if getattr(ENTRIES[id], "kind", "") != "fit"])
+def test_nothing_is_dropped_in_evaluation(id: str) -> None:
+    """Answers would differ from one time to the next, and scores would be too low."""
+    assert not [draw for _, draws in passes(id, dict(zip(OPTIONS[id], RATES, strict=False)), False) for draw in draws]
+
+
+@pytest.mark.parametrize("id", DROPPING)
+def test_rates_of_zero_drop_nothing(id: str) -> None:
+    """Protocol equal sets an architecture's own rates to 0: one that is written into the code
+    would go on there."""
+    rates = dict.fromkeys(OPTIONS[id], 0.0)
+    others = {place for place in lines_of(id) if place.rate not in OPTIONS[id]}
+    assert set().union(*(places(case, draws, {}) for case, draws in passes(id, rates))) == others
+
+
+def test_each_option_named_dropout_has_a_line() -> None:
+    """An option that drops nothing would stand in records as if it did."""
+    without = [
+        f"{id}: {name}" for id in DROPPING for name in OPTIONS[id] if name not in {place.rate for place in lines_of(id)}
+    ]
+    assert not without
+
+
+def test_each_line_has_its_ids_an_option_and_a_source() -> None:
+    """A line of an id that is gone is looked at by nobody."""
+    told = []
+    for number, line in enumerate(LINES, 2):
+        ids = line["architectures"].split()
+        told += [f"{TABLE.name}:{number}: {id} is not registered" for id in ids if id not in ENTRIES]
+        told += [f"{TABLE.name}:{number}: no source"] if not line["source"] else []
+        if set(line) != {"architectures", *Place._fields, "source"} or None in line.values():
+            told.append(f"{TABLE.name}:{number}: not six columns")
+    assert not told
