@@ -96,6 +96,15 @@ def test_the_attention_is_symmetric_its_diagonal_weighs_and_it_fetches_values_al
     assert FullyAwareAttention(4, 3).diagonal.tolist() == [1.0] * 3, "starts as the plain product"
 
 
+def test_each_attentions_diagonal_learns():
+    """At its first value, ones, it would leave the scores those of a plain product."""
+    reader = reader_of()
+    found = reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
+    (found.start[:, 0] + found.end[:, 0]).sum().backward()
+    for layer in (*reader.levels, reader.itself):
+        assert layer.diagonal.requires_grad and layer.diagonal.grad.any()
+
+
 def test_dropout_acts_on_what_each_layer_reads():
     reader = reader_of(dropout=1.0).train()
     parts = (reader.low, reader.high, reader.question_low, reader.question_high, reader.question_understanding)

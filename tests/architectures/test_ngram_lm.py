@@ -120,3 +120,13 @@ def test_words_are_read_as_given():
     model = fitted(["A A b"], 1)
     assert probability(model, [], "a") == pytest.approx(probability(model, [], UNKNOWN))
     assert probability(model, [], "A") > probability(model, [], "a")
+
+
+def test_texts_of_dev_are_not_counted():
+    """Perplexity is measured on dev too: counted, its own words would be foretold."""
+    model, other = NgramLanguageModel(order=3), NgramLanguageModel(order=3)
+    train = [{"id": text, "text": text.split()} for text in TEXTS]
+    model.fit(train, [{"id": "dev", "text": ["c", "a", "d", "e"]}])
+    other.fit(train, [])
+    assert model.vocabulary == other.vocabulary
+    assert model.predict([{"text": ["c", "a", "d", "e"]}]) == other.predict([{"text": ["c", "a", "d", "e"]}])

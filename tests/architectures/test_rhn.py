@@ -88,6 +88,7 @@ def test_dropout_has_one_mask_for_all_words_of_a_text_and_one_for_all_its_states
     (words,), states = seen["words"], torch.stack(seen["states"][1:])
     assert words.unique().tolist() == [0.0, 2.0] and torch.equal(words, words[:, :1].expand_as(words))
     assert not torch.equal(words[0], words[1]) and 0.3 < (words == 0).float().mean() < 0.7
+    assert not torch.equal(states[0, 0], states[0, 1]), "each text has its own"
     assert torch.equal(states, states[:1].expand_as(states)) and 0.05 < states.float().mean() < 0.5
     for rates in ({"input_dropout": 0.0}, {"state_dropout": 0.0}):
         model = small(RecurrentHighway, WIDTH, hidden=HIDDEN, depth=2, **rates).train()

@@ -14,6 +14,7 @@ from harness.running.grid import hyperparameters
 from tests.support.foretelling import in_stretches, words
 from tests.support.models import small
 from tests.support.oracles import gru, lstm, rnn
+from tests.support.pairs import inputs_of
 from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, HIDDEN = 3, 7, 4
@@ -90,6 +91,18 @@ def test_dropout_acts_on_words_between_layers_and_before_the_softmax_but_not_in_
     whole, _ = model(words(vectors), model.start(3))
     assert_same(whole[0], gru(model.recurrence, torch.zeros(9, HIDDEN), 1))
     assert model_of(dropout=1.0).recurrence.dropout == 0.0
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_dropout_has_a_lot_for_each_number_of_each_word(cell):
+    """One for a whole word, or one for all words of a text, would be another regulariser."""
+    model = model_of(cell=cell, dropout=0.5).train()
+    read, vectors = inputs_of(model.recurrence)[0], torch.ones(2, 30, WIDTH)
+    states, _ = model(words(vectors), model.start(2))
+    for dropped in (read[0] == 0, states == 0):
+        assert 0.3 < dropped.float().mean() < 0.7
+        for dim in (0, 1, 2):
+            assert not (dropped.any(dim) == dropped.all(dim)).all(), "one lot for all of a dimension"
 
 
 def test_all_weights_begin_uniform_within_the_spread():

@@ -155,6 +155,20 @@ def test_dropout_acts_on_what_each_layer_reads_and_on_weights():
     assert not weights.any()
 
 
+def test_the_passage_fetches_from_itself_what_it_has_before_dropout():
+    """With all dropped, scores are alike, and a word fetches the mean of the others as they
+    were."""
+    reader = reader_of(dropout=1.0).train()
+    reader.attend_self.dropout.p = 0.0
+    (given,) = inputs_of(reader.dropout)
+    reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
+    (read,) = [one for one in given if one.shape[-1] == 4 * reader.importance.in_features]
+    words = read[0, : len(PASSAGES[0])]
+    joined, of_others = words.chunk(2, dim=-1)
+    assert joined.any()
+    torch.testing.assert_close(of_others, (joined.sum(0) - joined) / (len(joined) - 1))
+
+
 def test_a_dropped_feature_is_dropped_at_all_words():
     reader = reader_of(dropout=0.5).train()
     (seen,) = inputs_of(reader.answer)

@@ -133,3 +133,21 @@ def test_the_first_of_equal_spans_is_taken_and_none_is_no_answer():
     assert answer("Ann moved Ben.", "moved", longest=1) == "Ann"
     assert answer("!", "Who moved?") == ""
     assert SlidingWindow().fit([], []) is None
+
+
+def test_marks_of_the_question_are_no_words_of_it():
+    """Else a sentence with marks that the question has too would fit it better."""
+    assert answer('Ben saw "ships" there. Eva sank ships.', 'Who sank "ships"?', longest=1) == "Eva"
+
+
+def test_a_span_whose_score_is_not_above_zero_can_be_the_answer():
+    """Ben alone is near nothing that was asked, and log(1 + 1 / 1) does not make up for a distance
+    of 1."""
+    assert window_score(["ben"], {"who"}, {"ben"}) - distance(["ben"], {"who"}, {"ben"}) < 0
+    assert answer("Ben.", "Who?") == "Ben"
+
+
+def test_words_on_either_side_of_the_span_are_no_neighbours():
+    """Without Anna, red and ships do not become a pair: only the second sentence has it beside a
+    span."""
+    assert answer("Red Anna ships. Red ships sank.", "red ships", longest=1) == "sank"

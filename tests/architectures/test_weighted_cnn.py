@@ -110,3 +110,11 @@ def test_dropout_acts_on_the_features():
     model = model_of().train()
     model.dropout.p = 1.0
     assert_same(model(batch_of(TEXTS)), model.output.bias.expand(4, CLASSES))
+
+
+def test_what_was_counted_is_kept_with_the_model():
+    """A kept model that lost it would give all words the weight 1."""
+    model = model_of()
+    other = small(WeightedCNN, WIDTH, view_of(), CLASSES, maps=4, windows=(2, 3))
+    other.load_state_dict(model.state_dict())
+    assert model.texts_with.any() and torch.equal(other.texts_with, model.texts_with)

@@ -87,6 +87,8 @@ def test_dropout_between_layers_has_its_rate_and_both_directions_read_the_same_r
     lower = torch.cat([below[0], below[1].flip(1)], dim=-1)
     kept = read[0] != 0
     assert 0.70 < kept.float().mean() < 0.80
+    for dim in (0, 1, 2):
+        assert not (kept.any(dim) == kept.all(dim)).all(), "a lot for each number of each word of each text"
     torch.testing.assert_close(read[0][kept], lower[kept] / 0.75)
     torch.testing.assert_close(read[1].flip(1), read[0])
 
