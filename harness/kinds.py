@@ -551,8 +551,6 @@ class Regime(Architecture):
 
     gives = "predictions"
     wraps: str
-    cut: str = ""
-    """As :attr:`Encoder.cut`."""
     trained_by: ClassVar[type[Objective] | None] = None
 
     @classmethod

@@ -114,7 +114,6 @@ class AdversarialTraining(Regime):
     """
 
     trained_by = AdversarialLoss
-    cut = "the move r is a constant to the gradient, as in the paper"
 
     def __init__(self, wraps: str = "lstm", epsilon: float = 5.0, weight: float = 1.0):
         self.wraps, self.epsilon, self.weight = wraps, epsilon, weight
