@@ -161,9 +161,9 @@ def no_data(task: TaskEntry, tier: Tier) -> str | None:
 
 def no_budget(task: TaskEntry, budget: str) -> str | None:
     """The reason why a task cannot be run on a budget, or None."""
-    if budget in task.all_budgets:
+    if budget in registry.budgets_of(task):
         return None
-    return f"{task.id} has no budget {budget}; it has {' and '.join(task.all_budgets)}"
+    return f"{task.id} has no budget {budget}; it has {' and '.join(registry.budgets_of(task))}"
 
 
 def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:
@@ -377,7 +377,8 @@ class Planner:
 
         self._ids[architecture.id] = None
         protocol, overridden = self.protocol, functools.partial(self._overridden, architecture)
-        amount = task.all_budgets.get(self.budget, task.all_budgets[FULL])
+        budgets = registry.budgets_of(task)
+        amount = budgets.get(self.budget, budgets[FULL])
         limits = Limits(self.max_train, self.max_epochs)
         if self.budget != FULL:
             limits = Limits(amount.examples, None, self.budget)
