@@ -9,6 +9,8 @@ type asks), ``data``, ``training``, ``running`` (grids and engines), ``records``
 
 from __future__ import annotations
 
+from harness import own as own  # offers the registry the tasks that TOML files describe
+
 
 def __getattr__(name: str) -> str:
     """``__version__``, read from the package metadata only when asked for."""

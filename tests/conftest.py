@@ -13,8 +13,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
-from harness import registry
 from harness.records import Cell
+from harness.registry import declarations, loading
 from harness.running.worker_settings import Settings
 
 # Both of what is off here time the machine, which others use too.
@@ -34,20 +34,20 @@ def corpora() -> Path:
 @pytest.fixture(autouse=True)
 def _broken_files_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that failed to import in one test is not told of in the next."""
-    monkeypatch.setattr(registry, "_broken", {sort: dict(files) for sort, files in registry._broken.items()})
+    monkeypatch.setattr(loading, "_broken", {sort: dict(files) for sort, files in loading._broken.items()})
 
 
 @pytest.fixture
 def without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The test begins without plugins and leaves none behind; what the repository registers and was
     imported meanwhile stays registered, as its module stays imported."""
-    monkeypatch.setattr(registry, "_plugins", [])
-    before = dict(registry._registered)
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    before = dict(declarations._registered)
     yield
-    for key, (cls, _) in list(registry._registered.items()):
+    for key, (cls, _) in list(declarations._registered.items()):
         if cls.__module__.partition(".")[0] not in ("architectures", "tasks", "harness"):
-            del registry._registered[key]
-    registry._registered.update(before)  # a plugin may have taken a name
+            del declarations._registered[key]
+    declarations._registered.update(before)  # a plugin may have taken a name
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], re
     def write(source: str) -> registry.Entry:
         file = tmp_path / "plugin_that_may_cheat.py"
         file.write_text(textwrap.dedent(source))
-        monkeypatch.setattr(registry, "_plugins", [file])
+        monkeypatch.setattr("harness.registry.finding._plugins", [file])
         return registry.entry("architectures", "plugin_that_may_cheat")
 
     return write

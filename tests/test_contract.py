@@ -154,7 +154,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def write(body: str, size: str = "self.size = hidden") -> registry.Entry:
         file = tmp_path / "plugin_under_test.py"
         file.write_text(textwrap.dedent(SOUND).format(body=body, size=size))
-        monkeypatch.setattr(registry, "_plugins", [file])
+        monkeypatch.setattr("harness.registry.finding._plugins", [file])
         return registry.entry("architectures", "plugin_under_test")
 
     return write
@@ -318,7 +318,7 @@ def test_a_system_that_reads_the_answers_of_the_rows_it_is_asked_about_fails(typ
     """It scored 1.000 on story questions, and the check passed it."""
     file = tmp_path / "peeking.py"
     file.write_text(PEEKING.format(type=type))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     results = {result.name.partition(": ")[2]: result for result in check(registry.entry("architectures", "peeking"))}
     unharmed = ["", "threads bounded, settings kept", "the time limit can be kept"]
     if type in ("extract", "transcribe", "translate"):  # without wrong answers

@@ -76,7 +76,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory):
     file = Path(tmp_path_factory.mktemp("plugin")) / "sizes.py"
     file.write_text(textwrap.dedent(PLUGIN))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_plugins", [])
+        patch.setattr("harness.registry.finding._plugins", [])
         registry.add_plugin(file)
         yield lambda id: registry.entry("architectures", id)
 

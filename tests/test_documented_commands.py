@@ -58,7 +58,7 @@ def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monke
 def test_the_commands_for_ones_own_data_work_in_their_order(tmp_path, monkeypatch, capsys):
     """The shortest way from a file to a table; a dry run says that all would be run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     rows = "".join(f"film {number},{number % 5}\n" for number in range(100))
     Path("reviews.csv").write_text(f"review,stars\n{rows}", encoding="utf-8")
     for line in blocks(OWN)[0][:2]:
@@ -123,7 +123,7 @@ def test_the_commands_for_pieces_plan_the_parent_once_before_its_children(tmp_pa
 
 def test_the_description_on_the_page_is_one(tmp_path, monkeypatch):
     """Its comments may be taken away."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     text = re.search(r"```toml\n(.*?)```", OWN.read_text(), re.DOTALL)[1]
     (tmp_path / "reviews.toml").write_text(text, encoding="utf-8")
     [entry] = registry.match("tasks", str(tmp_path / "reviews.toml"))

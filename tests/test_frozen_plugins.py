@@ -16,6 +16,7 @@ import pytest
 
 from harness import contract, registry
 from harness.records import Record
+from harness.registry import declarations
 from harness.running import grid
 from harness.running.worker import run_cell
 from harness.task import DataError
@@ -80,13 +81,13 @@ def plugins() -> Iterator[None]:
     """The frozen files as ``--plugin`` gives them; no other test file sees them afterwards."""
     modules = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_plugins", [])
+        patch.setattr("harness.registry.finding._plugins", [])
         files = [FOLDER / f"task_{name}.py" for name in TASK_FILES]
         for file in [*files, *sorted(set(FOLDER.glob("*.py")) - set(files))]:
             registry.add_plugin(file)
         yield
-    for key in [key for key in registry._registered if key[1].startswith("frozen_")]:
-        del registry._registered[key]
+    for key in [key for key in declarations._registered if key[1].startswith("frozen_")]:
+        del declarations._registered[key]
     for name in set(sys.modules) - modules:
         if name.startswith("archbench_plugin_"):
             del sys.modules[name]

@@ -24,6 +24,7 @@ import torch
 from harness import registry
 from harness.records import Cell
 from harness.records.code_digest import HARNESS
+from harness.registry import declarations
 from harness.running import worker
 from harness.running.worker import run_cell
 from harness.running.worker_settings import Settings
@@ -58,10 +59,10 @@ def plugins() -> Iterator[None]:
     """The frozen files as ``--plugin`` gives them; no other test file sees them afterwards."""
     modules = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_plugins", sorted(FOLDER.glob("*.py")))
+        patch.setattr("harness.registry.finding._plugins", sorted(FOLDER.glob("*.py")))
         yield
-    for key in [key for key in registry._registered if key[1].startswith("frozen_")]:
-        del registry._registered[key]
+    for key in [key for key in declarations._registered if key[1].startswith("frozen_")]:
+        del declarations._registered[key]
     for name in set(sys.modules) - modules:
         if name.startswith("archbench_plugin_"):
             del sys.modules[name]

@@ -13,7 +13,7 @@ import pytest
 
 from harness import registry
 from harness.errors import RegistryError, UnknownName
-from harness.registry import Recipe
+from harness.registry import Recipe, finding
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = """
@@ -42,8 +42,8 @@ def plugin(tmp_path: Path) -> Callable[..., Path]:
 
 
 def forget_entry_points() -> None:
-    registry._installed.cache_clear()
-    registry._declares_entry_points.cache_clear()
+    finding._installed.cache_clear()
+    finding._declares_entry_points.cache_clear()
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_ctrl_c_ends_an_import(plugin):
 
 def test_an_import_that_takes_long_is_named_while_it_goes_on(plugin, monkeypatch, capsys):
     """No limit of a cell ends it: its user must learn what is waited for."""
-    monkeypatch.setattr(registry, "PATIENCE", 0.05)
+    monkeypatch.setattr(finding, "PATIENCE", 0.05)
     slow = plugin("import time\ntime.sleep(0.5)\n" + PLUGIN.format(id="mine"), "slow.py")
     quick = plugin(PLUGIN.format(id="mine_too").replace("class Mine", "class Too"), "quick.py")
     for id in ("mine", "mine_too"):
@@ -289,7 +289,7 @@ def test_a_class_that_is_there_is_not_waited_for(plugin, monkeypatch):
     plugin(PLUGIN.format(id="mine"))
     entries = registry.entry("architectures", "mine"), registry.entry("architectures", "dan")
     classes = [registry.load(entry) for entry in entries]
-    monkeypatch.setattr(registry, "_said_when_slow", pytest.fail)
+    monkeypatch.setattr(finding, "said_when_slow", pytest.fail)
     assert [registry.load(entry) for entry in entries] == classes
 
 
@@ -379,7 +379,7 @@ def test_every_built_in_file_registers_something():
     listed = {entry.file for sort in sorts for entry in registry.entries(sort).values()}
     for sort in sorts:
         assert registry.broken(sort) == {}
-        assert set(registry._files(sort)) <= listed
+        assert set(finding.files_of(sort)) <= listed
 
 
 def test_variants_are_listed_as_they_are_registered(plugin):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
 from harness.errors import UsageError
 from harness.records import Store
 from harness.running.engines import local
@@ -24,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture
 def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A request for the toy plugin; keyword arguments replace its fields. Its cells are fake."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     plugin = tmp_path / "toys.py"

@@ -53,9 +53,9 @@ def no_data(task: TaskEntry, tier: Tier) -> str | None:
 
 def no_budget(task: TaskEntry, budget: str) -> str | None:
     """The reason why a task cannot be run on a budget, or None."""
-    if budget in task.all_budgets:
+    if budget in registry.budgets_of(task):
         return None
-    return f"{task.id} has no budget {budget}; it has {' and '.join(task.all_budgets)}"
+    return f"{task.id} has no budget {budget}; it has {' and '.join(registry.budgets_of(task))}"
 
 
 def loadable(chosen: Iterable[E]) -> tuple[list[E], list[str]]:

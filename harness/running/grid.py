@@ -192,7 +192,8 @@ class Planner:
 
         self._ids[architecture.id] = None
         protocol, overridden = self.protocol, functools.partial(self._overridden, architecture)
-        amount = task.all_budgets.get(self.budget, task.all_budgets[FULL])
+        budgets = registry.budgets_of(task)
+        amount = budgets.get(self.budget, budgets[FULL])
         limits = Limits(self.max_train, self.max_epochs)
         if self.budget != FULL:
             limits = Limits(amount.examples, None, self.budget)

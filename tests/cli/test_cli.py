@@ -21,6 +21,7 @@ from harness import cli, contract, registry
 from harness.cli import scaffold
 from harness.errors import UsageError
 from harness.records import Store
+from harness.registry import finding
 from harness.running import fitting, grid, neighbours
 from harness.running.engines import local
 from tests.support import made_records
@@ -33,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin file, cells that end as their architecture's name says, and a working directory of
     the test's own."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     monkeypatch.chdir(tmp_path)
@@ -48,7 +49,7 @@ def command(capsys, toys):
     """Runs one command line; returns exit code, standard output, standard error."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        registry._plugins.clear()
+        finding._plugins.clear()
         with pytest.raises(SystemExit) as ended:
             cli.main(arguments)
         out, err = capsys.readouterr()
@@ -103,13 +104,14 @@ ONE_OF_MANY = (
 LISTING = """
 import ast, collections, sys
 from pathlib import Path
-from harness import cli, registry
+from harness import cli
+from harness.registry import sorts
 
-registry._ROOT = Path(sys.argv[1])
+sorts.ROOT = Path(sys.argv[1])
 parsed, parse = [], ast.parse
 ast.parse = lambda source, *rest, **options: parsed.append(source) or parse(source, *rest, **options)
 try:
-    cli.main(["list", "--plugin", str(registry._ROOT / "plugin.py")])
+    cli.main(["list", "--plugin", str(sorts.ROOT / "plugin.py")])
 finally:
     heavy = {"torch", "pydantic", "mlflow", "pandas", "numpy", "rich", "importlib.metadata"} & set(sys.modules)
     repeated = [source for source, count in collections.Counter(parsed).items() if count > 1]
@@ -486,7 +488,7 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
     assert code == 0, err
     assert f"archbench check our_model --plugin {folder}/our_model.py" in out
     assert f"archbench run -a our_model -t {scaffold.TASKS[kind]}" in out
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     spec = importlib.util.spec_from_file_location(f"test_{kind}_scaffold", folder / "test_our_model.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

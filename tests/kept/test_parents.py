@@ -25,7 +25,7 @@ PLUGIN = Path(__file__).parents[1] / "support" / "inheriting.py"
 
 @pytest.fixture(autouse=True)
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     registry.add_plugin(PLUGIN)
 
 

@@ -101,7 +101,7 @@ def test_what_divides_texts_into_words_itself_reads_pieces(tmp_path: Path, archi
 
 
 def test_a_parent_that_divides_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     registry.add_plugin(PLUGIN)
     records = carried_out(session(tmp_path, "mean_words", "tokens=word_table", plugins=[PLUGIN]))
     assert records["mean_words"].status == "failed"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from mlflow.tracking import MlflowClient
 
-from harness import registry
 from harness.leaderboard.board import read
 from harness.leaderboard.pages.task_page import task_tables
 from harness.records import Store
@@ -22,7 +21,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin's file."""
     file = tmp_path / "toys.py"
     file.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     return file
 
 

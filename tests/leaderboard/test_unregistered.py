@@ -91,7 +91,7 @@ def test_a_record_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file = tmp_path / "own" / "toys.py"
     file.parent.mkdir()
     file.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     made = Record.skeleton(Cell("toy_text", 1, "toy_topic", 1, "mini", "smoke", {}, 0), "skipped")
     entries = registry.entry("architectures", "toy_text"), registry.entry("tasks", "toy_topic")
     assert made.registered["architecture"]["name"] == entries[0].name

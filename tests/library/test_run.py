@@ -15,7 +15,6 @@ import pytest
 
 import archbench
 from archbench import main_module
-from harness import registry
 from harness.cli.run import run as command
 from harness.errors import RecordError, UnknownName, UsageError
 from harness.records import Record
@@ -31,7 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
     monkeypatch.setenv("ARCHBENCH_MLFLOW", "none")
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     monkeypatch.setattr(main_module, "_written", [])
     monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))

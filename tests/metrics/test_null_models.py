@@ -221,7 +221,7 @@ def test_problems_and_metrics_of_plugins_pass_the_same_gate(tmp_path: Path, monk
     """They have no second definition: the laws of order, of ties and of ignorance hold for them."""
     file = tmp_path / "guess.py"
     file.write_text(PLUGIN.replace("METRICS", repr(metrics or ("hits",))))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     found = faults(type)
     assert any(_matches(fault, each) for each in found) if fault else found == [], found
 
@@ -229,7 +229,7 @@ def test_problems_and_metrics_of_plugins_pass_the_same_gate(tmp_path: Path, monk
 def test_a_column_without_a_form_is_named(tmp_path: Path, monkeypatch):
     file = tmp_path / "formless.py"
     file.write_text(PLUGIN.replace("METRICS", "('hits',)").replace('forms={"kind": "name"}', "forms={}"))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     with pytest.raises(ValueError, match="problem guess states no form of kind"):
         faults("guess")
 

@@ -42,7 +42,7 @@ ROWS = [{"id": "a", "number": 3}, {"id": "b", "number": 5}]
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "distances.py"
     file.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     return file
 
 

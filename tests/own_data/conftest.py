@@ -17,7 +17,7 @@ HEAD = 'type = "classify"\n[data]\nall = "reviews.csv"\n[columns]\ntext = "revie
 @pytest.fixture(autouse=True)
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Descriptions of one test are not those of the next."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
 
 
 def reviews(count: int, header: str = "review,stars\n") -> str:

@@ -17,6 +17,7 @@ from harness import registry
 from harness.errors import ArchbenchError, DataError
 from harness.own.description import Source
 from harness.own.writing import new_task
+from harness.registry import finding
 from tests.fuzz.mutations import mutated, wrong_json
 from tests.own_data.conftest import HEAD, reviews
 
@@ -121,7 +122,7 @@ def test_damaged_descriptions(tmp_path: Path, content: bytes):
     except ArchbenchError as error:
         is_told(error, tmp_path)
     finally:
-        registry._plugins.clear()
+        finding._plugins.clear()
 
 
 def test_a_name_without_end_is_no_way_out(own):

@@ -73,7 +73,7 @@ def test_the_entry_says_what_the_file_says(own):
     assert entry.sizes == {"test": 90}
     assert entry.protocol.startswith("Of films. Languages: en, de. dev is 0.1 of the rows, chosen by seed 7")
     assert "test is 0.3" in entry.protocol
-    assert list(entry.all_budgets) == ["full"]
+    assert list(registry.budgets_of(entry)) == ["full"]
 
 
 def test_several_files_are_chosen_by_a_wildcard_and_each_is_a_plugin_that_workers_get(tmp_path: Path):

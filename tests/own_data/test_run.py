@@ -75,7 +75,7 @@ def test_a_worker_finds_the_task_by_what_the_engine_hands_it(own, session, monke
     own(reviews_csv=reviews(40))
     planned, _ = session("naive_bayes")
     [cell], settings = planned.pending.run, planned.settings
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     record = run_cell(cell, settings)
     assert (record.status, record.error) == ("ok", None)
     assert record.scores["test"]["accuracy"] == 1

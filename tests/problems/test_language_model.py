@@ -88,7 +88,7 @@ def written(tmp_path, monkeypatch):
         files = [tmp_path / f"{id}.py" for id in models]
         for file, (fit, log) in zip(files, models.values(), strict=True):
             file.write_text(MODEL.format(id=file.stem, fit=fit, log=log))
-        monkeypatch.setattr(registry, "_plugins", files)
+        monkeypatch.setattr("harness.registry.finding._plugins", files)
         return [registry.entry("architectures", id) for id in models]
 
     return write
@@ -336,7 +336,7 @@ def test_a_network_whose_probabilities_are_none_fails_the_check(options, factor,
     """One that reads ahead is told each word before it foretells it: its perplexity would be 1."""
     file = tmp_path / "dishonest_network.py"
     file.write_text(AHEAD.format(id=file.stem, options=options, factor=factor, more=more))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     case = next(cases(registry.entry("architectures", file.stem)))
     with pytest.raises(Broken, match=message):
         case.rules()

@@ -93,7 +93,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def listed(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_plugins", [plugin])
+    monkeypatch.setattr("harness.registry.finding._plugins", [plugin])
 
 
 # --- target and heads ---

@@ -12,6 +12,7 @@ import pytest
 from harness import registry
 from harness.records import Record, code_digest
 from harness.records.code_digest import code_of, code_of_cell, made_by_other_code
+from harness.registry import finding, sorts
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +72,7 @@ def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugin:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(text.encode())
-        monkeypatch.setattr(registry, "_plugins", [file])
+        monkeypatch.setattr("harness.registry.finding._plugins", [file])
         code_digest._source.cache_clear()  # two versions of one size may be written within a tick of the clock
         return code_of(registry.entry("architectures", "mine"), registry.entry("tasks", "sst2"))["architecture"]
 
@@ -208,9 +209,9 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of this package's plugins that may be edited."""
     for folder in ("architectures", "tasks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(registry, "_ROOT", tmp_path)
+    monkeypatch.setattr(sorts, "ROOT", tmp_path)
     monkeypatch.setattr(code_digest, "_ROOT", tmp_path)
-    monkeypatch.setitem(registry._FOLDERS, "problems", str(ROOT / "harness/problems"))
+    monkeypatch.setitem(sorts.FOLDERS, "problems", str(ROOT / "harness/problems"))
     return tmp_path
 
 
@@ -244,7 +245,7 @@ def test_the_architecture_that_a_regime_wraps_counts(copy: Path):
 def test_a_tasks_own_problem_counts_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     problem, task = tmp_path / "problem.py", tmp_path / "task.py"
     task.write_text(TASK.replace('"classify"', '"sort"'))
-    monkeypatch.setattr(registry, "_plugins", [problem, task])
+    monkeypatch.setattr("harness.registry.finding._plugins", [problem, task])
     found = []
     for number in (1, 2):
         problem.write_text(
@@ -293,9 +294,9 @@ def test_an_installed_package_is_named_with_its_version(tmp_path: Path, monkeypa
 
 
 def forget() -> None:
-    registry._installed.cache_clear()
-    registry._declares_entry_points.cache_clear()
-    registry._modules.clear()
+    finding._installed.cache_clear()
+    finding._declares_entry_points.cache_clear()
+    finding.modules.clear()
 
 
 def test_a_record_of_other_code_is_told_from_one_of_this(make_cell):

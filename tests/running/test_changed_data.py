@@ -42,7 +42,7 @@ MADE_WITH = {split: fingerprint(content) for split, content in SPLITS.items()}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plugin = tmp_path / "colours.py"
     plugin.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     registry.add_plugin(plugin)
     place = tmp_path / "data"
     place.mkdir()

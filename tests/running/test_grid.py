@@ -19,7 +19,7 @@ from tests.support.fake_plugins import PLUGIN
 
 @pytest.fixture(autouse=True)
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     file = tmp_path / "toys.py"
     file.write_text(PLUGIN)
     registry.add_plugin(file)

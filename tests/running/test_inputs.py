@@ -122,7 +122,7 @@ def test_of_the_parents_of_a_cell_only_the_giver_of_weights_reads_its_sources(
         planner, [child], [task], [0], None, [parents.parse_parent("vectors=skipgram")], tmp_path
     )
     assert planned.reason is None and planned.cell.inputs and not of_vectors.cell.inputs
-    monkeypatch.setattr(registry, "_plugins", [Path(inheriting.__file__)])
+    monkeypatch.setattr("harness.registry.finding._plugins", [Path(inheriting.__file__)])
     child = registry.entry("architectures", "mean_after")  # weights and vectors, both of mean_words
     before, [planned] = parents.plan(planner, [child], [task], [0], None, [], tmp_path)
     reads = {item.cell.key: bool(item.cell.inputs) for item in before}
@@ -136,7 +136,7 @@ def test_the_code_of_a_source_is_part_of_the_code_of_its_cells(tmp_path: Path, m
     """A change of a source must not leave the records standing that were made with it."""
     file = tmp_path / "mine.py"
     source = (registry.entry("inputs", "char_cnn_words").file).read_text().replace('"char_cnn_words"', '"mine"')
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     entries = registry.entry("architectures", "kim_cnn_rand"), registry.entry("tasks", "sst2")
 
     def digest(text: str, **inputs: Any) -> str:

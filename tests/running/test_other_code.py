@@ -22,7 +22,7 @@ OLD, NEW = PLUGIN, PLUGIN.replace("hidden=64", "hidden=64, more=1").replace("rea
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     file = tmp_path / "toys.py"
     file.write_text(OLD)
     registry.add_plugin(file)

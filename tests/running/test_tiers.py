@@ -22,7 +22,7 @@ from tests.support.fake_plugins import PLUGIN
 def test_a_task_without_rows_in_a_tier_is_skipped_with_the_tier_that_it_has(tmp_path: Path, monkeypatch, tier, reason):
     """The default tier is the first that the author of a task tries: it ended in a
     ``NotImplementedError`` without a text."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     file = tmp_path / "toys.py"
     file.write_text(PLUGIN.replace("def mini(", "def other("))
     registry.add_plugin(file)

@@ -141,7 +141,7 @@ class Transductive(Watching):
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "trouble.py"
     file.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     return file
 
 

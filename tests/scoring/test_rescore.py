@@ -36,7 +36,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the test split of a task that a plugin file adds."""
     plugin = tmp_path / "colours.py"
     plugin.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     registry.add_plugin(plugin)
     folder = tmp_path / "data"
     folder.mkdir()
@@ -147,7 +147,7 @@ def test_missing_data_are_reported(store: Store, data: Path, folder: str | None)
 def test_record_of_an_unknown_task_is_reported(store: Store, data: Path, monkeypatch: pytest.MonkeyPatch):
     """Records of a plugin's task stay as they are when the plugin was not given."""
     path = trained(store, {"accuracy": 0.0})
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     left_alone(store, data, path, "no task is called 'colours'")
 
 

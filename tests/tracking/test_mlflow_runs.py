@@ -178,12 +178,11 @@ def test_family_and_kind_come_from_the_registry(
 ):
     """The UI groups by family; a record of an architecture that is not installed here is logged all
     the same."""
-    from harness import registry
 
     file = tmp_path / "averaging" / "my_dan.py"
     file.parent.mkdir()
     file.write_text(PLUGIN.replace('"dan"', '"my_dan"'))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     fresh = Tracker(tracker.uri)
     for architecture in ("my_dan", "never_heard_of"):
         fresh.log(ok_record(dataclasses.replace(CELL, task="families", architecture=architecture)))
@@ -313,7 +312,6 @@ def test_description_names_the_record_the_command_and_the_deviations(
 ):
     """From a curve to the file behind it in one click; texts of others are shown, not
     interpreted."""
-    from harness import registry
 
     file = tmp_path / "averaging" / "odd_dan.py"
     file.parent.mkdir()
@@ -322,7 +320,7 @@ def test_description_names_the_record_the_command_and_the_deviations(
             "year=2015", "year=2015, deviations=('no *dropout*, <b>none</b>',)"
         )
     )
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     cell = dataclasses.replace(CELL, task="described", architecture="odd_dan")
     record = Record.skeleton(
         cell, "failed", command="archbench run -a '<b>'\n*x*", error={"type": "E", "message": "a\n[b](c)"}

@@ -15,7 +15,6 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 import leaderboard
-from harness import registry
 from harness.cli.app import main
 from harness.records import Cell, Record, Store, portable_command, portable_text, without_passwords
 from harness.running.engines import local
@@ -72,7 +71,7 @@ class Unwilling:
 @pytest.fixture
 def toys(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin whose cells fail in this process, with a message that quotes the address."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
 
     def run(cells: Sequence[Cell], settings, *, afterwards, **_: object) -> list[Record]:
         records = [failure_record(cell, settings, "failed", "OSError", f"no {uri}") for cell in cells]

@@ -38,7 +38,7 @@ DIMS = 6
 @pytest.fixture(autouse=True)
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sources that say the same of every word, and of padding too."""
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     for id in ("before", "after"):
         file = tmp_path / f"{id}.py"
         file.write_text(PLANTED.format(id=id))

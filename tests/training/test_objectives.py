@@ -336,7 +336,7 @@ class Hiding(TextEncoder):
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "hiding.py"
     file.write_text(PLUGIN)
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     return file
 
 

@@ -47,7 +47,7 @@ def test_a_cell_knows_its_budget():
     """Examples, passes, batches and steps are those of the task's file, and part of the key."""
     task = registry.entry("tasks", "sst2")
     small, full = (cell("bilstm", "sst2", budget=name) for name in ("small", "full"))
-    declared = task.all_budgets["small"]
+    declared = registry.budgets_of(task)["small"]
     assert small.budget == {
         "name": "small",
         "examples": declared.examples,
@@ -63,31 +63,36 @@ def test_a_cell_knows_its_budget():
 def test_a_recipe_takes_of_a_budget_its_examples_alone():
     recipe = registry.entry("architectures", "bilstm").recipe
     found = cell("bilstm", "sst2", protocol="paper", budget="small")
-    assert Limits.of(found.hyperparameters).max_train == registry.entry("tasks", "sst2").all_budgets["small"].examples
+    assert (
+        Limits.of(found.hyperparameters).max_train
+        == registry.budgets_of(registry.entry("tasks", "sst2"))["small"].examples
+    )
     assert TrainingSettings.from_dict(found.hyperparameters["training"]) == recipe
 
 
 def test_a_task_that_declares_no_budget_has_all_its_examples():
     """Such as one of a plugin."""
     plain = dataclasses.replace(registry.entry("tasks", "sst2"), budgets={}, epochs=7)
-    assert plain.all_budgets == {"full": Budget(7)}
-    assert training("equal", registry.entry("architectures", "dan"), plain, plain.all_budgets["full"]).epochs == 7
+    assert registry.budgets_of(plain) == {"full": Budget(7)}
+    assert (
+        training("equal", registry.entry("architectures", "dan"), plain, registry.budgets_of(plain)["full"]).epochs == 7
+    )
     assert "has no budget small; it has full" in fitting.no_budget(plain, "small")
 
 
 @pytest.mark.parametrize("task", [entry for entry in registry.entries("tasks").values() if entry.shipped])
 def test_every_shipped_task_has_a_small_and_a_full_budget(task):
     """A full one with fewer examples than there are would be no full one."""
-    assert list(task.all_budgets) == ["small", "full"] and task.all_budgets["full"].examples is None
-    assert all(budget.reason for budget in task.all_budgets.values())
+    assert list(registry.budgets_of(task)) == ["small", "full"] and registry.budgets_of(task)["full"].examples is None
+    assert all(budget.reason for budget in registry.budgets_of(task).values())
 
 
 def test_a_task_may_have_the_budgets_of_another():
     """Two label sets on one corpus would drift apart if each had figures of its own."""
     chunks = registry.entry("tasks", "conll2003_chunk")
-    assert chunks.all_budgets == registry.entry("tasks", "conll2003_ner").all_budgets != {}
+    assert registry.budgets_of(chunks) == registry.budgets_of(registry.entry("tasks", "conll2003_ner")) != {}
     with pytest.raises(UnknownName, match="conll2004_ner"):
-        _ = dataclasses.replace(chunks, budgets="conll2004_ner").all_budgets
+        _ = registry.budgets_of(dataclasses.replace(chunks, budgets="conll2004_ner"))
 
 
 @pytest.mark.parametrize("architecture", ["kim_cnn_rand", "blstm_2dcnn", "esim", "adversarial"])

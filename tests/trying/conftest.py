@@ -33,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of the user's. Data are read and cells are run in this process, and no ruler is
     measured."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_plugins", [])
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
     monkeypatch.setattr(worker, "_ruler", lambda cell, settings: None)
 
     def run(cells, settings, *, started, ended, **_):
