@@ -470,6 +470,9 @@ class Estimator(Architecture):
     gives = "predictions"
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
+    from_dev: ClassVar[tuple[str, ...]] = ()
+    """Parts of :meth:`fitted_state` that depend on dev, such as a setting that is chosen there; all
+    others are the same whatever dev is."""
     deterministic: bool | None = None
     """True where equal seeds give equal bits, False where they do not, as with threads that write
     over each other's numbers; None where a system does not say."""
@@ -494,8 +497,8 @@ class Estimator(Architecture):
         counts it."""
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
-        """Learn from training rows; ``dev`` is for choosing settings, ``unlabelled`` the test texts
-        of a transductive system."""
+        """Learn from training rows; ``dev`` is for choosing settings, which :attr:`from_dev`
+        names, ``unlabelled`` the test texts of a transductive system."""
         raise NotImplementedError
 
     def predict(self, rows: Sequence[Row]) -> list[Prediction]:

@@ -303,6 +303,52 @@ class Peeking(Estimator):
 """
 
 
+COUNTING = """
+from collections import Counter
+
+from harness.kinds import Estimator
+from harness.registry import register
+
+
+@register("counting", name="Test", kind="fit", paper="none", source="test", year=2026)
+class Counting(Estimator):
+    # A word of the passage that answers of training often have.
+
+    task_types = ("extract",)
+    from_dev = {from_dev}
+
+    def fit(self, train, dev, unlabelled=()):
+        self.size = len(dev)
+        self.counts = Counter(word for row in {rows} for text in row["answers"]["text"] for word in text.split())
+
+    def predict(self, rows):
+        return [max(row["passage"].split(), key=lambda word: self.counts[word]) for row in rows]
+"""
+
+
+@pytest.mark.parametrize(
+    ("from_dev", "rows", "message"),
+    [
+        ((), "[*train, *dev]", "with other rows of dev it has other size, counts, answers"),
+        (("size",), "[*train, *dev]", "with other rows of dev it has other counts"),
+        (("size", "counts"), "[*train, *dev]", None),
+        (("size", "counts", "k"), "train", "from_dev names k, of which fitted_state has nothing"),
+        ((), "train", "with other rows of dev it has other size"),
+        (("size",), "train", None),
+    ],
+)
+def test_a_system_that_learns_from_dev_is_named_for_it(from_dev, rows, message, tmp_path, monkeypatch) -> None:
+    """Of answers that are spans none are wrong on purpose: a model that counted those of dev passed
+    all checks."""
+    file = tmp_path / "counting.py"
+    file.write_text(COUNTING.format(from_dev=from_dev, rows=rows))
+    monkeypatch.setattr(registry, "_plugins", [file])
+    found = failed(check(registry.entry("architectures", "counting")))
+    assert set(found) <= {"dev changes nothing", "beats the floor on its mini task"}
+    told = found.get("dev changes nothing")
+    assert told is None if message is None else told is not None and told.startswith(message)
+
+
 HIDING = sorted(
     {
         task.type

@@ -88,6 +88,7 @@ class WordMoversNeighbours(Estimator):
     """
 
     takes = ("vectors",)
+    from_dev = ("k",)
 
     def __init__(
         self,

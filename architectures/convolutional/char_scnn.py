@@ -35,6 +35,7 @@ class CentredMaxima(nn.Module):
     vectors_of_paper="Skip-gram, trained on Wikipedia",
     deviations=(
         "Trained on sentences alone; the paper's figures for the Stanford treebank are with its phrases.",
+        "Zero vectors stand beside words and sentences; the paper's padding has a vector that is learnt.",
         "Words end after 30 characters.",
         "The rate stays at 0.02; whether the paper's falls is not known to us.",
     ),

@@ -89,6 +89,7 @@ class SimplifiedGraphConvolution(Estimator):
     """
 
     transductive = True
+    from_dev = ("graph", "penalty", "weights", "parameter_count", "flops_per_example")  # its texts are nodes too
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class TextGCN(Estimator):
     """
 
     transductive = True
+    from_dev = ("graph", "scores", "parameter_count", "flops_per_example")  # its texts are nodes too
 
     def __init__(
         self,

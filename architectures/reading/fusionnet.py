@@ -63,6 +63,7 @@ class BiLSTM(nn.Module):
         ),
         "Exact match compares words in lower case.",
         "All given vectors stay fixed; the paper tunes those of the 1,000 most frequent words.",
+        "Both sides of the passage's attention to itself have one dropout mask, not one each.",
         "An answer has up to 30 words.",
         "Epochs and the limit of the gradient are those of a re-implementation.",
         "The paper has no score for 'no answer' (SQuAD 2.0): a learned number joins both softmaxes.",

@@ -48,6 +48,7 @@ class Group(nn.Module):
     deviations=(
         "There are three groups on all tasks, which suits sentences of 20 words; the paper has more for longer texts.",
         "The size of a group and of the batches is ours.",
+        "Gates and candidates have biases; the paper prints none.",
         "The L2 penalty takes biases and word vectors too.",
     ),
     variants={

@@ -35,7 +35,14 @@ from harness.views.words import WordBatch
     tiny={"hidden": 64, "dropout": 0.0},
     deviations=(
         "The state begins anew with each text, behind a vector of zeros; the paper's goes on for ever.",
-        "Units are tanh and read vectors of 250; the paper's are sigmoids, and a word is a column of their matrix.",
+        (
+            "Units are tanh, read vectors of 250 and have two biases each; the paper's are sigmoids without any, and a"
+            " word is a column of their matrix."
+        ),
+        (
+            "The rate is halved after each epoch that is not the best; the paper's is halved in every epoch from the"
+            " first without a gain, and training ends at the next."
+        ),
         "Steps are of 20 lanes and ten words, and cut the gradient at 5; the paper's are of one word each.",
         "Every word has a probability of its own; the paper's rare words share one.",
     ),
@@ -59,8 +66,11 @@ from harness.views.words import WordBatch
                 reduction="sentence",
                 stretch=35,
             ),
-            "deviations": ("The vectors of the words begin as those of all architectures here, uniform in +-0.25.",),
-            "without_deviations": ("Units are", "Steps are", "Every word"),
+            "deviations": (
+                "The vectors of the words begin as those of all architectures here, uniform in +-0.25.",
+                "Gates have two bias vectors, as in PyTorch's layer.",
+            ),
+            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word"),
         },
         "rnn_lm_gru": {
             "name": "GRU language model",
@@ -81,8 +91,11 @@ from harness.views.words import WordBatch
                 reduction="sentence",
                 stretch=35,
             ),
-            "deviations": ("The paper has the unit and no language model: sizes and recipe are the LSTM's.",),
-            "without_deviations": ("Units are", "Steps are", "Every word"),
+            "deviations": (
+                "The paper has the unit and no language model: sizes and recipe are the LSTM's.",
+                "PyTorch's GRU resets the state behind the recurrent matrix, and has two bias vectors.",
+            ),
+            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word"),
         },
     },
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from harness import registry
@@ -43,6 +44,24 @@ def _rows(task_id: str, split: str) -> Any:
     return registry.load(entry)(entry).load(split, "mini")
 
 
+def parts_of(fit: Fit) -> dict[str, Any]:
+    """What a fitted system keeps, by name, to be compared bit by bit; None for what cannot be
+    kept."""
+    parts: dict[str, Any] = {}
+    for name, value in fit.estimator.fitted_state().items():
+        arrays: dict[str, Tensor] = {}
+        try:
+            plain = packed(value, arrays)
+        except TypeError:
+            parts[name] = None
+        else:
+            bits = [
+                (each.dtype, each.shape, each.flatten().view(torch.uint8).numpy().tobytes()) for each in arrays.values()
+            ]
+            parts[name] = plain, bits
+    return parts
+
+
 class FittedCase(Case):
     """A system without gradient training on one mini task.
 
@@ -61,6 +80,7 @@ class FittedCase(Case):
         yield "predictions keep the rules of the problem", self.rules
         yield "same seed, same result", self.determinism
         yield "another seed, other random numbers", self.obedience
+        yield "dev changes nothing", self.dev_changes_nothing
         if not self.cls.transductive:
             yield "kept and loaded, it answers the same", self.keeping
             yield "reordering the rows changes nothing", self.order
@@ -72,6 +92,11 @@ class FittedCase(Case):
     @functools.cached_property
     def first(self) -> Fit:
         return self.fit(self.cls, self.train, self.dev, self.hidden)
+
+    @functools.cached_property
+    def repeated(self) -> Fit:
+        """The first fit once more, by the plugin's file imported anew, as in a new process."""
+        return self.fit(again(self.entry), self.train, self.dev, self.hidden)
 
     @functools.cached_property
     def second(self) -> Fit:
@@ -132,12 +157,32 @@ class FittedCase(Case):
         self.keeps_the_rules(system, lambda rows: self.predict(system, rows), self.train)
 
     def determinism(self) -> None:
-        """A second fit by the plugin's file imported once more, as in a new process."""
-        other = self.fit(again(self.entry), self.train, self.dev, self.hidden)
-        require(self.first.predictions == other.predictions, "two fits with one seed predict differently")
+        require(self.first.predictions == self.repeated.predictions, "two fits with one seed predict differently")
 
     def obedience(self) -> None:
         require_obeyed(self.first.seeds, self.second.seeds)
+
+    def dev_changes_nothing(self) -> str:
+        """Of dev one row alone gives the same system, part by part of what it keeps, but for those
+        that it declares; what cannot be kept shows in its answers.
+
+        Nothing is asked of a part that two fits with the same rows do not have in common.
+        """
+        declared = self.cls.from_dev
+        other = self.fit(self.cls, self.train, self.dev[-1:], self.hidden)
+        first, repeated, found = (parts_of(fit) for fit in (self.first, self.repeated, other))
+        strange = [name for name in declared if name not in first]
+        require(not strange, f"from_dev names {', '.join(strange)}, of which fitted_state has nothing")
+        changed = [name for name in first if first[name] == repeated.get(name) != found.get(name)]
+        if not declared and self.first.predictions == self.repeated.predictions != other.predictions:
+            changed.append("answers")
+        changed = [name for name in changed if name not in declared]
+        require(
+            not changed,
+            f"with other rows of dev it has other {', '.join(changed)}; dev is there to choose settings, which are then"
+            " named in from_dev",
+        )
+        return f"but for {', '.join(declared)}, as declared" if declared else ""
 
     def order(self) -> None:
         require(

@@ -139,6 +139,7 @@ class VectorTrainer(Estimator):
     """
 
     task_types = ("text",)
+    from_dev = ("strength",)
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         """Vectors (V, D) of the vocabulary's entries, of which the first two, padding and the

@@ -148,9 +148,13 @@ def test_gradients_are_finite_where_steps_are_left_out_and_words_are_padding():
 def test_dropout_acts_on_what_each_layer_reads_and_on_weights():
     reader = reader_of(dropout=1.0).train()
     layers = [reader.align.projection, *(each.recurrence for each in reader.contexts), reader.memory, reader.answer]
-    seen = inputs_of(*layers, reader.attend.projection, reader.attend_self.projection)
+    attentions = [reader.attend.projection, reader.attend_self.projection, reader.importance]
+    seen = inputs_of(*layers, *attentions)
+    summaries: list[Tensor] = []
+    reader.answer.register_forward_pre_hook(lambda _, inputs: summaries.append(inputs[2]))
     reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
-    assert not any(one.any() for inputs in seen for one in inputs)
+    assert all(seen) and not any(one.any() for inputs in seen for one in inputs)
+    assert not summaries[0].any(), "the summary is of what is left of the question"
     weights = reader.attend(torch.randn(1, 2, 6), torch.randn(1, 3, 6), torch.ones(1, 1, 3, dtype=torch.bool))
     assert not weights.any()
 
