@@ -221,7 +221,7 @@ class Recorder(TorchFunctionMode):
         elif name == "scaled_dot_product_attention":
             rate = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0)
         elif name == "multi_head_attention_forward":
-            rate = args[11] if kwargs.get("training", True) else 0.0
+            rate = args[10] if kwargs.get("training", True) else 0.0
         if rate:
             marks = self._of(args[0])
             self.draws.append(Draw(tuple(self.inside), rate, None, (), marks.of, marks.fields, {f"within {name}"}))
