@@ -307,7 +307,9 @@ def test_home_plans_one_task_each_and_tells_who_has_none(run):
     assert code == 0, err
     found = re.findall(r"(run|skip) +(\w+) on (\w+)", out)
     assert found == [("run", "hmm", "conll2003_pos"), ("run", "seq2seq", "multi30k"), ("run", "dan", "sst2")]
-    assert "archbench: note: left out by --home: toy_text, toy_seq: no home, since the catalogue does not know it" in err
+    assert (
+        "archbench: note: left out by --home: toy_text, toy_seq: no home, since the catalogue does not know it" in err
+    )
     code, out, _ = run("-a", "dan,hmm", "-t", "sst*", "--home", "--dry-run")
     assert (code, re.findall(r"run +(\w+) on (\w+)", out)) == (0, [("dan", "sst2")]), "-t chooses among the homes"
 
