@@ -47,7 +47,7 @@ class _Times:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times as long the clock says that they took as the processor does."""
+        """Times of the clock over those of the processor, of the same cells."""
         return median(self.of_clock) / median(self.of_processor) if self.of_clock and self.of_processor else None
 
 
