@@ -1,4 +1,4 @@
-"""What the command prints to standard error: errors, and notes, which are none."""
+"""The lines that the command prints to standard error: errors, and notes, which are none."""
 
 from __future__ import annotations
 

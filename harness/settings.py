@@ -161,6 +161,10 @@ _DEFAULTS = {field.name: field.default for field in dataclasses.fields(TrainingS
 _ALWAYS = ("learning_rates", *list(_DEFAULTS)[: list(_DEFAULTS).index("betas")])
 
 
+PILOT_SHARE = 0.1
+"""Of a training's steps: what a learning rate is tried on before the best one trains the cell."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """Amount of training that a task gives each architecture, under a name such as ``small``.

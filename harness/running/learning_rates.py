@@ -13,8 +13,8 @@ from harness.metrics import CLEARLY, above, better
 from harness.running.assembly import Assembly
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
-from harness.settings import Limits
-from harness.training.fit import PILOT_SHARE, Diverged, FitModule, fit
+from harness.settings import PILOT_SHARE, Limits
+from harness.training.fit import Diverged, FitModule, fit
 
 
 class TooSlow(Exception):

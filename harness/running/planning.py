@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import psutil
-
 from harness import registry
 from harness.errors import DataError
 from harness.kept.shelf import is_kept
@@ -16,14 +14,23 @@ from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
 from harness.running.changed_data import DataFolder, OwnData
-from harness.running.order import Estimate, in_shard, parse_shard
+from harness.running.estimate import Estimate
+from harness.running.memory import too_large
+from harness.running.order import in_shard, parse_shard
 from harness.running.parents import first_of_families
 from harness.running.pending import Pending, Planned, pending
-from harness.running.preflight import Preflight, Reading, check_metrics, other_sizes, raise_faults, with_files
+from harness.running.preflight import (
+    Preflight,
+    Reading,
+    check_metrics,
+    other_sizes,
+    raise_faults,
+    training_sizes,
+    with_files,
+)
 from harness.running.request import Request, refuse_strategy
 from harness.running.ruler import known_ruler
 from harness.running.worker_settings import Settings
-from harness.settings import Limits
 from harness.task import Tier
 
 
@@ -80,7 +87,9 @@ class Planning:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged records of this grid were just named
             known = self.store.all() if self.pending.run else ()  # a grid that is finished asks for no time
-            self.estimate = Estimate(known, known_ruler(self.store.folder / "work" / "ruler"))
+            ruler = known_ruler(self.store.folder / "work" / "ruler")
+            self.estimate = Estimate(known, ruler, request.cpu_limit)
+        self._tell_sizes()
         ordered = self.estimate.longest_first(self.pending.run)
         self.pending.run[:] = sorted(ordered, key=lambda cell: cell.key not in self.needed)
 
@@ -237,36 +246,28 @@ class Planning:
         preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
         return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
 
+    def _tell_sizes(self) -> None:
+        """Tell the estimate how many training rows the tasks have. A dry run reads those alone of
+        which no record tells."""
+        sizes, folder = self.estimate.examples, self.data_dir
+        sizes.update({id: reading.counts.get("train", 0) for id, reading in self._found.items()})
+        if self.request.dry_run and folder is not None and self.request.tier == "local" and _is_here("local", folder):
+            lacking = {cell.task for cell in self.pending.run if self.estimate.lacks_size(cell.task)}
+            entries = registry.entries("tasks")
+            sizes.update(training_sizes([entries[id] for id in sorted(lacking)], folder))
+
     def _skip_too_large(self) -> None:
-        """Move cells of systems without gradient training that need more memory than there is from
-        the pending ones to the skipped: they hold all of their training rows and counts at once."""
+        """Move cells that need more memory than there is from the pending ones to the skipped."""
         most = self.request.memory_limit
         if most is None and self.request.engine != "local":
             return  # nodes of a cluster have memory of their own
-        free = psutil.virtual_memory().available if most is None else most * 2**20
-        of = "free here" if most is None else "the limit (--memory-limit)"
-        entries, left, told = registry.entries("architectures"), list[Cell](), dict[str, None]()
-        for cell in self.pending.run:
-            needed = self._memory_needed(registry.load(entries[cell.architecture]), cell)
-            if needed <= free:
-                left.append(cell)
-                continue
-            reason = f"its fit needs about {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are {of}"
-            self.pending.skip.append(Planned(cell, reason))
-            told[f"skipped: {cell.architecture} on {cell.task}: {reason}"] = None
-        self.pending.run[:] = left
+        large = too_large(self.pending.run, self._found, most)
+        keys = {item.cell.key for item in large}
+        self.pending.skip.extend(large)
+        self.pending.run[:] = [cell for cell in self.pending.run if cell.key not in keys]
+        told = dict.fromkeys(f"skipped: {cell.architecture} on {cell.task}: {reason}" for cell, reason, _ in large)
         for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
             self.tell(message)
-
-    def _memory_needed(self, cls: type, cell: Cell) -> float:
-        """Bytes that a fit without gradient training is estimated to take; 0 for any other, and
-        where the size of its data is not known."""
-        needed, reading = getattr(cls, "memory_needed", None), self._found.get(cell.task)
-        if needed is None or reading is None:
-            return 0.0
-        rows = reading.counts.get("train", 0)
-        share = min(1.0, (Limits.of(cell.hyperparameters).max_train or rows) / max(1, rows))
-        return float(needed(round(share * reading.train_bytes), cell.hyperparameters))
 
     def _drop_other_data(self, data: DataFolder) -> None:
         """Move cells whose records were made with other data files back to the pending ones; the

@@ -104,6 +104,12 @@ def ask(
     return {answer.pop("task"): answer for answer in answers}, end
 
 
+def training_sizes(tasks: Sequence[TaskEntry], folder: Path) -> dict[str, int]:
+    """The number of training rows of each task in the data folder; none where that is not known."""
+    answers, _ = ask(READER, tasks, "local", folder, PRESENCE_S) if tasks else ({}, "")
+    return {id: answer["counts"]["train"] for id, answer in answers.items() if "train" in answer["counts"]}
+
+
 def with_files(
     tasks: list[TaskEntry], named: Collection[str], tier: Tier, folder: Path | None, tell: Callable[[str], object]
 ) -> list[TaskEntry]:

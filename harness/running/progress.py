@@ -26,7 +26,7 @@ from rich.text import Text
 
 from harness.records import Cell, Record, Store
 from harness.records.registered import OTHER_TEST_SIZE, declared_sizes, other_test_size
-from harness.running.order import Estimate
+from harness.running.estimate import Estimate
 from harness.running.pending import Pending
 
 COLOURS = {"ok": "green", "interrupted": "yellow"}  # every other status: red

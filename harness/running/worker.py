@@ -48,10 +48,10 @@ from harness.running.ruler import RulerError, ruler_of_today
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.scoring import error_analysis
-from harness.settings import CUSTOM, Limits
+from harness.settings import CUSTOM, PILOT_SHARE, Limits
 from harness.task import Split, Task, fingerprint
 from harness.training import cost
-from harness.training.fit import CURVE_FIELDS, PILOT_SHARE, Diverged, FitModule, fit
+from harness.training.fit import CURVE_FIELDS, Diverged, FitModule, fit
 from harness.training.model import Model, predict
 
 

@@ -31,14 +31,11 @@ from harness.files import taking_the_place_of
 from harness.metrics import info, score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
-from harness.settings import TrainingSettings
+from harness.settings import PILOT_SHARE, TrainingSettings
 from harness.training.cost import StepClock
 from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
 from harness.training.model import Model, on_device, predict_with_loss
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups, set_gradients
-
-PILOT_SHARE = 0.1
-"""Of a training's steps: what a learning rate is tried on before the best one trains the cell."""
 
 PILOT_DEV, PILOT_SEED = 1000, 1
 """Dev rows on which the pilots are compared, and the seed of their random choice: the same rows for

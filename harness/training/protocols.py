@@ -30,7 +30,7 @@ EQUAL = TrainingSettings(
     shared_words=True,
     unknown_rate=0.3,
 )
-"""Each learning rate is tried on dev by a pilot (:data:`harness.training.fit.PILOT_SHARE`); the
+"""Each learning rate is tried on dev by a pilot (:data:`harness.settings.PILOT_SHARE`); the
 best trains the cell. Passes, batches and the smallest number of steps are the budget's, dropout is
 the task's."""
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 from harness import registry
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import fitting, grid
+from harness.running.estimate import UNTRAINED, measured_speeds
 from harness.settings import TrainingSettings
 
-SPEEDS = Path(__file__).with_name("speeds.csv")
-"""Training examples per second of each architecture on one machine (``results/speed.json``)."""
 PROTOCOL = "equal"
 PILOTS = 1.3
 """Steps of a training with its pilots, over those without."""
-UNTRAINED = ("floor", "fit")
-"""Kinds that read each training row once."""
 
 
 class Candidate(NamedTuple):
     """An architecture to try. ``work`` is the seconds that its training would take on the machine
-    of :data:`SPEEDS`; infinite where nobody measured it."""
+    of :data:`harness.running.estimate.SPEEDS`; infinite where nobody measured it."""
 
     entry: ArchitectureEntry
     work: float
@@ -58,8 +53,7 @@ def candidates(pattern: str, task: TaskEntry, rows: int) -> tuple[list[Candidate
             usable += good
             if errors:
                 left_out[entry.id] = errors[0]
-    with SPEEDS.open(encoding="utf-8", newline="") as file:
-        speeds = {row["architecture"]: float(row["examples_per_second"]) for row in csv.DictReader(file)}
+    speeds = measured_speeds()
     found = []
     for planned in grid.plan(usable, [task], tier="own", protocol=PROTOCOL, seeds=[0]):
         entry = registry.entry("architectures", planned.cell.architecture)

@@ -15,6 +15,7 @@ import pytest
 from harness import registry
 from harness.errors import DataError
 from harness.records import Store
+from harness.running import preflight
 from harness.running.request import Request
 from harness.running.session import Session
 from harness.running.worker import run_cell
@@ -167,10 +168,8 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(own, session, 
     """Reading a large file takes long; a file that was repaired must not be refused for ever."""
     own(reviews_csv=reviews(40))
     session("naive_bayes")
-    from harness.running.preflight import Preflight
-
     asked = []
-    monkeypatch.setattr(Preflight, "_ask", lambda self, tasks, timeout: (asked.append(tasks), ({}, "not"))[1])
+    monkeypatch.setattr(preflight, "ask", lambda module, tasks, *_: (asked.append(tasks), ({}, "not"))[1])
     session("naive_bayes")
     assert not asked
     os.utime(tmp_path / "reviews.csv", (1, 1))

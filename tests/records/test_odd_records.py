@@ -11,7 +11,7 @@ import pytest
 
 import leaderboard
 from harness.records import Cell, Record, Store
-from harness.running.order import Estimate
+from harness.running.estimate import Estimate
 from harness.running.pending import Planned, pending
 from harness.tracking import Tracker, default_uri
 from tests.support.odd_records import CELL_FIELDS, ODD, READ, REFUSED, sound, text_of, write_odd

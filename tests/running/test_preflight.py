@@ -25,6 +25,7 @@ from harness.running.engines import local
 from harness.running.preflight import Preflight, Reading
 from harness.running.request import Request
 from harness.running.session import Session
+from tests.support.made_records import record
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = """
@@ -271,10 +272,10 @@ def test_a_damaged_cache_costs_time_only(folder, content):
 def test_a_dry_run_reads_nothing_and_tells_what_the_last_run_found(folder, monkeypatch):
     write(folder / "set_a" / "dev.json", [])
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "run", no_process)
+        patch.setattr(preflight, "ask", no_process)
         assert len(Session(request(folder, tasks="set_a,set_b", dry_run=True)).pending.run) == 2
     refusal(folder)
-    monkeypatch.setattr(subprocess, "run", no_process)
+    monkeypatch.setattr(preflight, "ask", no_process)
     assert refusal(folder, tasks="set_a,set_b", dry_run=True) == ["set_a: split dev has no rows"]
 
 
@@ -365,3 +366,11 @@ def test_a_wrong_data_folder_is_an_error_and_no_empty_grid(folder):
     (folder.parent / "elsewhere").mkdir()
     write(folder.parent / "elsewhere" / "readme", "")
     assert len(refusal(folder, data_dir=folder.parent / "elsewhere")) == 2
+
+
+def test_a_dry_run_counts_the_rows_of_a_task_that_no_record_tells_of(folder):
+    """SNLI was foretold at its declared size, of which a twentieth was at hand."""
+    Store(folder.parent / "results").write(record("stub", "set_a", seconds={"total": 8.0}, counts={"train": 4}))
+    estimate = Session(request(folder, tasks="set_a,set_b", dry_run=True)).estimate
+    assert estimate.examples == {"set_b": 4}
+    assert not (folder.parent / "results" / "work").exists(), "a dry run writes nothing"

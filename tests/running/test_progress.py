@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.running.order import Estimate
+from harness.running.estimate import Estimate
 from harness.running.pending import Pending, Planned
 from harness.running.progress import Display, duration, last_epoch, show
 from tests.support.made_records import record

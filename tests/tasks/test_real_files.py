@@ -116,10 +116,13 @@ def test_conll2000(read, task):
 
 
 def test_the_sample_of_multinli(corpora, task):
-    """20,000 pairs in all, a fortieth of them dev; the labels are as common as each other."""
-    parts = {split: list(task("mnli_matched").local(corpora, split)) for split in ("train", "dev")}
-    assert sizes(parts) == {"train": 19500, "dev": 500}
-    assert Counter(row["label"] for rows in parts.values() for row in rows) == {
+    """20,000 pairs in all, a fortieth of them dev; the labels are as common as each other. The test
+    is a sample of the official dev set: its pairs come in threes, as those of train do not."""
+    parts = {split: list(task("mnli_matched").local(corpora, split)) for split in ("train", "dev", "test")}
+    assert sizes(parts) == {"train": 19500, "dev": 500, "test": 5000}
+    premises = {split: len({row["first"] for row in rows}) / len(rows) for split, rows in parts.items()}
+    assert premises["train"] > 0.9 and premises["test"] < 0.6
+    assert Counter(row["label"] for split in ("train", "dev") for row in parts[split]) == {
         "entailment": 6709,
         "neutral": 6646,
         "contradiction": 6645,

@@ -8,7 +8,7 @@ import json
 import pytest
 from datasets import ClassLabel, Value
 
-from harness.errors import DataError
+from harness.errors import DataError, MissingFile
 
 TREES = "(3 (2 Good) (2 film))\n(2 (2 A) (2 film))\n(0 (1 Bad) (2 film))\n"
 
@@ -203,6 +203,21 @@ def test_multinli_trains_on_the_sample_unless_the_whole_file_is_there(write, tmp
     assert {row["label"] for row in rows} == {"entailment"} and len(rows) == 2
     write("multinli/multinli_1.0_train.jsonl", mnli_lines(150))
     assert {*task("mnli_matched").load("dev", "local", tmp_path)["label"]} == {"neutral"}
+
+
+def test_multinli_is_tested_on_the_sample_where_the_official_dev_set_is_not_there(write, tmp_path, task):
+    """A score on half of the official dev set is none on the official test, nor is one on all of
+    it."""
+    write("multinli/mnli_val_subset.tsv", "sentence1\tsentence2\tlabel\tgenre\na dog .\ta pet .\tneutral\tslate\n")
+    matched = task("mnli_matched")
+    assert matched.load("test", "local", tmp_path).to_list() == [
+        {"id": "test-2", "first": "a dog .", "second": "a pet .", "label": "neutral"}
+    ]
+    assert matched.official_test_examples("local", matched.entry.sizes["test"]) == 0
+    with pytest.raises(MissingFile, match=r"multinli_1.0_dev_mismatched.jsonl: no such file"):
+        task("mnli_mismatched").load("test", "local", tmp_path)
+    write("multinli/multinli_1.0_dev_matched.jsonl.gz", mnli_lines(1, "entailment"))
+    assert matched.load("test", "local", tmp_path)["label"] == ["entailment"]
 
 
 def test_multinli_from_the_hub(task, from_parquet):

@@ -10,7 +10,8 @@ import pytest
 
 from harness import registry
 from harness.errors import UnknownName
-from harness.trying.candidates import SPEEDS, candidates
+from harness.running.estimate import SPEEDS
+from harness.trying.candidates import candidates
 from tests.trying.conftest import reviews
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,8 +21,8 @@ from harness import registry
 from harness.records import Record, Store
 from harness.records.blocks import Ruler
 from harness.running import fitting, grid
+from harness.running.estimate import SPEEDS
 from harness.running.ruler import measure
-from harness.trying.candidates import SPEEDS
 from harness.views.base import plain
 from harness.views.subwords import SPECIAL
 from tools.speed.cells import RUN

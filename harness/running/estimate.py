@@ -1,0 +1,233 @@
+"""Time that cells will take, foretold from the records of others."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, median
+
+from harness import registry
+from harness.records import Cell, Record
+from harness.records.blocks import Ruler
+from harness.registry import TaskEntry
+from harness.running.ruler import rescaled
+from harness.settings import PILOT_SHARE, Limits
+
+SPEEDS = Path(__file__).with_name("speeds.csv")
+"""Training examples per second of each architecture on a generated corpus, all on one machine
+(``results/speed.json``)."""
+UNTRAINED = ("floor", "fit")
+"""Kinds that read each training row once."""
+SCORING = 0.1
+"""Share of a training's time that its cell takes for dev and test: the median of 180 cells of
+whole training sets."""
+
+
+def measured_speeds() -> dict[str, float]:
+    """The rates of :data:`SPEEDS` by architecture."""
+    with SPEEDS.open(encoding="utf-8", newline="") as file:
+        return {row["architecture"]: float(row["examples_per_second"]) for row in csv.DictReader(file)}
+
+
+class _Times:
+    """Times of similar cells; those of the processor count alone where there are any, since other
+    work of the machine makes those of the clock longer."""
+
+    def __init__(self) -> None:
+        self.of_processor: list[float] = []
+        self.of_clock: list[float] = []
+
+    def add(self, seconds: float, of_processor: bool) -> None:
+        (self.of_processor if of_processor else self.of_clock).append(seconds)
+
+    @property
+    def known(self) -> list[float]:
+        return self.of_processor or self.of_clock
+
+    @property
+    def slowdown(self) -> float | None:
+        """Times of the clock over those of the processor, of the same cells."""
+        return median(self.of_clock) / median(self.of_processor) if self.of_clock and self.of_processor else None
+
+
+class Estimate:
+    """Predicted durations of cells in seconds of the processor.
+
+    A cell takes what its other seeds took. Else it is what it reads times the time for each example
+    read: that of the architecture on the task under other settings, or the time by its measured
+    speed, or by its records on other tasks, for as long a text as the task has. Of a task without
+    any record that is told by its ``small`` budget, which takes about as long on every task. Times
+    of another machine or day are those of this one where ``ruler`` and theirs can be compared.
+
+    ``limit`` is the most seconds that a cell may take; a training that would take longer is ended
+    by its first pilot. A task has as many training examples as its records say, or as it declares;
+    :attr:`examples` says so of others. The prediction is None without any record.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        ruler: Ruler | None = None,
+        limit: float | None = None,
+    ):
+        self._limit = limit
+        self.examples: dict[str, int] = {}
+        """Numbers of training examples by task, as its files have them."""
+        self._tasks, self._architectures = registry.entries("tasks"), registry.entries("architectures")
+        self._totals: dict[tuple[object, ...], _Times] = {}
+        self._each: dict[tuple[str, str, bool], _Times] = {}
+        self._counts: dict[tuple[str, bool], list[int]] = {}
+        self._speeds = measured_speeds()
+        for record in records:
+            if record.status in ("ok", "timeout"):
+                # Twice the speed is half the time.
+                self._add(record, rescaled(1.0, record.ruler, ruler) or 1.0)
+        slowdown = median([found for times in self._each.values() if (found := times.slowdown)] or [1.0])
+        self._pairs = {
+            pair: median(times.of_processor) if times.of_processor else median(times.of_clock) / slowdown
+            for pair, times in self._each.items()
+        }
+        """Processor seconds for each example that an architecture reads on a task."""
+        self._lengths = self._fitted_lengths()
+
+    def _add(self, record: Record, speed: float) -> None:
+        seconds = record.seconds
+        total, of_processor = seconds.get("total_processor"), True
+        if total is None:
+            total, of_processor = seconds.get("total"), False
+        if not total:
+            return
+        for group in _groups(record):
+            self._totals.setdefault(group, _Times()).add(total / speed, of_processor)
+        if (count := record.counts.get("train")) and record.status == "ok":
+            mini = record.tier == "mini"
+            if Limits.of(record.hyperparameters).max_train is None:
+                self._counts.setdefault((record.task, mini), []).append(count)
+            train = seconds.get("train_processor") if of_processor else seconds.get("train")
+            each = train / count / record.passes if train and record.passes else total / count
+            pair = record.architecture, record.task, mini
+            self._each.setdefault(pair, _Times()).add(each / speed, of_processor)
+
+    def _fitted_lengths(self) -> dict[tuple[str, bool], float]:
+        """Lengths of the texts of each task, beside those on which speeds were measured: how many
+        times as long an example takes. Architectures of which no speed was measured have one
+        afterwards, if they have a record."""
+        found: dict[tuple[str, bool], list[float]] = {}
+        for (architecture, task, mini), seconds in self._pairs.items():
+            if architecture in self._speeds:
+                found.setdefault((task, mini), []).append(seconds * self._speeds[architecture])
+        lengths = {of: median(factors) for of, factors in found.items()}
+        # What an architecture takes on other tasks says more than one measurement on short texts.
+        own: dict[str, list[float]] = {}
+        for (architecture, task, mini), seconds in self._pairs.items():
+            if (length := lengths.get((task, mini))) is not None:
+                own.setdefault(architecture, []).append(length / seconds)
+        self._speeds |= {architecture: median(speeds) for architecture, speeds in own.items()}
+        small = {
+            each.id: lengths[each.id, False] * read
+            for each in self._tasks.values()
+            if (each.id, False) in lengths and (read := _small(each))
+        }
+        for each in self._tasks.values():
+            if (each.id, False) not in lengths and small and (read := _small(each)):
+                lengths[each.id, False] = median(small.values()) / read
+        return lengths
+
+    def __call__(self, cell: Cell) -> float | None:
+        seeds, pair, of_task, everything = _groups(cell)
+        if seeds in self._totals:
+            return self._limited(fmean(self._totals[seeds].known))
+        if (training := self._training(cell)) is not None:
+            if self._is_untrained(cell):
+                return self._limited(training)
+            rates = (cell.hyperparameters.get("training") or {}).get("learning_rates") or [0.0]
+            if self._limit is not None and training > self._limit:
+                return self._limited(PILOT_SHARE * training)
+            pilots = PILOT_SHARE * len(rates) if len(rates) > 1 else 0.0
+            return self._limited(training * (1 + pilots + SCORING))
+        if pair in self._totals:
+            return self._limited(fmean(self._totals[pair].known))
+        for group in (of_task, everything):
+            if group in self._totals:
+                return self._limited(median(self._totals[group].known))
+        return None
+
+    def _limited(self, seconds: float) -> float:
+        return seconds if self._limit is None else min(seconds, self._limit)
+
+    def _is_untrained(self, cell: Cell) -> bool:
+        entry = self._architectures.get(cell.architecture)
+        return entry is not None and entry.kind in UNTRAINED
+
+    def _training(self, cell: Cell) -> float | None:
+        """Seconds of the training of a cell, or of all of one without gradients; None where that is
+        not known."""
+        read, mini = self._read(cell), cell.tier == "mini"
+        if read is None:
+            return None
+        if (seconds := self._pairs.get((cell.architecture, cell.task, mini))) is not None:
+            return read * seconds
+        length, speed = self._lengths.get((cell.task, mini)), self._speeds.get(cell.architecture)
+        return read * length / speed if length is not None and speed else None
+
+    def _read(self, cell: Cell) -> float | None:
+        """Examples that a training reads in all its passes; None where that is not known."""
+        count = self._examples(cell)
+        if self._is_untrained(cell) or count is None:
+            return count
+        passes = cell.budget.get("passes")
+        least = (cell.budget.get("min_steps") or 0) * (cell.budget.get("batch_size") or 0)
+        return max(count * passes, least) if passes else None
+
+    def _examples(self, cell: Cell) -> int | None:
+        """Training examples of a cell: those of its budget, or as many as its task has."""
+        counts, task = self._counts.get((cell.task, cell.tier == "mini")), self._tasks.get(cell.task)
+        there = self.examples.get(cell.task) or (counts and round(median(counts)))
+        if there is None and task is not None and cell.tier != "mini":
+            there = task.sizes.get("train")
+        most = Limits.of(cell.hyperparameters).max_train
+        return min([count for count in (most, there) if count], default=None)
+
+    def lacks_size(self, task: str) -> bool:
+        """True if there are records, and none tells how many training examples a task has outside
+        the generated corpora."""
+        return bool(self._totals) and (task, False) not in self._counts and task not in self.examples
+
+    def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells in order of predicted duration, the longest first.
+
+        A long cell that starts last would leave all other workers idle.
+        """
+        return sorted(cells, key=lambda cell: -(self(cell) or 0.0))
+
+    def total(self, cells: Sequence[Cell], workers: int) -> float | None:
+        """Seconds until all cells have ended, ``workers`` at a time: at least the longest of them.
+
+        None when the duration of a cell is unknown.
+        """
+        durations = [seconds for cell in cells if (seconds := self(cell)) is not None]
+        if not durations or len(durations) < len(cells):
+            return None
+        return max(max(durations), sum(durations) / workers)
+
+
+def _small(task: TaskEntry) -> float | None:
+    """Examples that a training of a task's budget ``small`` reads; None where it has none."""
+    budget = task.all_budgets.get("small")
+    if budget is None or (examples := budget.examples or task.sizes.get("train")) is None:
+        return None
+    return max(examples * budget.passes, budget.min_steps * budget.batch_size)
+
+
+def _groups(cell: Cell | Record) -> Sequence[tuple[object, ...]]:
+    """Keys of the groups of similar cells that a cell belongs to, the most similar first."""
+    limits = Limits.of(cell.hyperparameters)
+    settings = (cell.tier, cell.protocol, cell.devices, cell.precision)
+    cap = (limits.name, limits.max_train, limits.max_epochs)
+    return (
+        (cell.architecture, cell.task, *settings, *cap),
+        (cell.architecture, cell.task),
+        (cell.task, cell.tier),
+        (),
+    )
