@@ -14,7 +14,8 @@ from harness.running.assembly import Assembly
 from harness.running.grid import Settings
 from harness.running.usage import clocks, since
 from harness.settings import Limits
-from harness.training.fit import PILOT_SHARE, Diverged, FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import PILOT_SHARE, Diverged, FitModule
 
 
 class TooSlow(Exception):

@@ -30,9 +30,9 @@ EQUAL = TrainingSettings(
     shared_words=True,
     unknown_rate=0.3,
 )
-"""Each learning rate is tried on dev by a pilot (:data:`harness.training.fit.PILOT_SHARE`); the
-best trains the cell. Passes, batches and the smallest number of steps are the budget's, dropout is
-the task's."""
+"""Each learning rate is tried on dev by a pilot
+(:data:`harness.training.fit_module.PILOT_SHARE`); the best trains the cell. Passes, batches and the
+smallest number of steps are the budget's, dropout is the task's."""
 
 SMOKE = TrainingSettings(lr=0.002, epochs=1, batch_size=32, patience=1, clip=5.0, vector_dims=50)
 

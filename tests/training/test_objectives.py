@@ -26,7 +26,8 @@ from harness.objectives import Step, Supervised, add_loss, collected_losses
 from harness.problems import problem
 from harness.running.session import Request, Session
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of
 from tests.support import fake_objectives
 from tests.support.fake_objectives import ALL, Adversary, Annealed, Carried, Consistent, Distilled, Skimming
