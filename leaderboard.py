@@ -30,12 +30,13 @@ from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
 from harness.leaderboard.pages.gaps_page import gaps_document, gaps_page
 from harness.leaderboard.pages.index_page import index_page
+from harness.leaderboard.pages.mean_ranks import rank_in_background
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.runs_page import facts, missing_table, run_table
 from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
-from harness.leaderboard.pages.timeline import rank_in_background, story_page
+from harness.leaderboard.pages.timeline import story_page
 from harness.leaderboard.tables.axis import INPUTS, TOKENS, VECTORS, Axis, axis_tables
 from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.changes import Result, changes_table, read_earlier

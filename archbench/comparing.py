@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.leaderboard.board import Board, Result, Section
+    from harness.leaderboard.board import Board
+    from harness.leaderboard.results import Result, Section
 
     _Found = tuple[Section, Result]
 

@@ -14,7 +14,8 @@ from torch import nn
 
 from harness.objectives import Supervised
 from harness.settings import Limits, Recipe, TrainingSettings
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups
 from harness.training.protocols import EQUAL, SMOKE
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
@@ -230,11 +231,11 @@ def test_smoothed_labels_are_those_of_training_alone(tmp_path):
 
 
 def test_a_plateau_lowers_the_rate_after_an_epoch_that_is_not_the_best(tmp_path, monkeypatch):
-    from harness.training import fit as fitting
+    from harness.training import fit_module
 
     scores = iter([0.5, 0.4, 0.6, 0.6])
-    monkeypatch.setattr(fitting, "score", lambda *_: {"accuracy": next(scores)})
-    monkeypatch.setattr(fitting, "predict_with_loss", lambda *_: ([], 1.0))
+    monkeypatch.setattr(fit_module, "score", lambda *_: {"accuracy": next(scores)})
+    monkeypatch.setattr(fit_module, "predict_with_loss", lambda *_: ([], 1.0))
     used: list[float] = []
 
     class Watched(FitModule):

@@ -31,7 +31,8 @@ from harness.running.assembly import Assembly, constructor_settings
 from harness.running.worker_settings import Settings
 from harness.settings import TrainingSettings
 from harness.task import Row
-from harness.training.fit import Diverged, FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import Diverged, FitModule
 from harness.training.model import predict
 
 FAR = 2 * CLEARLY

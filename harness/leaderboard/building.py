@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from harness.errors import LeaderboardError
-from harness.leaderboard.board import Board, Result
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import Result
 from harness.records import Record
 
 Built = TypeVar("Built")

@@ -11,7 +11,8 @@ import numpy as np
 
 from harness.errors import RecordError
 from harness.leaderboard import significance
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import Pairs, Result, Section
 from harness.metrics import display_info
 from harness.records.outcomes import Outcomes
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness import registry
-from harness.leaderboard.board import Board, Section
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import Section
 from harness.leaderboard.unregistered import is_installed
 from harness.records import portable_text
 from harness.registry import ProblemEntry, TaskEntry

@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.ranking import at_floor, best_results, unranked
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.formatting import failure_reason, metric_label, section_title
 from harness.metrics import display_info
 from harness.records.groups import seen

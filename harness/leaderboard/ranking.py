@@ -7,8 +7,9 @@ import bisect
 import functools
 from collections.abc import Iterable
 
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import compare
+from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.significance import leaders
 from harness.metrics import display_info
 from harness.records.groups import SMOKE, differences

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from harness.leaderboard.board import Board, versioned
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import versioned
 from harness.metrics import display_info
 from harness.records import Record
 from harness.records.groups import along

@@ -24,7 +24,7 @@ from harness.running.grid import HARNESS_SECTIONS, hyperparameters, without_drop
 from harness.running.worker_settings import Settings
 from harness.settings import Limits, TrainingSettings
 from harness.task import Task
-from harness.training.fit import PILOT_DEV, PILOT_SEED, FitModule
+from harness.training.fit_module import PILOT_DEV, PILOT_SEED, FitModule
 from harness.training.model import Model, build, objective_of
 from harness.training.protocols import has_own_dropout
 from harness.views.words_and_characters import with_characters

@@ -214,7 +214,7 @@ class Estimate:
 
 def _small(task: TaskEntry) -> float | None:
     """Examples that a training of a task's budget ``small`` reads; None where it has none."""
-    budget = task.all_budgets.get("small")
+    budget = registry.budgets_of(task).get("small")
     if budget is None or (examples := budget.examples or task.sizes.get("train")) is None:
         return None
     return max(examples * budget.passes, budget.min_steps * budget.batch_size)

@@ -14,7 +14,8 @@ from harness.running.assembly import Assembly
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.settings import PILOT_SHARE, Limits
-from harness.training.fit import Diverged, FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import Diverged, FitModule
 
 
 class TooSlow(Exception):

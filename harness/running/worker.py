@@ -51,7 +51,8 @@ from harness.scoring import error_analysis
 from harness.settings import CUSTOM, PILOT_SHARE, Limits
 from harness.task import Split, Task, fingerprint
 from harness.training import cost
-from harness.training.fit import CURVE_FIELDS, Diverged, FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
 from harness.training.model import Model, predict
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.records import Record, Store
+from harness.tracking.artifacts import kept_model
 from harness.tracking.database import NotMirrored, TrackingError, default_uri, shown_uri
-from harness.tracking.mlflow_runs import Tracker, kept_model
+from harness.tracking.mlflow_runs import Tracker
 
 DRAIN_S = 60.0  # seconds that the end of a run waits for MLflow
 QUIET_S = 2.0  # of them without a word to the user

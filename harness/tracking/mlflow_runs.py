@@ -10,38 +10,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import json
-import logging
-import os
 import platform
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness import registry
-from harness.errors import ModelError, RegistryError
-from harness.kept.folder import describe
-from harness.kept.shelf import is_kept, place
-from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.records.code_digest import made_by_other_code
-from harness.tracking.database import (
-    SQLITE,
-    VIEW,
-    NotMirrored,
-    TrackingError,
-    default_uri,
-    one_at_a_time,
-    shown_uri,
-    with_driver,
-    without_secrets,
-)
+from harness.tracking.artifacts import artifacts_of
+from harness.tracking.connection import Connection
+from harness.tracking.database import NotMirrored, default_uri
+from harness.tracking.experiments import NOTE, OURS, Experiments, installed
 from harness.tracking.shown import (
     MAX_TAG,
     datasets_of,
@@ -58,20 +44,10 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 MirrorResult = Literal["added", "kept", "replaced"]
-
 _RUN_STATUS = {"ok": "FINISHED", "skipped": "FINISHED", "interrupted": "KILLED"}  # any other record: FAILED
 _PARAMS_PER_BATCH, _METRICS_PER_BATCH = 100, 800  # limits of MLflow servers
 _LAYOUT = "5"  # raise it when runs show records differently: the next sync then replaces them all
-_NOTE, _PARENT = "mlflow.note.content", "mlflow.parentRunId"  # MLflow's tags of a description and a parent run
-_OURS = {"archbench": "task"}  # tag of the experiments that archbench made
-# A server that is down must not delay a grid (MLflow's defaults wait for minutes), and one that is
-# up must not print an address per run over the progress display.
-_SETTINGS = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "PGCONNECT_TIMEOUT": "5",
-}
+_PARENT = "mlflow.parentRunId"  # MLflow's tag of a parent run
 
 
 class Tracker:
@@ -83,13 +59,12 @@ class Tracker:
     """
 
     def __init__(self, uri: str, folder: Path | None = None):
-        self.uri, self.folder = uri, folder
+        self.uri = uri
         self.refused = 0  # records that the last sync() could not mirror
-        self._experiments: dict[str, str] = {}
-        self._with_view: set[str] = set()
         self._by_other_code: set[str] = set()
-        with self._repairable():
-            self._client = self._connect()
+        self._connection = Connection(uri)
+        self._client = self._connection.client
+        self.experiments = Experiments(self._client, uri, folder)
 
     def log(
         self,
@@ -104,16 +79,16 @@ class Tracker:
         A run that shows the same record is kept, one of an older version is replaced. Raises
         :class:`NotMirrored` where MLflow takes other records but not this one.
         """
-        with self._repairable():
-            experiment = self._experiment(record.task)
-            self._set_view(experiment, record.main_metric)
+        with self._connection.repairable():
+            experiment = self.experiments.of(record.task)
+            self.experiments.set_view(experiment, record.main_metric)
             shown = _Shown.of(
                 [*self._runs(experiment, record_key=record.key), *self._runs(experiment, row=record.cell.row)]
             )
             parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
-        with self._one_record(record):
+        with self._connection.one_record(record):
             result = self._mirror(record, experiment, shown, [predictions_path, log_path, model])
-        with self._repairable():
+        with self._connection.repairable():
             now = {run.info.run_id for run in shown.parents.values()}
             former = map(self._client.get_run, filter(None, parents - now))
             for parent in [*shown.parents.values(), *former]:
@@ -136,20 +111,20 @@ class Tracker:
         self._by_other_code = {other.key for other in made_by_other_code(itertools.chain(*records.values()))}
         keys = {record.key for group in records.values() for record in group} | {path.stem for path in store.damaged}
         removed = 0
-        with self._repairable():
-            tags = " and ".join(f"tags.{name} = '{value}'" for name, value in _OURS.items())
+        with self._connection.repairable():
+            tags = " and ".join(f"tags.{name} = '{value}'" for name, value in OURS.items())
             ours = {experiment.name for experiment in self._client.search_experiments(filter_string=tags)}
         for task in sorted({*records, *ours}):
-            with self._repairable():
-                experiment = self._experiment(task)
+            with self._connection.repairable():
+                experiment = self.experiments.of(task)
                 shown = _Shown.of(self._runs(experiment))
                 if metric := next((record.main_metric for record in records.get(task, []) if record.main_metric), ""):
-                    self._set_view(experiment, metric)
+                    self.experiments.set_view(experiment, metric)
                 # Seeds stand below a run that starts with the first of them.
                 for record in sorted(records.get(task, []), key=lambda record: record.started):
                     try:
-                        with self._one_record(record):
-                            artifacts = _artifacts(store, record)
+                        with self._connection.one_record(record):
+                            artifacts = artifacts_of(store, record)
                             counts[self._mirror(record, experiment, shown, artifacts, _folder(store))] += 1
                     except NotMirrored as error:
                         self.refused += 1
@@ -165,106 +140,9 @@ class Tracker:
             warnings.warn(f"{removed} runs removed from MLflow: {store.folder} has no records of them", stacklevel=2)
         return counts["added"], counts["kept"], counts["replaced"]
 
-    @contextmanager
-    def _repairable(self) -> Iterator[None]:
-        """Turns every error of MLflow, its database driver or the network into a
-        :class:`TrackingError`."""
-        try:
-            yield
-        except TrackingError:
-            raise
-        except Exception as error:
-            raise TrackingError(
-                f"MLflow at {shown_uri(self.uri)} could not be used: {self._reason(error)} "
-                "(records are safe; run `archbench sync` to repair the mirror)"
-            ) from None  # the error of the library may hold a password
-
-    @contextmanager
-    def _one_record(self, record: Record) -> Iterator[None]:
-        """Turns an error into :class:`NotMirrored` where MLflow still answers: then it is the
-        record that it does not take, such as a metric with a name of its own."""
-        try:
-            yield
-        except Exception as error:  # of MLflow, its database driver or the network
-            with self._repairable():
-                self._client.search_experiments(max_results=1)
-            path = Store("").path(record).as_posix()
-            raise NotMirrored(f"{path} was not mirrored to MLflow: {self._reason(error)}") from None
-
-    def _reason(self, error: Exception) -> str:
-        """First line of an error."""
-        return without_secrets(str(error).strip().partition("\n")[0] or type(error).__name__, self.uri)
-
-    def _connect(self) -> Any:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        for name, value in _SETTINGS.items():
-            os.environ.setdefault(name, value)
-        if "://" not in self.uri or self.uri.startswith("file:"):
-            raise ValueError(f"MLflow no longer writes to folders; use {SQLITE}FILE.db or the URI of a server")
-
-        from mlflow.tracking import MlflowClient
-
-        for name in ("mlflow.store.db.utils", "alembic"):  # they log every table they create
-            logging.getLogger(name).setLevel(logging.WARNING)
-        with one_at_a_time(self.uri):
-            client = MlflowClient(tracking_uri=with_driver(self.uri))
-            client.search_experiments(max_results=1)
-        return client
-
-    def _experiment(self, task: str) -> str:
-        """Id of the experiment of ``task``, which is created or restored if need be."""
-        if task not in self._experiments:
-            from mlflow.exceptions import MlflowException
-
-            experiment = self._client.get_experiment_by_name(task)
-            if experiment is None:
-                try:
-                    self._experiments[task] = self._client.create_experiment(
-                        task, _artifact_folder(self.uri, self.folder, task), _OURS
-                    )
-                    self._describe(task)
-                    return self._experiments[task]
-                except MlflowException:  # another writer was first
-                    experiment = self._client.get_experiment_by_name(task)
-                    if experiment is None:
-                        raise
-            if experiment.lifecycle_stage == "deleted":
-                self._client.restore_experiment(experiment.experiment_id)
-            self._experiments[task] = experiment.experiment_id
-            self._describe(task, experiment.tags.get(_NOTE))
-        return self._experiments[task]
-
-    def _describe(self, task: str, now: str | None = None) -> None:
-        """Set the description of a task's experiment, where the task is known here."""
-        entry = self._tasks.get(task)
-        text = f"**{entry.name}**, of type {entry.type}.\n\n{entry.protocol}"[:MAX_TAG] if entry else now
-        if text != now:
-            self._client.set_experiment_tag(self._experiments[task], _NOTE, text)
-
-    def _set_view(self, experiment: str, metric: str) -> None:
-        """Keep a view of an experiment in the tag where MLflow's pages keep those that users share:
-        every cell in a row of its own, the best first, with its scores in columns."""
-        if not metric or experiment in self._with_view:
-            return
-        columns = [f"metrics.`{split}/{metric}`" for split in ("test", "best_dev")]
-        view = {
-            "searchFilter": "tags.record_key != ''",  # without a filter the seeds are folded below their mean
-            "orderByKey": columns[0],
-            "orderByAsc": display_info(metric).lower_is_better,
-            "selectedColumns": [*columns, *(f"tags.`{name}`" for name in ("family", "kind", "status", "tier"))],
-        }
-        text = json.dumps(view)
-        if self._client.get_experiment(experiment).tags.get(VIEW) != text:
-            self._client.set_experiment_tag(experiment, VIEW, text)
-        self._with_view.add(experiment)
-
     @functools.cached_property
     def _architectures(self) -> dict[str, registry.ArchitectureEntry]:
-        return _installed("architectures")
-
-    @functools.cached_property
-    def _tasks(self) -> dict[str, registry.TaskEntry]:
-        return _installed("tasks")
+        return installed("architectures")
 
     def _sort_of(self, record: Record) -> dict[str, str]:
         """Family and kind of a record's architecture, as tags; of one that is not installed, as the
@@ -334,7 +212,7 @@ class Tracker:
             shown.parents[row] = self._client.create_run(
                 experiment,
                 start_time=milliseconds(record.started),
-                tags=tags | self._sort_of(record) | {"row": row, _NOTE: "The mean over seeds of the runs below."},
+                tags=tags | self._sort_of(record) | {"row": row, NOTE: "The mean over seeds of the runs below."},
                 run_name=name_of(record),
             )
         return {_PARENT: shown.parents[row].info.run_id}
@@ -403,7 +281,7 @@ class Tracker:
         link = f"#/experiments/{experiment}/runs/{run_id}/artifacts/{record.key}.json"
         note = description(record, link, entry.deviations if entry else ())
         # The digest comes last, so that a run that was cut off is not taken for a complete one.
-        last = [RunTag(_NOTE, note[:MAX_TAG]), RunTag("record_digest", digest)]
+        last = [RunTag(NOTE, note[:MAX_TAG]), RunTag("record_digest", digest)]
         self._client.log_batch(run_id, metrics[:_METRICS_PER_BATCH], params[:_PARAMS_PER_BATCH], last)
         ended = started + int(1000 * record.seconds.get("total", 0))
         self._client.set_terminated(run_id, _RUN_STATUS.get(record.status, "FAILED"), ended)
@@ -453,53 +331,7 @@ def sync(store: Store, uri: str) -> tuple[int, int, int]:
     return Tracker(uri, store.folder).sync(store)
 
 
-def _installed(sort: registry.Sort) -> dict[str, Any]:
-    """The registered architectures or tasks; none where the registry cannot be read. A record may
-    be of another."""
-    try:
-        return registry.entries(sort)
-    except RegistryError:
-        return {}
-
-
 def _folder(store: Store) -> str:
     """Digest of machine and folder of a store, which tells its runs apart on a server that several
     machines write to."""
     return hashlib.sha256(f"{platform.node()}:{store.folder.resolve()}".encode()).hexdigest()[:16]
-
-
-def _artifact_folder(uri: str, results: Path | None, task: str) -> str | None:
-    """Folder of a task's artifacts as a URI: beside a SQLite database, else in the results folder;
-    None for a server, which has a place of its own.
-
-    Without it, MLflow would write into the current directory.
-    """
-    folder = Path(uri.removeprefix(SQLITE)).parent if uri.startswith(SQLITE) else results
-    if folder is None or uri.startswith(("http://", "https://")):
-        return None
-    return (folder.resolve() / "mlartifacts" / task).as_uri()
-
-
-def _artifacts(store: Store, record: Record) -> list[Path | None]:
-    """Existing files of a record. A path that leads out of the results folder is never uploaded."""
-    names = [
-        record.predictions["path"] if record.predictions else None,
-        record.error.get("log") if record.error else None,
-    ]
-    paths = [(store.folder / name).resolve() for name in names if name]
-    files = [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
-    return [*files, kept_model(store, record)]
-
-
-def kept_model(store: Store, record: Record) -> Path | None:
-    """The folder of the model that a record's cell left, if it was kept and answers new texts; one
-    of another run of the cell is none."""
-    if record.status != "ok" or not is_kept(store.folder, record.key):
-        return None
-    folder = place(store.folder, record.key)
-    try:
-        found = describe(folder)
-    except ModelError:  # `archbench models` names it
-        return None
-    same = record.predictions is not None and found.origin.predictions == record.predictions["sha256"]
-    return folder if same and not found.transductive else None

@@ -117,7 +117,7 @@ def learning_rate_factor(settings: TrainingSettings, steps_per_epoch: int) -> Fa
     """Factor on the learning rate at each step, warm-up included.
 
     ``plateau`` depends on dev scores: its factor is 1 here, see
-    :class:`harness.training.fit.FitModule`.
+    :class:`harness.training.fit_module.FitModule`.
     """
     epoch = max(1, steps_per_epoch)
     total = max(1, epoch * settings.epochs)

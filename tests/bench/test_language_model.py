@@ -24,7 +24,7 @@ from harness import registry
 from harness.data.corpus import Corpus
 from harness.objectives import Step
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule, _detached
+from harness.training.fit_module import FitModule, _detached
 from harness.training.lazy_updates import clip_gradients
 from harness.training.model import Model, build, objective_of
 from harness.training.optimizers import optimizer

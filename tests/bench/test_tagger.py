@@ -24,8 +24,8 @@ from harness import registry
 from harness.data.batches import Batches
 from harness.data.corpus import Corpus
 from harness.problems.tag import TagTarget
-from harness.training.fit import optimizer
 from harness.training.model import Model, build
+from harness.training.optimizers import optimizer
 from harness.training.protocols import EQUAL
 
 SENTENCES = 320

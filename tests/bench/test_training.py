@@ -15,7 +15,9 @@ import torch
 
 from harness.data.batches import Batches
 from harness.running.assembly import Assembly
-from harness.training.fit import FitModule, fit, optimizer
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
+from harness.training.optimizers import optimizer
 from tools.speed.cells import assembly as assembled
 
 CELLS = {

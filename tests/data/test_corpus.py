@@ -23,7 +23,8 @@ from harness.objectives import Supervised
 from harness.ragged import Ragged
 from harness.records import Store
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.views.words import UNKNOWN, Words
 from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 

@@ -181,7 +181,8 @@ def test_mlflow_is_asked_to_serve_this_machine_alone(tmp_path, monkeypatch):
 )
 def test_mlflow_listens_on_this_machine_alone(tmp_path):
     """The sockets of the real server and its children."""
-    from harness.tracking.mlflow_runs import Tracker, default_uri
+    from harness.tracking.database import default_uri
+    from harness.tracking.mlflow_runs import Tracker
 
     Tracker(default_uri(tmp_path))
     command = [

@@ -294,7 +294,7 @@ def test_a_parent_of_another_vocabulary_ends_the_cell_by_name(tmp_path: Path) ->
 def test_two_seeds_with_parents_are_one_row_of_the_leaderboard(tmp_path: Path) -> None:
     """Each seed starts from another cell; they would be shown as two systems of one seed each."""
     from harness.files import sorted_json
-    from harness.leaderboard.board import sections_of
+    from harness.leaderboard.results import sections_of
     from harness.records.groups import along
 
     planned = session(tmp_path, "tagged_mean", seeds=(0, 1))

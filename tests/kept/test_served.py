@@ -19,7 +19,9 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from harness.records import Store
-from harness.tracking.mlflow_runs import Tracker, default_uri, kept_model
+from harness.tracking.artifacts import kept_model
+from harness.tracking.database import default_uri
+from harness.tracking.mlflow_runs import Tracker
 from tests.kept.cells import kept_cell, loaded
 from tests.support.servers import answers, free_port
 
@@ -71,7 +73,7 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
     [file] = (results.folder / "mlartifacts").rglob("MLmodel")
     folder = file.parent
     assert folder.is_relative_to(results.folder / "mlartifacts" / "sst2" / "models")
-    [run] = MlflowClient(uri).search_runs([tracker._experiment("sst2")], "tags.record_key != ''")
+    [run] = MlflowClient(uri).search_runs([tracker.experiments.of("sst2")], "tags.record_key != ''")
     logged = run.data.tags["model"]
     assert [output.model_id for output in run.outputs.model_outputs] == [logged]
     files = {path.name for path in folder.rglob("*")}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.leaderboard.board import Section, read
+from harness.leaderboard.board import read
 from harness.leaderboard.comparison import compare
+from harness.leaderboard.pages.mean_ranks import ranked_scores
 from harness.leaderboard.pages.task_page import section_table
-from harness.leaderboard.pages.timeline import ranked_scores
 from harness.leaderboard.ranking import best_results, ranks
+from harness.leaderboard.results import Section
 from harness.leaderboard.tables.formatting import section_title
 from harness.records import Store
 from harness.records.outcomes import Outcomes

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 import leaderboard
-from harness.leaderboard.board import Board, Section, read
+from harness.leaderboard.board import Board, read
 from harness.leaderboard.comparison import compare
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.front_page import best_table, remarks
+from harness.leaderboard.pages.mean_ranks import ranked_scores
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.runs_page import missing_table
 from harness.leaderboard.pages.task_page import task_tables
-from harness.leaderboard.pages.timeline import ranked_scores, story_page
+from harness.leaderboard.pages.timeline import story_page
 from harness.leaderboard.ranking import CUSTOM_REMARK, SMOKE_REMARK, at_floor, best_results, ranked, ranks
+from harness.leaderboard.results import Section
 from harness.leaderboard.tables.export import results, scores_csv
 from harness.leaderboard.tables.formatting import section_title
 from harness.leaderboard.tables.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.files import sorted_json
-from harness.leaderboard.board import Result, sections_of
+from harness.leaderboard.results import Result, sections_of
 from harness.leaderboard.setting_words import KNOWN, in_words
 from tests.support.made_records import record
 

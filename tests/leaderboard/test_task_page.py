@@ -12,13 +12,14 @@ import pytest
 
 import leaderboard
 from harness.errors import LeaderboardError
-from harness.leaderboard.board import Section, read
+from harness.leaderboard.board import read
 from harness.leaderboard.pages.front_page import best_table
 from harness.leaderboard.pages.plots import CostPoint, front, task_plots
 from harness.leaderboard.pages.runs_page import missing_table
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.published import SOURCES, read_published, with_notes
 from harness.leaderboard.ranking import ranks
+from harness.leaderboard.results import Section
 from harness.leaderboard.tables.table import Table
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task

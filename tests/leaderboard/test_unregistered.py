@@ -11,9 +11,10 @@ import pytest
 
 import leaderboard
 from harness import registry
-from harness.leaderboard.board import Section, read
+from harness.leaderboard.board import read
 from harness.leaderboard.pages.compare_page import compare_page
 from harness.leaderboard.pages.task_page import task_tables
+from harness.leaderboard.results import Section
 from harness.leaderboard.tables.export import scores_csv
 from harness.records import Cell, Record, Store
 from harness.running import progress

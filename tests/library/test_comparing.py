@@ -8,8 +8,9 @@ import pytest
 
 import archbench
 from harness.errors import LeaderboardError, UnknownName
-from harness.leaderboard.board import Section, read
+from harness.leaderboard.board import read
 from harness.leaderboard.comparison import compare as compare_board
+from harness.leaderboard.results import Section
 from harness.records import Store
 from tests.support.made_records import judged, record
 

@@ -23,7 +23,7 @@ from harness.records.groups import comparable, group_of
 from harness.running import grid
 from harness.running.worker import run_cell
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule
+from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of, predict
 from harness.views.stream import Stream
 from harness.views.words import WordBatch

@@ -17,7 +17,7 @@ from harness.metrics import info
 from harness.running import learning_rates
 from harness.running.assembly import Assembly
 from harness.running.worker import run_cell
-from harness.training.fit import FitModule
+from harness.training.fit_module import FitModule
 from tests.support.planned_cells import planned_cell
 
 

@@ -21,7 +21,7 @@ from harness.running import worker
 from harness.running.assembly import Assembly
 from harness.running.worker import run_cell
 from harness.running.worker_settings import Settings
-from harness.training.fit import FitModule
+from harness.training.fit_module import FitModule
 from harness.views.tree import parse, without_labels
 from tests.support.planned_cells import planned_cell
 

@@ -22,7 +22,8 @@ from harness.objectives import Supervised
 from harness.running import grid
 from harness.settings import TrainingSettings
 from harness.task import Row, Task
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.model import build, predict
 from harness.views.base import words_of
 

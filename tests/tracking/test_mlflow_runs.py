@@ -17,7 +17,8 @@ from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
 from harness.registry import Recipe
-from harness.tracking.mlflow_runs import Tracker, TrackingError, default_uri, sync
+from harness.tracking.database import TrackingError, default_uri
+from harness.tracking.mlflow_runs import Tracker, sync
 
 CELL = Cell(
     "dan",

@@ -21,7 +21,8 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
-from harness.tracking.mlflow_runs import default_uri, sync, with_driver
+from harness.tracking.database import default_uri, with_driver
+from harness.tracking.mlflow_runs import sync
 from tests.browser.conftest import NAMES
 from tests.support.servers import answers, free_port
 

@@ -19,7 +19,8 @@ from harness.cli.app import main
 from harness.records import Cell, Record, Store, portable_command, portable_text, without_passwords
 from harness.running.engines import local
 from harness.running.engines.loop import failure_record
-from harness.tracking import Tracker, TrackingError, default_uri, mlflow_runs, shown_uri, sync
+from harness.tracking import Tracker, TrackingError, connection, default_uri, shown_uri, sync
+from harness.tracking.connection import Connection
 from harness.tracking.database import without_secrets
 from tests.support.fake_plugins import PLUGIN
 from tests.support.passwords import FIRST, SECOND, URIS
@@ -62,10 +63,10 @@ class Unwilling:
 
     def __init__(self, uri: str, folder: Path):
         self.uri = uri
-        with Tracker._repairable(self):
+        with Connection.repairable(self):
             raise ValueError(f"could not translate {uri.split(':')[-1]!r}, the end of {uri}")
 
-    _reason = Tracker._reason
+    _reason = Connection._reason
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def toys(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(local, "run", run)
     monkeypatch.setattr("harness.tracking.mirror.Tracker", Unwilling)
-    monkeypatch.setattr(mlflow_runs, "_SETTINGS", {})
+    monkeypatch.setattr(connection, "_SETTINGS", {})
     file = tmp_path / "toys.py"
     file.write_text(PLUGIN)
     return file

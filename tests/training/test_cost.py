@@ -20,7 +20,8 @@ from harness.running import grid
 from harness.running.neighbours import watched
 from harness.training import cost
 from harness.training.cost import WARM_UP_STEPS, StepClock
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.protocols import SMOKE
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 

@@ -73,7 +73,8 @@ from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 from harness.data.batches import Batches
 from harness.objectives import Supervised
 from harness.training.protocols import SMOKE
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 
 class Watched(FitModule):
     def on_train_start(self):

@@ -19,8 +19,9 @@ from harness.data.corpus import Corpus
 from harness.objectives import Supervised
 from harness.running.request import PRECISIONS
 from harness.settings import TrainingSettings
-from harness.training import fit as fitting
-from harness.training.fit import Diverged, FitModule, fit
+from harness.training import checkpoints, fit_module
+from harness.training.fit import fit
+from harness.training.fit_module import Diverged, FitModule
 from harness.training.optimizers import learning_rate_factor, optimizer
 from tests.support.toy_corpus import toy_corpus, toy_model
 
@@ -91,8 +92,8 @@ def scripted(
     monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: list[float] | None = None, metric: str = "accuracy"
 ) -> None:
     """Dev scores (and losses) by epoch, whatever the model does."""
-    monkeypatch.setattr(fitting, "score", lambda *_: {metric: scores[Watched.now]})
-    monkeypatch.setattr(fitting, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
+    monkeypatch.setattr(fit_module, "score", lambda *_: {metric: scores[Watched.now]})
+    monkeypatch.setattr(fit_module, "predict_with_loss", lambda *_: ([], losses[Watched.now] if losses else 1.0))
 
 
 # --- optimisers and schedules ---
@@ -298,7 +299,7 @@ def test_every_precision_trains(corpus, tmp_path, precision, whole):
 def test_how_many_steps_lightning_is_given_at_once_changes_nothing(corpus, tmp_path, monkeypatch, whole):
     """Six batches an epoch, in chunks of four and two: a schedule or clock by chunk, or a last
     chunk left out, would show."""
-    monkeypatch.setattr(fitting, "CHUNK", 4)
+    monkeypatch.setattr(fit_module, "CHUNK", 4)
     one = make(corpus)
     go(one, tmp_path)
     assert one.rows == whole.rows and curve(one) == curve(whole)
@@ -328,7 +329,7 @@ def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whol
     Also where the newest checkpoint is older than the best one, as writing one after every epoch
     would have cost too much.
     """
-    monkeypatch.setattr(fitting, "SAVING_SHARE", share)
+    monkeypatch.setattr(checkpoints, "SAVING_SHARE", share)
     broken = make(corpus)
     broken.cut = cut
     with pytest.raises(RuntimeError, match="switched off"):

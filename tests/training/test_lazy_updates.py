@@ -14,7 +14,8 @@ from torch import nn
 
 from harness.objectives import Supervised
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.lazy_updates import LazyAdam, clip_gradients, takes_rows
 from harness.training.optimizers import optimizer
 from harness.views.bag import Bag

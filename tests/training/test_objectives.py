@@ -27,7 +27,8 @@ from harness.problems import problem
 from harness.running.request import Request
 from harness.running.session import Session
 from harness.settings import TrainingSettings
-from harness.training.fit import FitModule, fit
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of
 from tests.support import fake_objectives
 from tests.support.fake_objectives import ALL, Adversary, Annealed, Carried, Consistent, Distilled, Skimming

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.pages.front_page import MINI_REMARK, verdict
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import ranked
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.formatting import axis_title, format_score, section_title
 from harness.metrics import display_info
 

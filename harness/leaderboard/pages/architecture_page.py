@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.leaderboard.board import ROOT, Board, Result, Section, architecture_file, flatten, task_file
+from harness.leaderboard.board import ROOT, Board, architecture_file, task_file
 from harness.leaderboard.catalogue import CatalogueEntry
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.ranking import ranks
 from harness.leaderboard.repeat import checkout, repeat
+from harness.leaderboard.results import Result, Section, flatten
 from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.formatting import (

@@ -19,11 +19,12 @@ import numpy as np
 from harness import registry
 from harness.errors import RecordError
 from harness.leaderboard.answers import gold_by_answers
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.examples import ExampleReader, by_unit, shown, text_columns
 from harness.leaderboard.pages.compare_parts import parts_of, read_parts
 from harness.leaderboard.pages.page import Page
+from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.tables.cost import COMPARED, compared_cells
 from harness.leaderboard.tables.formatting import (
     caveats,

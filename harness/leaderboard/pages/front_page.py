@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.comparison import compare
 from harness.leaderboard.picture import Line, Picture, pictures
 from harness.leaderboard.ranking import (
@@ -15,6 +15,7 @@ from harness.leaderboard.ranking import (
     elsewhere,
     scored,
 )
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import (
     axis_title,

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.leaderboard import sizes
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.pages.families import COLOURS, colour, marker
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
+from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title

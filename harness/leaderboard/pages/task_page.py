@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.leaderboard.board import Board, Pairs, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.compare_page import place_of, result_id
 from harness.leaderboard.picture import row_id
 from harness.leaderboard.ranking import best_results, ranks, remarks
+from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.tables.cost import COLUMNS, MEASURES, QUIET, cost_cells, quiet_cells
 from harness.leaderboard.tables.formatting import (
     format_score,

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import p_beside_first
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.significance import ALPHA, FEWEST_SEEDS
 from harness.leaderboard.tables.formatting import format_score, metric_label, our_row, section_title
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow

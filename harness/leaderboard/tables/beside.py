@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.formatting import caveats, failures, format_score, marks, section_title
 from harness.leaderboard.tables.table import Part
 from harness.records.groups import SMOKE

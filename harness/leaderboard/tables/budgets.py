@@ -3,8 +3,9 @@ and from how many examples on one is ahead of counting words."""
 
 from __future__ import annotations
 
-from harness.leaderboard.board import Board, versioned
+from harness.leaderboard.board import Board
 from harness.leaderboard.orders import agreements
+from harness.leaderboard.results import versioned
 from harness.leaderboard.sizes import Lines, Place, ahead_from, best_classical, lines
 from harness.leaderboard.tables.formatting import metric_label, our_row
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow

@@ -12,7 +12,8 @@ from typing import Any
 
 from harness.errors import LeaderboardError
 from harness.files import parse_json
-from harness.leaderboard.board import Board, versioned
+from harness.leaderboard.board import Board
+from harness.leaderboard.results import versioned
 from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.export import RESULT, SCHEMA
 from harness.leaderboard.tables.formatting import format_score, metric_label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.leaderboard.board import Result
+from harness.leaderboard.results import Result
 from harness.leaderboard.significance import summarise
 from harness.leaderboard.speeds import Speed
 from harness.leaderboard.tables.formatting import format_magnitude, format_number, training_size

@@ -55,11 +55,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from harness.leaderboard.board import Board, Result, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.task_page import metrics_of
 from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, ranks
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.cost import COUNTS, MEASURES, by_device, max_other_cells, mean_of
 from harness.leaderboard.tables.formatting import caveats, counterpart, difference, failure_reason
 from harness.leaderboard.tables.survey import Survey

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-from harness.leaderboard.board import Board, Result, Section, versioned
+from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, unranked
+from harness.leaderboard.results import Result, Section, versioned
 from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.table import BLANK, Part, TableRow

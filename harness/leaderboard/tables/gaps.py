@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import LeaderboardError
-from harness.leaderboard.board import Board, Result, Section, task_file
+from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.published import Published, read_rows
 from harness.leaderboard.ranking import at_floor
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.beside import beside, score_line
 from harness.leaderboard.tables.formatting import causes, format_points, metric_label, section_title, starts_at_random
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.leaderboard.board import Board, Section
+from harness.leaderboard.board import Board
 from harness.leaderboard.ranking import best_results
+from harness.leaderboard.results import Section
 from harness.leaderboard.tables.formatting import (
     difference,
     format_points,

@@ -7,8 +7,9 @@ import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.leaderboard.board import Board, Result
+from harness.leaderboard.board import Board
 from harness.leaderboard.published import Published
+from harness.leaderboard.results import Result
 from harness.leaderboard.tables.beside import beside, score_line, without_score
 from harness.leaderboard.tables.formatting import (
     about,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.files import parse_json, read_limited
 
 if TYPE_CHECKING:
-    from harness.leaderboard.board import Pairs
+    from harness.leaderboard.results import Pairs
     from harness.records.blocks import Overlap
 
 
