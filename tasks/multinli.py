@@ -57,8 +57,8 @@ _REPOSITORY, _REVISION = "nyu-mll/multi_nli", "da70db2af9d09693783c3320c42498402
         " the SHA-256 of the premise and not trained on. Tier local trains on multinli_1.0_train.jsonl if it is there,"
         " else on mnli_train_subset.tsv, a course's sample of 20,000 tokenised pairs, of which 500 are dev. It tests on"
         " multinli_1.0_dev_matched.jsonl if it is there, else on the course's mnli_val_subset.tsv: 5,000 tokenised"
-        " pairs of these genres, 2,080 of which share their premise with an earlier one, as in the official dev set and not"
-        " in a sample of train. No score counts as one of the official test."
+        " pairs of these genres, 2,080 of which share their premise with an earlier one, as in the official dev set and"
+        " not in a sample of train. No score counts as one of the official test."
     ),
 )
 class MnliMatched(Task):
