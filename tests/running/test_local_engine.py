@@ -82,6 +82,7 @@ def test_a_cell_beyond_its_processor_time_is_ended_and_one_that_waits_is_not(mak
     record = one(make_cell("computes"), make_settings(cpu_limit=0.5))
     assert record.status == "timeout"
     assert "0.5 s of processor time" in record.error["message"]
+    assert 0.5 < record.seconds["total_processor"] < 5, "by which the next run is planned"
     assert one(make_cell("waits"), make_settings(cpu_limit=0.5)).status == "ok"
 
 

@@ -168,6 +168,7 @@ class _Running:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
         self.usage_due = 0.0
+        self.computed = 0.0  # seconds of processor time, where they are limited
         for pause in (*START_PAUSES_S, None):
             self.process = context.Process(
                 target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
@@ -255,7 +256,9 @@ class _Running:
     def _limit_usage(self) -> None:
         """End the cell if it has used more processor time or memory than it may."""
         seconds, most = self.settings.cpu_limit, self.settings.memory_limit_mib
-        if seconds is not None and processor_s(self.pid) > seconds:
+        if seconds is not None:
+            self.computed = max(self.computed, processor_s(self.pid))
+        if seconds is not None and self.computed > seconds:
             self.stop("timeout", f"still running after {seconds:g} s of processor time (--cpu-limit)")
         elif most is not None and resident_mib(self.pid) > most and (used := used_mib(self.pid)) > most:
             self.stop("oom", f"used {used:.0f} MiB of memory; the limit is {most} MiB (--memory-limit)")
@@ -306,6 +309,7 @@ class _Running:
     def _failure(self, status: Status, type: str, message: str) -> Record:
         """Write and return the record that the cell's own process could not write."""
         seconds = {"total": round(time.monotonic() - self.clock, 3)}
+        seconds |= {"total_processor": round(self.computed, 3)} if self.computed else {}
         fields = {"started": self.began, "seconds": seconds}
         return write_or_warn(failure_record(self.cell, self.settings, status, type, message, **fields), self.store)
 
