@@ -7,8 +7,8 @@ name in the encoder; the option that is the ``rate``; the ``mask``; and the ``so
 in brackets; ``[each]`` is a line for each of them, and a place whose numbers are computed of some
 inputs alone names them behind. "own" is a mask with a decision for each number, "one for all words"
 has one decision for the words of a text, "reused" is one that is drawn once and laid on several
-tensors, "anew" one that is drawn more than once in a pass (for each text, layer or step),
-"unscaled" one whose kept numbers stay as they are. "within lstm" is what torch does in one
+tensors, "2 times" and "each step" one that is drawn as often in a pass (for each text, layer or
+word), "unscaled" one whose kept numbers stay as they are. "within lstm" is what torch does in one
 function.
 """
 

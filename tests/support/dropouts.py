@@ -282,6 +282,8 @@ def tensors(values: Any) -> Iterator[Tensor]:
 
 RATES = (0.52, 0.31, 0.64, 0.43)
 """Rates that the dropout options of an architecture are given, each another."""
+FEW = 8
+"""Most draws that texts and layers make in a pass; more are those of steps, one for each word."""
 ONE_TEXT = ("seq", "text", "tree", "tag", "lm", "plm", "ctc", "generate", "regime")
 """Kinds whose encoder reads a text without knowing of another."""
 
@@ -372,7 +374,8 @@ def places(case: TrainedCase | FittedCase, draws: list[Draw], rates: Mapping[str
         Place(_numbers(draw, fields, one_text), _joined(draw.read_by), _rate(draw, names), _mask(draw, sizes))
         for draw in draws
     )
-    named = {place if n == 1 else place._replace(mask=f"{place.mask}, anew") for place, n in found.items()}
+    times = {n: f", {n} times" if n <= FEW else ", each step" for n in found.values()} | {1: ""}
+    named = {place._replace(mask=place.mask + times[n]) for place, n in found.items()}
     return _for_each(named, fields)
 
 
