@@ -52,6 +52,7 @@ def run(
     results: str | Path = "results",
     mlflow: str | None = None,
     keep: bool = False,
+    refit: bool = False,
     parents: Mapping[str, str] = MappingProxyType({}),
     ended: Callable[[Record], None] | None = None,
 ) -> list[Record]:
@@ -98,6 +99,8 @@ def run(
     ``mlflow``: tracking URI or ``none``; by default that of the variable ``ARCHBENCH_MLFLOW``, else
     a database in the results folder.
     ``keep``: keep what each cell learnt in ``results/models``, for ``archbench predict``.
+    ``refit``: when its score is known, train each cell once more on all rows, those of test too,
+    and keep that model.
     ``parents``: kept models from which the cells start, by role, such as ``{"vectors":
     "skipgram"}``: an architecture, which is trained first if it is not kept, or a key.
     ``ended``: called with the record of each cell that ran, as soon as it has ended.

@@ -72,6 +72,15 @@ def run(
             rich_help_panel=GRID,
         ),
     ] = False,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit",
+            help="When its score is known, train each cell once more on all rows, those of test too, with the settings"
+            " that were found, and keep that model.",
+            rich_help_panel=GRID,
+        ),
+    ] = False,
     parent: Annotated[
         list[str] | None,
         typer.Option(
@@ -278,6 +287,7 @@ def run(
         shard=shard,
         homes=chosen_homes(architectures, tasks, results, note) if home else None,
         keep=keep,
+        refit=refit,
         parents=parent or (),
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),

@@ -63,14 +63,22 @@ def try_(
             min=0.0, metavar="MIB", help="Most MiB of weights; unknown sizes fail.", rich_help_panel=EXECUTION
         ),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Hand over a model that was trained once more on all rows, or the one that was scored.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = True,
     results: Results = Path("results"),
 ) -> None:
     """Find out which architecture suits your own data.
 
     Trains what fits, the cheapest first, as long as there is time. The choice falls by rows that no
-    training saw, and is confirmed once on rows that were sealed until then. Ends with a table, a
-    page, and a reason for each architecture that was left out. The same command goes on where it
-    was stopped.
+    training saw, and is confirmed once on rows that were sealed until then; then the chosen one
+    learns from all of them. Ends with a table, a page, and a reason for each architecture that was
+    left out. The same command goes on where it was stopped.
     """
     began = time.monotonic()
     file = data
@@ -90,7 +98,7 @@ def try_(
     task = registry.load(entry)(entry)
     command = portable_command(["archbench", *sys.argv[1:]])
     wish = Wish(prefer, latency_ms, size_mib)
-    trial = Trial(task, results, began + 60 * minutes, architectures, command, wish)
+    trial = Trial(task, results, began + 60 * minutes, architectures, command, wish, refit)
     print(f"{file}: {trial.slices.words}", flush=True)
     print(f"{len([each for each in trial.waiting if not each.is_floor])} architectures fit.", flush=True)
     trial.run(lambda ended: _show(trial, ended))
@@ -99,8 +107,8 @@ def try_(
         print("\n".join([table.title, "", *lines(table), ""]))
     print("\n".join(sentences(trial)))
     print(write_page(trial))
-    if trial.confirmed is not None:
-        print(f"next:\n  archbench predict {trial.confirmed.tried.records[0].key} NEW.csv --results {results}")
+    if trial.handed_over is not None:
+        print(f"next:\n  archbench predict {trial.handed_over.key} NEW.csv --results {results}")
     if trial.stopped or not any(not each.is_floor for each in trial.tried):
         raise typer.Exit(1)
 

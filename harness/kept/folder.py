@@ -40,7 +40,8 @@ class Part(BaseModel):
 class Origin(BaseModel):
     """The cell that trained a model: its key and fields, digests of its splits, and that of its
     predictions of test; ``spent``, ``seconds`` and ``objective`` of its training, and its
-    ``lineage``, as in its record."""
+    ``lineage``, as in its record. ``refitted`` is the number of rows of a second training, on which
+    it stands: those of test are among them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,6 +53,7 @@ class Origin(BaseModel):
     seconds: float | None = None
     objective: str | None = None
     lineage: list[dict[str, Any]] = []
+    refitted: int | None = None
 
 
 class Description(BaseModel):

@@ -33,6 +33,11 @@ class Parents:
             if model.description.origin.key != cells[role]["key"]:
                 place = folder / cells[role]["key"]
                 raise ModelError(f"{place}: the model of another cell, {model.description.origin.key}")
+            if model.description.origin.refitted is not None:
+                raise ModelError(
+                    f"{folder / cells[role]['key']}: trained on rows of test too (--refit), by which its children would"
+                    " be scored; remove it, and it is trained as a parent"
+                )
 
     def inherited_view(self, cls: type[Architecture], view: Any) -> Any:
         """A view with what the parents give to it, before it is fitted: above all, pieces."""

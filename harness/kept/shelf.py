@@ -93,9 +93,14 @@ def _folders(results: Path) -> list[Path]:
     return sorted(path for path in found if path.is_dir() and not path.name.startswith("."))
 
 
-def is_kept(results: Path, key: str) -> bool:
-    """True if a model of that key is kept."""
-    return (results / MODELS / key / DESCRIPTION).is_file()
+def is_kept(results: Path, key: str, refitted: bool = False) -> bool:
+    """True if a model of that key is kept; of ``refitted`` ones, if it was trained once more."""
+    if not (results / MODELS / key / DESCRIPTION).is_file():
+        return False
+    try:
+        return not refitted or describe(results / MODELS / key).origin.refitted is not None
+    except ModelError:  # a damaged one is no reason to train: loading it says what is wrong
+        return True
 
 
 def find(model: str, results: Path) -> Path:

@@ -47,10 +47,11 @@ def parents_of(cell: Cell, settings: Settings) -> Parents:
 
 
 class Assembly:
-    """Parts from which the models of one cell are built: the corpus, the classes, the settings."""
+    """Parts from which the models of one cell are built: the corpus, the classes, the settings.
+    ``task`` takes the place of the cell's own."""
 
-    def __init__(self, cell: Cell, settings: Settings):
-        self.cell, self.task = cell, task_of(cell)
+    def __init__(self, cell: Cell, settings: Settings, task: Task | None = None):
+        self.cell, self.task = cell, task or task_of(cell)
         self.training = TrainingSettings.from_dict(cell.hyperparameters["training"])
         if Limits.of(cell.hyperparameters).max_epochs is not None:  # the user's number of passes counts
             self.training = dataclasses.replace(self.training, min_steps=0)

@@ -68,7 +68,7 @@ class Planning:
         self.needed: frozenset[str] = frozenset()
         self.pending = self._pending(planned)
         self._changed = self._changed_with_children()
-        if request.keep:
+        if request.keep or request.refit:
             self._run_unkept()
         self._settle_parents()
         self._read_tasks: set[str] = set()
@@ -296,12 +296,14 @@ class Planning:
             self.pending.finished.remove(record)
             self.pending.run.append(record.cell)
         if unkept:
-            self.tell(f"{len(unkept)} finished without being kept run again (--keep); the old records are *.old")
+            option = "refit" if self.request.refit else "keep"
+            self.tell(f"{len(unkept)} finished without being kept run again (--{option}); the old records are *.old")
 
     def unkept(self, records: Sequence[Record]) -> list[Record]:
         """The records of cells that ended well and whose model should be kept and is not."""
-        keeps = self.settings.keeps
-        return [r for r in records if r.status == "ok" and keeps(r.cell) and not is_kept(self.store.folder, r.key)]
+        settings = self.settings
+        kept = (r for r in records if r.status == "ok" and settings.keeps(r.cell))
+        return [r for r in kept if not is_kept(self.store.folder, r.key, settings.refits(r.cell))]
 
     def _tell_of_other_code(self) -> None:
         """Say how many records other code made; those of cells that run again are set aside."""
@@ -334,6 +336,7 @@ class Planning:
             strategy=request.strategy,
             vectors=request.vectors.resolve() if request.vectors else None,
             keep=request.keep,
+            refit=request.refit,
             needed=self.needed,
         )
 

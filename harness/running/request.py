@@ -69,6 +69,7 @@ class Request:
     shard: str | None = None
     homes: Mapping[str, str] | None = None
     keep: bool = False
+    refit: bool = False
     parents: Sequence[str] = ()
     dry_run: bool = False
     command: str = ""

@@ -7,6 +7,7 @@ into a record.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -40,7 +41,7 @@ from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
 from harness.records.record import Status
 from harness.registry import ArchitectureEntry
-from harness.running import devices
+from harness.running import devices, refit
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
@@ -54,6 +55,9 @@ from harness.training import cost
 from harness.training.fit import fit
 from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
 from harness.training.model import Model, predict
+
+SLOWER = 2.5
+"""Seconds of a second training, on all rows, over those of the first one; rather too many."""
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -183,6 +187,7 @@ def _scored(
 
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
+    entered = time.perf_counter()
     task = task_of(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
@@ -209,8 +214,18 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         fields["tokens"] = tokens
     if settings.keeps(cell):
         part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
-        origin = _origin(cell, fields, took)
-        keep(cell, settings, lambda: fitted_model(origin, task.entry.type, part, estimator, train[0]))
+
+        def model(learnt: Estimator, refitted: int | None = None) -> KeptModel:
+            return fitted_model(_origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
+
+        def anew() -> KeptModel:
+            learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
+            parents.give(learner, hidden(train.to_list()) if parents.models else ())
+            rows = refit.rows_of(learner, train.to_list(), dev.to_list(), test.to_list())
+            learner.fit(rows, dev.to_list(), unlabelled)
+            return model(learner, len(rows))
+
+        keep(cell, settings, lambda: model(estimator), anew, entered, took)
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / took,
         "train_tokens_per_second": None,
@@ -231,16 +246,36 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     }
 
 
-def keep(cell: Cell, settings: Settings, made: Callable[[], KeptModel]) -> None:
-    """Keep what a cell learnt, in the results folder. The record is worth more: a disk that is full
-    and a state that cannot be kept are told in the log, and the cell goes on."""
-    try:
-        made().write(shelf.place(settings.results, cell.key))
-    except Exception as error:  # a plugin's own methods give its state
-        print(f"not kept: {type(error).__name__}: {error}")
+def keep(
+    cell: Cell,
+    settings: Settings,
+    made: Callable[[], KeptModel],
+    anew: Callable[[], KeptModel],
+    entered: float,
+    took: float,
+) -> None:
+    """Keep what a cell learnt, in the results folder; with ``--refit`` what it learns ``anew`` of
+    all rows, if there is time: the first training took so many seconds.
+
+    The record is worth more: a disk that is full, a state that cannot be kept and a second training
+    that fails are told in the log, and the cell goes on.
+    """
+    ways = [anew, made] if settings.refits(cell) else [made]
+    spent = time.perf_counter() - entered
+    if len(ways) > 1 and spent + SLOWER * took > min(settings.timeout or math.inf, settings.cpu_limit or math.inf):
+        print(f"not refitted: after {spent:.0f} s, a second training would pass the cell's limit")
+        ways = [made]
+    for way in ways:
+        try:
+            way().write(shelf.place(settings.results, cell.key))
+            return
+        except Exception as error:  # a plugin's own methods give its state
+            print(f"not {'kept' if way is made else 'refitted'}: {type(error).__name__}: {error}")
 
 
-def _origin(cell: Cell, fields: dict[str, Any], seconds: float, objective: str | None = None) -> Origin:
+def _origin(
+    cell: Cell, fields: dict[str, Any], seconds: float, objective: str | None = None, refitted: int | None = None
+) -> Origin:
     """The origin of a model, by the fields of its cell's record and the seconds of its training."""
     return Origin(
         key=cell.key,
@@ -251,6 +286,7 @@ def _origin(cell: Cell, fields: dict[str, Any], seconds: float, objective: str |
         seconds=seconds,
         objective=objective,
         lineage=fields.get("lineage", []),
+        refitted=refitted,
     )
 
 
@@ -263,12 +299,14 @@ def _part(entry: ArchitectureEntry, values: dict[str, Any]) -> Part:
     return Part(architecture=entry.id, version=entry.version, settings=values)
 
 
-def _trained_model(assembly: Assembly, model: Model, fields: dict[str, Any], objective: str) -> KeptModel:
+def _trained_model(
+    assembly: Assembly, model: Model, fields: dict[str, Any], objective: str, refitted: int | None = None
+) -> KeptModel:
     cell, corpus, regime = assembly.cell, assembly.corpus, None
     if assembly.regime is not None:
         regime = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
     return trained_model(
-        _origin(cell, fields, fields["seconds"]["train"], objective),
+        _origin(cell, fields, fields["seconds"]["train"], objective, refitted),
         assembly.task.entry.type,
         _part(assembly.encoder_entry, assembly.settings),
         regime,
@@ -290,6 +328,7 @@ def train_along(cell: Cell, settings: Settings) -> None:
 
 def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell trained by gradients."""
+    entered = time.perf_counter()
     if cell.devices > 1:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
@@ -300,8 +339,15 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         described = [{"name": name, "dims": source.size} for name, source in sources.items()]
         fields["inputs"] = [*fields.get("inputs", []), *described]
     if settings.keeps(cell):
-        name = training.objective.name
-        keep(cell, settings, lambda: _trained_model(assembly, training.model, fields, name))
+        name, seconds = training.objective.name, fields["seconds"]
+
+        def anew() -> KeptModel:
+            folder = settings.work / "checkpoints" / f"{cell.key}-refit"
+            again, second = refit.trained(cell, settings, training.lr, _most_epochs(cell, training), folder)
+            return _trained_model(again, second.model, fields, name, len(again.corpus.train))
+
+        made = functools.partial(_trained_model, assembly, training.model, fields, name)
+        keep(cell, settings, made, anew, entered, seconds["train"] + seconds["dev"])
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {
         "objective": training.objective.name,
@@ -346,11 +392,16 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
     pilots = try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
-    epochs = min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs)
+    epochs = _most_epochs(cell, training)
     limited = settings.timeout is not None or settings.cpu_limit is not None
-    foresight = [Foresight(settings, int(epochs))] if limited and len(pilots) == 1 else []
-    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, int(epochs), callbacks=foresight)
+    foresight = [Foresight(settings, epochs)] if limited and len(pilots) == 1 else []
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=foresight)
     return assembly, training, pilots, kept
+
+
+def _most_epochs(cell: Cell, training: FitModule) -> int:
+    """Epochs after which the training of a cell ends at the latest."""
+    return int(min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs))
 
 
 def _score_and_measure(

@@ -16,9 +16,9 @@ class Settings:
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
     the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
     (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
-    others start from it. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of
-    processor time, and ``memory_limit_mib`` is resident memory, both of the cell's processes
-    together.
+    others start from it. With ``refit`` a model is kept that was trained once more on all rows.
+    ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of processor time, and
+    ``memory_limit_mib`` is resident memory, both of the cell's processes together.
     """
 
     results: Path
@@ -33,11 +33,17 @@ class Settings:
     cpu_limit: float | None = None
     vectors: Path | None = None
     keep: bool = False
+    refit: bool = False
     needed: frozenset[str] = frozenset()
 
     def keeps(self, cell: Cell) -> bool:
         """True if what a cell learnt is kept."""
-        return self.keep or cell.key in self.needed
+        return self.keep or self.refit or cell.key in self.needed
+
+    def refits(self, cell: Cell) -> bool:
+        """True if what is kept of a cell is trained once more. What others start from is not: they
+        would learn from the rows that score them."""
+        return self.refit and cell.key not in self.needed
 
     def log(self, cell: Cell) -> Path:
         """The log file of a cell: whatever its processes print."""

@@ -98,7 +98,23 @@ def sentences(trial: Trial, running: bool = False) -> list[str]:
         return [*found, f"Nothing is recommended: {choice.reason}."]
     found.append(_recommended(trial, choice.recommended))
     found.append(_luck(trial, choice.recommended, len(models)))
-    return found
+    return [*found, *_handed_over(trial)]
+
+
+def _handed_over(trial: Trial) -> list[str]:
+    """A sentence on the rows from which the model that is kept learnt; none where none is kept."""
+    if trial.why_not_kept:
+        return [f"No model is handed over: {trial.why_not_kept}."]
+    if trial.handed_over is None:
+        return []
+    if trial.saw is None:
+        return ["The model that is handed over is the one that was scored."]
+    rows = trial.slices.rows
+    others = f"; the other {rows - trial.saw:,} said when to end it" if trial.saw < rows else ""
+    return [
+        f"The model that is handed over was trained once more, on {trial.saw:,} of the {rows:,} rows{others}. It is"
+        " expected to be no worse than the score says."
+    ]
 
 
 def _recommended(trial: Trial, chosen: Scored) -> str:
@@ -123,7 +139,7 @@ def _recommended(trial: Trial, chosen: Scored) -> str:
 def _luck(trial: Trial, chosen: Scored, models: int) -> str:
     """A sentence on how far the score of the chosen one can be believed."""
     info = display_info(trial.choice.metric)
-    if trial.slices.sealed is None:
+    if not trial.slices.sealed:
         return (
             f"Its score, {info.format(chosen.score)}, is that of a choice among {models} on the same rows, so a little"
             " of it is luck; nothing was sealed to show how much."
@@ -136,8 +152,8 @@ def _luck(trial: Trial, chosen: Scored, models: int) -> str:
     points = format_points(round(info.round(there.score) - info.round(chosen.score), 1))
     return (
         f"Confirmed once on the sealed rows: {info.format(there.score)}{interval}. It was chosen with"
-        f" {info.format(chosen.score)}; the difference, {points}, is luck, of the choice and of the rows. Believe the"
-        " sealed score."
+        f" {info.format(chosen.score)}, before it learnt from the rows to choose by; the rest of the difference,"
+        f" {points}, is luck, of the choice and of the rows. Believe the sealed score."
     )
 
 

@@ -35,11 +35,13 @@ CHOOSE, CONFIRM = 1, 2
 @dataclass(frozen=True)
 class Slices:
     """Tasks made of a user's one: those by which systems are chosen (one, or a fold each), and the
-    one whose test is sealed, if there is one. ``rows`` are all there are, ``train`` those that a
+    one on which the chosen one is trained anew, whose test is ``sealed`` or, where nothing is, that
+    of the first fold. ``rows`` are all there are, ``train`` those that a
     model is trained on, ``words`` tells of the slices."""
 
     choosing: tuple[Path, ...]
-    sealed: Path | None
+    last: Path
+    sealed: bool
     rows: int
     train: int
     words: str
@@ -47,7 +49,7 @@ class Slices:
     @property
     def files(self) -> tuple[Path, ...]:
         """All descriptions."""
-        return (*self.choosing, *([self.sealed] if self.sealed else []))
+        return (*self.choosing, self.last)
 
 
 def slices(task: OwnTask, folder: Path) -> Slices:
@@ -76,13 +78,14 @@ def slices(task: OwnTask, folder: Path) -> Slices:
             drawn = hashes(task.keys(table), CONFIRM)[rest].argsort(kind="stable")[:MOST_TRAIN]
             train = np.sort(rest[drawn])
             choosing = _write(task, folder, "choice", places, {"train": train, "dev": dev, "test": chosen_by})
-            sealed = _write(task, folder, "sealed", places, {"train": train, "dev": dev, "test": test})
+            known = np.sort(np.concatenate([train, chosen_by]))  # once the choice is made, these are for training too
+            sealed = _write(task, folder, "sealed", places, {"train": known, "dev": dev, "test": test})
             part = f" (of {len(rest):,})" if len(train) < len(rest) else ""
             words = (
                 f"{rows:,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to"
                 f" choose by, and {len(test):,} sealed until the choice is made."
             )
-            return Slices((choosing,), sealed, rows, len(train), words)
+            return Slices((choosing,), sealed, True, rows, len(train), words)
     fold_of = carved(hashed, dict.fromkeys(range(FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
     again = hashes(task.keys(table), CONFIRM)
     folds = []
@@ -91,12 +94,14 @@ def slices(task: OwnTask, folder: Path) -> Slices:
         is_dev = carved(again[outside], {"dev": DEV}) == 1
         of_fold: Mapping[Split, np.ndarray] = {"train": outside[~is_dev], "dev": outside[is_dev], "test": inside}
         folds.append(_write(task, folder, f"fold_{fold}", places, of_fold))
+        if fold == 1:
+            last = _write(task, folder, "whole", places, of_fold)
     why = f"below {FEWEST_SEALED_OF:,}" if rows < FEWEST_SEALED_OF else f"fewer than {FEWEST_SEALED} would be sealed"
     words = (
         f"{rows:,} rows, {why}: nothing is sealed, but each row is scored by a model that was trained without it"
         f" (cross-validation, {FOLDS} parts)."
     )
-    return Slices(tuple(folds), None, rows, int((~is_dev).sum()), words)
+    return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
 
 
 def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Mapping[Split, np.ndarray]) -> Path:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness import registry
-from harness.errors import DataError, RecordError
+from harness.errors import DataError, ModelError, RecordError
+from harness.kept import shelf
+from harness.kept.folder import describe
 from harness.leaderboard.tables.formatting import failure_reason
 from harness.own.task import OwnTask
 from harness.records import Record, Store
@@ -21,11 +23,9 @@ from harness.trying.choice import Choice, Scored, Tried, choose
 from harness.trying.slices import Slices, slices
 from harness.trying.wish import Wish
 
-BEFORE = 0.45
-"""Share of the time that is left which one architecture may take where its choice has to be
-confirmed by another training."""
-ALONE = 0.9
-"""The same where nothing has to be confirmed."""
+SHARES = {(True, True): 0.25, (True, False): 0.4, (False, True): 0.5, (False, False): 0.9}
+"""Share of the time that is left which one architecture may take: by whether its choice is to be
+confirmed by another training, and whether what is handed over is trained once more on all rows."""
 NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
 LEAST = 5.0
@@ -37,6 +37,8 @@ class Trial:
 
     ``tried`` are the architectures that ended well, ``left_out`` the reason of each other one by
     id, ``confirmed`` the recommended one on the sealed rows, ``stopped`` is true after Ctrl-C.
+    ``handed_over`` is the record of the cell whose model is kept, and ``saw`` the number of rows
+    from which that model learnt where it was trained once more (``refit``).
     """
 
     def __init__(
@@ -47,11 +49,12 @@ class Trial:
         pattern: str = "*",
         command: str = "",
         wish: Wish = Wish(),
+        refit: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.task, self.store, self.deadline = task, Store(results.resolve()), deadline
         self.folder = results / "try" / task.entry.id
-        self.command, self.wish, self.clock = command, wish, clock
+        self.command, self.wish, self.refit, self.clock = command, wish, refit, clock
         self.store.check_writable()
         self.slices: Slices = slices(task, self.folder)
         for file in self.slices.files:
@@ -61,6 +64,9 @@ class Trial:
         self.tried: list[Tried] = []
         self.confirmed: Scored | None = None
         self.why_not_confirmed = ""
+        self.why_not_kept = ""
+        self.handed_over: Record | None = None
+        self.saw: int | None = None
         self.stopped = False
         self._work: list[tuple[float, float]] = []
 
@@ -99,7 +105,7 @@ class Trial:
 
     def _allowed(self, slots: int) -> float:
         """Seconds that a cell may take now."""
-        share = BEFORE if self.slices.sealed else ALONE
+        share = SHARES[self.slices.sealed, self.refit]
         return share * self.left / math.ceil(len(self.slices.choosing) / slots)
 
     def _no_time(self, candidate: Candidate, slots: int) -> str:
@@ -146,7 +152,7 @@ class Trial:
         return "stopped" if self.stopped else "; ".join(heard) or "it has no record"
 
     def _records(
-        self, ids: Sequence[str], files: Sequence[Path], timeout: float, keep: bool = False
+        self, ids: Sequence[str], files: Sequence[Path], timeout: float, keep: bool = False, refit: bool = False
     ) -> tuple[dict[tuple[str, str], Record], list[str]]:
         """The records of these architectures on these slices, by architecture and task, and what
         the run told."""
@@ -160,6 +166,7 @@ class Trial:
             mlflow="none",
             retry_failed=True,
             keep=keep,
+            refit=refit,
             command=self.command,
         )
         session = Session(request, heard.append, heard.append)
@@ -174,27 +181,39 @@ class Trial:
         return choose(self.tried, self.task.entry.main_metric, self.store, self.slices.rows, self.wish)
 
     def _confirm(self) -> None:
-        """Train the recommended one once more, keep it, and score it on the sealed rows."""
-        sealed, recommended = self.slices.sealed, self.choice.recommended
-        if sealed is None or recommended is None:
+        """Train the recommended one once more, score it on the sealed rows, and keep what it learnt
+        then of all rows."""
+        recommended = self.choice.recommended
+        if recommended is None or not (self.slices.sealed or self.refit):
             return
         if self.stopped or self.left < LEAST:
             self.why_not_confirmed = "stopped" if self.stopped else "no time was left"
             return
-        entry = recommended.tried.entry
+        entry, file = recommended.tried.entry, self.slices.last
         try:
-            found, heard = self._records([entry.id], [sealed], self.left, keep=True)
+            found, heard = self._records([entry.id], [file], self.left, keep=True, refit=self.refit)
         except DataError as error:  # reading the rows takes time too
             self.why_not_confirmed = str(error)
             return
-        record = found.get((entry.id, self._entry(sealed).id))
+        record = found.get((entry.id, self._entry(file).id))
         if record is None or record.status != "ok":
             self.why_not_confirmed = self._why([record], heard)
+            return
+        self._hand_over(record)
+        if not self.slices.sealed:
             return
         try:
             self.confirmed = choose([Tried(entry, (record,))], record.main_metric, self.store, self.slices.rows).rows[0]
         except RecordError as error:
             self.why_not_confirmed = str(error)
+
+    def _hand_over(self, record: Record) -> None:
+        try:
+            self.saw = describe(shelf.place(self.store.folder, record.key)).origin.refitted
+        except ModelError as error:  # its state cannot be kept
+            self.why_not_kept = str(error)
+        else:
+            self.handed_over = record if self.slices.sealed or self.saw else None
 
 
 def _rounded(seconds: float) -> str:

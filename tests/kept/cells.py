@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from harness import registry
 from harness.kept.model import KeptModel, load
@@ -16,9 +18,16 @@ from tests.support.planned_cells import tiny_sizes
 
 
 def kept_cell(
-    architecture: str, task: str, results: Path, most: int = 20, precision: str = "32", inputs: Sequence[str] = ()
+    architecture: str,
+    task: str,
+    results: Path,
+    most: int | None = 20,
+    precision: str = "32",
+    inputs: Sequence[str] = (),
+    **options: Any,
 ) -> Record:
-    """The record of a tiny cell on mini whose model is kept below ``results``."""
+    """The record of a tiny cell on mini whose model is kept below ``results``; ``options`` are
+    further ones of the worker."""
     entry = registry.entry("architectures", architecture)
     (planned,) = grid.plan(
         [entry],
@@ -36,6 +45,7 @@ def kept_cell(
     )
     assert planned.reason is None, planned.reason
     settings = Settings(results, None, (), 1, None, None, results / "work", keep=True)
+    settings = dataclasses.replace(settings, **options)
     record = run_cell(planned.cell, settings)
     Store(results).write(record)
     return record

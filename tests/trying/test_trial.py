@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import cli, registry
-from harness.kept.shelf import is_kept
+from harness.kept.folder import describe
+from harness.kept.shelf import is_kept, place
 from harness.records import Store
 from harness.running.engines import local
 from harness.trying.candidates import Candidate
@@ -51,6 +52,8 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     sealed = [record for record in store.all() if record.task == "reviews_sealed"]
     assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
     assert is_kept(store.folder, sealed[0].key) and f"archbench predict {sealed[0].key}" in out
+    assert "trained once more, on 1,000 of the 1,000 rows. It is expected to be no worse" in out
+    assert describe(place(store.folder, sealed[0].key)).origin.refitted == 1000
     assert len([record for record in store.all() if record.task == "reviews_choice"]) == 4
     assert not [r for r in store.all() if is_kept(store.folder, r.key) and r.task != "reviews_sealed"]
 
@@ -65,6 +68,7 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     assert code == 0
     assert again[again.index("What was tried") :] == first[first.index("What was tried") :]
     assert "cross-validation, 5 parts" in again and "nothing was sealed" in again
+    assert "trained once more, on 200 of the 200 rows" in again, "no part of a cross-validation saw them all"
     code, limited, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes", "--latency-ms", "1e-9")
     assert code == 0 and "Nothing is recommended: none of those in front keeps to 1e-09 ms for an answer." in limited
     code, _, err = command("reviews.csv", "--label", "stars")
@@ -96,7 +100,7 @@ def test_an_expensive_one_is_left_out_by_what_the_cheaper_ones_took(own, tmp_pat
     entry = registry.entry("architectures", "dan")
     assert trial._no_time(Candidate(entry, 0.1), slots=5) == ""
     reason = trial._no_time(Candidate(entry, 20.0), slots=5)
-    assert re.fullmatch(r"no time: about \d+ s for a training, and 90 s were left for one", reason)
+    assert re.fullmatch(r"no time: about \d+ s for a training, and 50 s were left for one", reason)
 
 
 def test_ctrl_c_ends_with_what_there_is(own, tmp_path, monkeypatch):

@@ -1,0 +1,56 @@
+"""A second training, when the score is known: the model that is handed over saw test too.
+
+The score of a cell is that of a model which dev chose and which never saw test. Whoever wants a
+model for use has no need of rows that nobody learns from. The rate and all settings are those that
+the first training found; dev still says when to stop, and which settings of a system without
+gradients are good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.kinds import Estimator
+from harness.running.assembly import Assembly, task_of
+from harness.running.worker_settings import Settings
+from harness.task import Row, Split, Task, Tier
+from harness.training.fit import fit
+from harness.training.fit_module import FitModule
+
+if TYPE_CHECKING:
+    import datasets
+
+    from harness.records import Cell
+
+
+def widened(task: Task) -> Task:
+    """The task with the rows of test among those for training, and with no test."""
+
+    class Widened(type(task)):  # type: ignore[misc]
+        def load(self, split: Split, tier: Tier, folder: Path | None = None) -> datasets.Dataset:
+            from datasets import concatenate_datasets
+
+            if split == "test":
+                raise ValueError(f"{self.entry.id}: test is learnt from here, and scores nothing")
+            rows = super().load(split, tier, folder)
+            return concatenate_datasets([rows, super().load("test", tier, folder)]) if split == "train" else rows
+
+    wide: Task = Widened(task.entry)
+    return wide
+
+
+def trained(cell: Cell, settings: Settings, lr: float, epochs: int, folder: Path) -> tuple[Assembly, FitModule]:
+    """The training of a cell's architecture at one learning rate on train and test; at most so many
+    ``epochs``, after the best of which by dev it ends. ``folder`` is for checkpoints."""
+    assembly = Assembly(cell, settings, widened(task_of(cell)))
+    training = assembly.training_of(assembly.model(cell.seed), lr)
+    fit(training, folder, 1, "auto", cell.precision, min(epochs, training.settings.epochs))
+    return assembly, training
+
+
+def rows_of(estimator: Estimator, train: Sequence[Row], dev: Sequence[Row], test: Sequence[Row]) -> list[Row]:
+    """The rows from which a system without gradients learns anew: dev too, where it chooses nothing
+    by it."""
+    return [*train, *test] if estimator.from_dev else [*train, *dev, *test]
