@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -34,9 +34,6 @@ from harness.views.stream import Stream
 from harness.views.subwords import Subwords
 from harness.views.words import WordBatch, Words
 from harness.views.words_and_characters import WordCharacterBatch
-
-if TYPE_CHECKING:
-    from harness.kept.model import KeptModel
 
 Prediction = Any
 
@@ -60,6 +57,29 @@ OUTPUTS = {
     "predictions": "answers without gradient training",
 }
 """Outputs of an architecture (:meth:`Architecture.output_form`), in words."""
+
+
+class Parent(Protocol):
+    """A model from which an architecture starts, as it asks for it
+    (:class:`harness.kept.base.KeptModel`)."""
+
+    model: Any
+    """The trained model with its ``encoder`` and ``head``; None for a system without gradient
+    training."""
+    view: View | None
+    """The view that reads for it; None for such a system."""
+
+    def answers(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """The prediction of each row with its probabilities, where the model gives some."""
+        ...
+
+    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
+        """The vector of each word that the model knows; None for a model without any."""
+        ...
+
+    def tokenizer(self) -> str | None:
+        """The tokenizer that the model learnt; None for a model that learnt none."""
+        ...
 
 
 class Architecture:
@@ -98,13 +118,13 @@ class Architecture:
     """Roles in which it takes a kept model (:data:`harness.settings.ROLES`). Word vectors need no
     word here: whatever embeds words takes them."""
 
-    def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
         """Take what a kept model learnt. Called once for each role, after the constructor and
         before training; ``rows`` are the training rows without their answers, and none where a kept
         child is loaded. Whatever it raises ends the cell as failed."""
 
     @classmethod
-    def inherited_view(cls, view: View, role: str, parent: KeptModel) -> View:
+    def inherited_view(cls, view: View, role: str, parent: Parent) -> View:
         """The view with what a kept model gives to the reading of texts, such as a tag for each
         word. Called once for each role, before the view is fitted or restored."""
         return view

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from harness.data.corpus import Split
     from harness.settings import TrainingSettings
-    from harness.training.model import Model
+
+Rows = TypeVar("Rows", bound="EncodedRows")
 
 STREAMS = ("labelled", "unlabelled")
 """Streams of batches that the harness can feed to an objective."""
@@ -42,6 +42,29 @@ def add_loss(name: str, value: Tensor) -> None:
     terms = _terms.get()
     if terms is not None:
         terms[name] = terms[name] + value if name in terms else value
+
+
+class Learner(Protocol):
+    """A model as an objective asks for it (:class:`harness.training.model.Model`)."""
+
+    encoder: Any
+    head: Any
+
+    def read(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs as the encoder reads them."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parameters of the model by name."""
+        ...
+
+
+class EncodedRows(Protocol):
+    """Training rows as an objective asks for them (:class:`harness.data.corpus.Split`)."""
+
+    def cut(self, longest: int) -> Self:
+        """The rows in stretches of at most so many units."""
+        ...
 
 
 @dataclass
@@ -82,7 +105,7 @@ class Objective(nn.Module):
     strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
     """Strategies of several devices under which it is right; others are refused before the run."""
 
-    def __init__(self, owner: Any, model: Model | None, inner: Objective | None = None):
+    def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
         super().__init__()
         self.inner = inner
 
@@ -92,12 +115,12 @@ class Objective(nn.Module):
         own = type(self).__name__
         return own if self.inner is None else f"{own}({self.inner.name})"
 
-    def portions(self, split: Split, settings: TrainingSettings) -> Split:
+    def portions(self, split: Rows, settings: TrainingSettings) -> Rows:
         """The training rows in the portions of which a step has a batch: by default as they
         are."""
         return split
 
-    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         """Losses of a step by name.
 
         ``loss`` is minimised, and so are those that :meth:`players` names; every other one is only
@@ -105,7 +128,7 @@ class Objective(nn.Module):
         """
         raise NotImplementedError
 
-    def players(self, model: Model) -> dict[str, list[tuple[str, nn.Parameter]]]:
+    def players(self, model: Learner) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Named parameters by the loss that each of them minimises: one optimiser for each loss.
 
         By default all trained parameters minimise ``loss``. With several players each one's
@@ -114,7 +137,7 @@ class Objective(nn.Module):
         own = [(f"objective.{name}", parameter) for name, parameter in self.named_parameters()]
         return {"loss": [*model.named_parameters(), *own]}
 
-    def trained(self, model: Model) -> dict[str, list[nn.Parameter]]:
+    def trained(self, model: Learner) -> dict[str, list[nn.Parameter]]:
         """The parameters of each player that have a gradient."""
         return {
             name: [parameter for _, parameter in parameters if parameter.requires_grad]
@@ -125,19 +148,19 @@ class Objective(nn.Module):
 class Supervised(Objective):
     """The head's loss of the labelled batch, plus the terms that the encoder adds."""
 
-    def __init__(self, owner: Any = None, model: Model | None = None, settings: TrainingSettings | None = None):
+    def __init__(self, owner: Any = None, model: Learner | None = None, settings: TrainingSettings | None = None):
         super().__init__(owner, model)
         self.reduction = "mean" if settings is None else settings.reduction
 
-    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         return self.at(model, model.read(step.batch.inputs), step.batch.target)
 
-    def at(self, model: Model, inputs: dict[str, Any], target: Any) -> dict[str, Tensor]:
+    def at(self, model: Learner, inputs: dict[str, Any], target: Any) -> dict[str, Tensor]:
         """Losses of inputs whose vectors are already looked up (a regime may have moved them):
         ``loss``, and where the encoder adds terms, ``task`` without them and each of them."""
         return self.with_outputs(model, inputs, target)[0]
 
-    def with_outputs(self, model: Model, inputs: dict[str, Any], target: Any) -> tuple[dict[str, Tensor], Any]:
+    def with_outputs(self, model: Learner, inputs: dict[str, Any], target: Any) -> tuple[dict[str, Tensor], Any]:
         """As :meth:`at`, and the head's outputs."""
         with collected_losses() as terms:
             outputs = model.head(model.encoder, inputs)
@@ -149,7 +172,7 @@ class Supervised(Objective):
             return {"loss": task}, outputs
         return {"loss": task + sum(terms.values()), "task": task} | terms, outputs
 
-    def reduced(self, model: Model, outputs: Any, target: Any) -> Tensor:
+    def reduced(self, model: Learner, outputs: Any, target: Any) -> Tensor:
         """The head's loss, summed over what the settings say."""
         if self.reduction == "mean":
             return model.head.loss(model.encoder, outputs, target)
@@ -166,10 +189,10 @@ class Carried(Objective):
 
     sequential = True
 
-    def portions(self, split: Split, settings: TrainingSettings) -> Split:
+    def portions(self, split: Rows, settings: TrainingSettings) -> Rows:
         return split.cut(settings.stretch)
 
-    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
         inputs = model.read(step.batch.inputs) | {"state": step.state}
         losses, outputs = self.inner.with_outputs(model, inputs, step.batch.target)
@@ -180,9 +203,9 @@ class Carried(Objective):
 class RegimeLoss(Objective):
     """The loss of a regime that overrides :meth:`harness.kinds.Regime.loss`."""
 
-    def __init__(self, owner: Any, model: Model, inner: Objective | None = None):
+    def __init__(self, owner: Any, model: Learner, inner: Objective | None = None):
         super().__init__(owner, model, inner)
         self.regime = owner
 
-    def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         return {"loss": self.regime.loss(model, step.batch)}

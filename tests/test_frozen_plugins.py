@@ -16,7 +16,7 @@ import pytest
 
 from harness import contract, registry
 from harness.records import Record
-from harness.registry import declarations
+from harness.registry import declarations, lookup
 from harness.running import grid
 from harness.running.worker import run_cell
 from harness.task import DataError
@@ -361,7 +361,8 @@ def test_check_passes_a_frozen_architecture(monkeypatch, id):
     """All checks, learning among them, on the frozen tasks alone: whole mini corpora would take
     minutes."""
     entries, tasks = registry.entries, frozen("tasks")
-    monkeypatch.setattr(registry, "entries", lambda sort: tasks if sort == "tasks" else entries(sort))
+    for module in (registry, lookup):
+        monkeypatch.setattr(module, "entries", lambda sort: tasks if sort == "tasks" else entries(sort))
     results = contract.check(registry.entry("architectures", id))
     assert [f"{result.name}: {result.message}" for result in results if not result.passed] == []
     asked = {result.name.partition(": ")[0] for result in results[1:]}

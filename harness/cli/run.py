@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import add_plugins, app, console
+from harness.cli.app import add_plugins, app
 from harness.cli.options import (
     DATA,
     EXECUTION,
@@ -23,8 +23,9 @@ from harness.cli.options import (
     Results,
     Tasks,
 )
+from harness.cli.showing import run_and_show
 from harness.errors import UsageError
-from harness.messages import note, report
+from harness.messages import note
 
 
 @app.command(rich_help_panel=RUNNING)
@@ -251,9 +252,7 @@ def run(
     """
     from harness.leaderboard.catalogue import chosen_homes
     from harness.records import portable_command
-    from harness.running.progress import Display, show, summarise
     from harness.running.request import Request
-    from harness.running.session import Session
 
     add_plugins(plugin)
     request = Request(
@@ -292,21 +291,7 @@ def run(
         dry_run=dry_run,
         command=portable_command(["archbench", *sys.argv[1:]], data_dir),
     )
-    session = Session(request, tell=note, tell_error=report)
-    pending = session.pending
-    if dry_run:
-        return show(pending, session.estimate, session.slots)
-    if pending.run:
-        with Display(pending.run, session.slots, session.estimate, session.settings.log, console()) as display:
-            records = session.run(display.start, display.end)
-    else:
-        records = session.run()
-    summarise(pending, records, session.store)
-    for record in session.unkept(records):
-        log = session.settings.log(record.cell)
-        report(f"not kept: {record.cell.words}; the end of {log} says why")
-    if not session.complete(records):
-        raise typer.Exit(1)
+    run_and_show(request)
 
 
 def _workers(text: str) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TextIO
 
 from harness.errors import ArchbenchError, DataError, Named
-from harness.kept.model import KeptModel
+from harness.kept.base import KeptModel
 from harness.kept.reading import Asked, Wanted, questions
 from harness.problems.answers import Answers
 from harness.problems.base import Answer

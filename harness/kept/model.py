@@ -19,6 +19,7 @@ from harness import registry
 from harness.data.corpus import Split
 from harness.errors import ArchbenchError, ModelError
 from harness.kept import folder as files
+from harness.kept.base import KeptModel
 from harness.kept.folder import Description, Origin, Part
 from harness.kept.parents import Parents, require_same
 from harness.kept.shelf import ASKED, inputs_of, parents_of
@@ -33,41 +34,6 @@ from harness.task import Row
 from harness.training.model import Model, answers, build
 from harness.views.base import View
 from harness.views.words_and_characters import with_characters
-
-
-class KeptModel:
-    """A model that answers rows of a task's type; what it is stands in ``description``, and in
-    ``model`` and ``view`` if it was trained by gradients."""
-
-    model: Model | None = None
-    view: View | None = None
-
-    def __init__(self, description: Description):
-        self.description = description
-        self.problem = problem(description.type)
-
-    def answers(self, rows: Sequence[Row]) -> list[Answer]:
-        """The prediction of each row with its probabilities, where the model gives some. Rows have
-        an ``id`` and the columns of ``description.inputs``."""
-        raise NotImplementedError
-
-    def word_vectors(self) -> Mapping[str, np.ndarray] | None:
-        """The vector of each word that the model knows; None for a model without any."""
-        raise NotImplementedError
-
-    def tokenizer(self) -> str | None:
-        """The tokenizer that the model learnt, as the library tokenizers writes one; None for a
-        model that learnt none."""
-        return None
-
-    def check(self, row: Row) -> None:
-        """Raise the error that :meth:`answers` would raise for a row that cannot be read."""
-        self.answers([row])
-
-    def write(self, folder: Path) -> None:
-        """Write the model in the place of what is in ``folder``; ``OSError`` where the disk
-        refuses, ``TypeError`` for a state that cannot be kept."""
-        raise NotImplementedError
 
 
 class TrainedModel(KeptModel):

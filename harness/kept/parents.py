@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +12,12 @@ from torch import Tensor, nn
 
 from harness.errors import ModelError
 from harness.kept import folder as files
+from harness.kept.base import KeptModel
 from harness.kinds import Architecture
 from harness.records.blocks import Ancestor
 from harness.task import Row
 from harness.views.pieces import Pieces
 from harness.views.words import Vocabulary
-
-if TYPE_CHECKING:
-    from harness.kept.model import KeptModel
 
 
 class Parents:

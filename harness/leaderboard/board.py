@@ -24,7 +24,7 @@ from harness.metrics import display_info
 from harness.records import Record, Store
 from harness.records.code_digest import made_by_other_code
 from harness.records.groups import SMOKE, Group
-from harness.records.registered import other_test_size
+from harness.records.official_test import other_test_size
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR = "floor"
@@ -263,6 +263,16 @@ class Board:
     def main_metric(self, task: str) -> str:
         """The metric that ranks a task."""
         return main_metric_of(task, self.tasks, self.records)
+
+    def metrics_of(self, task: str) -> list[str]:
+        """The metrics that records of a task have: the main one, then in the order that the task
+        declares, then the rest."""
+        main = self.main_metric(task)
+        results = (result for section in self.sections for _, result in self.results(section, task))
+        recorded = {metric for result in results for metric in result.summaries}
+        declared = self.tasks[task].metrics if task in self.tasks else ()
+        others = [metric for metric in declared if metric in recorded and metric != main]
+        return [main, *others, *sorted(recorded - set(declared) - {main})]
 
     @functools.cached_property
     def made_by_other_code(self) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from harness.errors import ContractError
 from harness.problems.base import (
     Batch,
+    EncodedSplit,
     Fields,
     Inputs,
     Problem,
@@ -26,9 +27,6 @@ from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import SUPPORTING_FACTS, Row
 from harness.views.base import View, words_of
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class AnswerTarget(ClassTarget):
@@ -86,7 +84,7 @@ class SupportedHead(StoryHead):
     def row_losses(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
         return encoder.objective(outputs, target)
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
         return super().decode(encoder, outputs.scores, batch, split)
 
     def class_scores(self, outputs: Any) -> Tensor:

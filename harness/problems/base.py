@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from harness.records.outcomes import Slice
 from harness.registry import ProblemEntry
 from harness.task import Row
 from harness.views.base import View, words_of
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 Inputs = dict[str, Any]
 Fields = dict[str, Callable[[Row], Any]]
@@ -44,6 +41,15 @@ class Batch(NamedTuple):
     target: Any
     rows: np.ndarray
     units: int
+
+
+class EncodedSplit(Protocol):
+    """A split as a head asks for it (:class:`harness.data.corpus.Split`): its rows, the view that
+    read them, and the target's columns."""
+
+    rows: Any
+    view: View
+    targets: Columns
 
 
 class Target:
@@ -116,11 +122,11 @@ class Head(nn.Module):
         """Training loss of each row (B,), summed over its words or symbols."""
         raise NotImplementedError(f"{type(self).__name__} has no loss of single rows")
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Any]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Any]:
         """Predictions of the batch's rows, in the problem's format."""
         raise NotImplementedError
 
-    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """Predictions of the batch's rows, with what the model gives of probabilities."""
         return with_probability(self.decode(encoder, outputs, batch, split))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from harness.problems.base import (
     UNKNOWN_WORD,
     Answer,
     Batch,
+    EncodedSplit,
     Head,
     Inputs,
     Problem,
@@ -34,9 +35,6 @@ from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
 from harness.views.tree import without_labels
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class ClassTarget(Target):
@@ -109,14 +107,14 @@ class Classify(Head):
             return torch.stack([encoder.objective(*row) for row in zip(outputs[:, None], target[:, None], strict=True)])
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing, reduction="none")
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Any]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Any]:
         return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
 
     def class_scores(self, outputs: Any) -> Tensor:
         """Scores (B, classes) of what :meth:`forward` gave."""
         return outputs
 
-    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The softmax of the scores; ``scores`` themselves of an encoder with a loss of its own,
         under which they need be no logarithms of probabilities."""
         labels, scores = self.target.labels, self.class_scores(outputs).double()
@@ -170,7 +168,9 @@ class ClassifyTree(Classify):
         """Class of every node (N,): its label's, and the text's own at the root."""
         return node_classes(labels, len(self.target.labels), self.target.labels).index_copy(0, roots, target)
 
-    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
+    def decode(
+        self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: EncodedSplit
+    ) -> list[str]:
         return super().decode(encoder, self.class_scores(outputs), batch, split)
 
     def class_scores(self, outputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:

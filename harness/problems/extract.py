@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from harness.problems.base import (
     UNKNOWN_WORD,
     Answer,
     Batch,
+    EncodedSplit,
     Fields,
     Head,
     Inputs,
@@ -34,10 +35,6 @@ from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
 from harness.views.subwords import Windows
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
-
 
 LONGEST_ANSWER = 30
 """Units of the longest answer span that is looked for."""
@@ -132,7 +129,7 @@ class Extract(Head):
         losses = F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="none")
         return losses.view(-1, 2).sum(1)
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
         first, last, score, empty = self.best(outputs)
         answers = []
         starts, ends = split.targets["starts"], split.targets["ends"]
@@ -148,7 +145,7 @@ class Extract(Head):
             return first, last, score, torch.full_like(score, -torch.inf)
         return first, last, score, of_both(outputs.no_answer).sum(1)
 
-    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of the span: of its start times of its end; of having none likewise."""
         predictions, sums = self.decode(encoder, outputs, batch, split), self.log_sums(outputs)
         _, _, score, empty = self.best(outputs)

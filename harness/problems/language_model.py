@@ -7,21 +7,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from harness.errors import ContractError
-from harness.problems.base import Batch, Head, Inputs, NoTarget, Problem
+from harness.problems.base import Batch, EncodedSplit, Head, Inputs, NoTarget, Problem
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import words_of
 from harness.views.stream import UNKNOWN, StreamBatch
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 Surprise = list[float]
 """A prediction: the sum of the words' natural log-probabilities, and the number of words."""
@@ -100,7 +97,7 @@ class NextWord(Head):
     def row_losses(self, encoder: Any, outputs: Foretold, target: None) -> Tensor:
         return -outputs.logs.sum(1)
 
-    def decode(self, encoder: Any, outputs: Foretold, batch: Batch, split: Split) -> list[Surprise]:
+    def decode(self, encoder: Any, outputs: Foretold, batch: Batch, split: EncodedSplit) -> list[Surprise]:
         sums, counts = outputs.logs.double().sum(1).tolist(), outputs.mask.sum(1).tolist()
         return [[total, count] for total, count in zip(sums, counts, strict=True)]
 

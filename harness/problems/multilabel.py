@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,15 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.metrics.label_sets import chosen
-from harness.problems.base import Answer, Batch, Problem, Properties, Slice, Target, numbers, padded
+from harness.problems.base import Answer, Batch, EncodedSplit, Problem, Properties, Slice, Target, numbers, padded
 from harness.problems.classify import Classify
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 Probabilities = dict[str, float]
 MOST_PROBABLE = 5
@@ -61,12 +58,12 @@ class LabelSet(Classify):
     def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(outputs, target, reduction="none").sum(1)
 
-    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[Probabilities]:
+    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Probabilities]:
         """The labels above 0.5 and the most probable ones, rounded to a millionth."""
         shares = outputs.double().sigmoid().cpu().numpy().round(6)
         return [probable(dict(zip(self.target.labels, row.tolist(), strict=True))) for row in shares]
 
-    def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """With the probabilities of all labels, each by itself."""
         found = zip(self.decode(encoder, outputs, batch, split), outputs.double().sigmoid().tolist(), strict=True)
         labels = self.target.labels

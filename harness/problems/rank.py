@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from harness.kinds import PairEncoder
 from harness.problems.base import (
     Answer,
     Batch,
+    EncodedSplit,
     Fields,
     Head,
     Inputs,
@@ -30,9 +31,6 @@ from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class RankTarget(Target):
@@ -93,10 +91,10 @@ class Rank(Head):
         """True where the loss is the cross-entropy of each pair alone."""
         return not hasattr(encoder, "rank_loss") or type(encoder).rank_loss is PairEncoder.rank_loss
 
-    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[float]:
+    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[float]:
         return outputs.float().tolist()
 
-    def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability that a candidate is right, where the loss makes scores its logits: a loss
         that compares candidates orders them and says no more."""
         shares = outputs.double().sigmoid().tolist() if self.is_pointwise(encoder) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,16 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.errors import DataError
-from harness.problems.base import Batch, Fields, Head, Inputs, Problem, Target, numbers_of, size_of
+from harness.problems.base import Batch, EncodedSplit, Fields, Head, Inputs, Problem, Target, numbers_of, size_of
 from harness.problems.classify import text_vector
 from harness.problems.match import above_twins, both_texts, twin
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 def score_of(row: Row) -> float:
@@ -82,7 +79,7 @@ class Regress(Head):
     def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(outputs, target, reduction="none")
 
-    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: Split) -> list[float]:
+    def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[float]:
         mean, deviation = self.scale.float()
         return (outputs.float() * deviation + mean).tolist()
 

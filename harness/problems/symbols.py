@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.layers.beam import beam_search
-from harness.problems.base import IGNORED, Answer, Batch, Head, Inputs, Target, padded, with_probability
+from harness.problems.base import IGNORED, Answer, Batch, EncodedSplit, Head, Inputs, Target, padded, with_probability
 from harness.ragged import Columns, Ragged
 from harness.task import Row
 from harness.views.base import View, words_of
 from harness.views.words import Vocabulary, spelling
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class SymbolTarget(Target):
@@ -121,10 +118,10 @@ class Generate(Head):
         gold = gold.masked_fill(torch.arange(gold.shape[1], device=gold.device) > lengths[:, None], IGNORED)
         return scores, gold
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
         return self.texts(self.found(encoder, outputs), batch, split)
 
-    def texts(self, found: list[list[int]], batch: Batch, split: Split) -> list[str]:
+    def texts(self, found: list[list[int]], batch: Batch, split: EncodedSplit) -> list[str]:
         """The texts of the symbols found for each source."""
         return [self.target.join(symbols) for symbols in found]
 
@@ -133,7 +130,7 @@ class Generate(Head):
         state = encoder.start(*self.read(outputs))
         return beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
 
-    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of the symbols and the end behind them, under teacher forcing."""
         found = self.found(encoder, outputs)
         symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)))
@@ -176,7 +173,7 @@ class GenerateOrCopy(Generate):
         first = (words[:, :, None] == words[:, None]).int().argmax(-1)
         return torch.where(self.spellings[places] == words, self.numbers[places], len(self.target) + first)
 
-    def texts(self, found: list[list[int]], batch: Batch, split: Split) -> list[str]:
+    def texts(self, found: list[list[int]], batch: Batch, split: EncodedSplit) -> list[str]:
         rows = (split.rows[int(row)] for row in batch.rows)
         sources = (self.target.source(row, split.view) for row in rows)
         return [self.target.join(symbols, source) for symbols, source in zip(found, sources, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from harness.problems.base import (
     IGNORED,
     Answer,
     Batch,
+    EncodedSplit,
     Head,
     Inputs,
     Problem,
@@ -32,9 +33,6 @@ from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class TagTarget(Target):
@@ -98,7 +96,9 @@ class Tag(Head):
             return losses.sum(1)
         return self.crf.log_partition(emissions, mask) - self.crf.score(emissions, target.clamp(min=0), mask)
 
-    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[list[str]]:
+    def decode(
+        self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit
+    ) -> list[list[str]]:
         emissions, mask = outputs
         numbers = emissions.argmax(-1) if self.crf is None else self.crf.viterbi(emissions, mask)
         names = np.array(self.target.labels, dtype=object)
@@ -106,7 +106,7 @@ class Tag(Head):
             list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)
         ]
 
-    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of each word's tag: by its softmax, or the marginal one of the CRF."""
         emissions, mask = outputs
         shares = emissions.double().softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,14 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.layers.ctc import best_path, prefix_beam_search
-from harness.problems.base import Answer, Batch, Head, Inputs, Problem, size_of, with_probability
+from harness.problems.base import Answer, Batch, EncodedSplit, Head, Inputs, Problem, size_of, with_probability
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.ragged import Ragged
 from harness.registry import register_problem
 from harness.task import Row
-
-if TYPE_CHECKING:
-    from harness.data.corpus import Split
 
 
 class Transcribe(Head):
@@ -55,7 +52,7 @@ class Transcribe(Head):
             log_probabilities.transpose(0, 1), symbols, lengths, counts, reduction="none", zero_infinity=True
         )
 
-    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[str]:
+    def decode(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit) -> list[str]:
         return [self.target.join(symbols) for symbols in self.found(encoder, outputs)]
 
     @staticmethod
@@ -64,7 +61,7 @@ class Transcribe(Head):
         beam = getattr(encoder, "beam", 1)
         return best_path(*outputs) if beam == 1 else prefix_beam_search(*outputs, beam=beam)
 
-    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: Split) -> list[Answer]:
+    def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of a transcript, all its paths together."""
         found, (scores, lengths) = self.found(encoder, outputs), outputs
         symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)), least=1)

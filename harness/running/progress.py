@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from harness.records import Cell, Record, Store
-from harness.records.registered import OTHER_TEST_SIZE, declared_sizes, other_test_size
+from harness.records.official_test import OTHER_TEST_SIZE, declared_sizes, other_test_size
 from harness.running.estimate import Estimate
 from harness.running.pending import Pending
 

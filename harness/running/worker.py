@@ -87,7 +87,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         except Exception as failure:
             traceback.print_exc()
             fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
-        fields = {"memory": cost.memory(watch)} | fields
+        fields = {"memory": cost.memory(watch.peak_rss_mib())} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
     _forget_checkpoints(cell, settings)  # a cell that ended is not resumed
@@ -165,7 +165,8 @@ def _scored(
     """Fields of a record that come from the one scoring of test; ``data`` are digests by split."""
     listed = rows.to_list()
     test = score(task.entry.metrics, predictions, listed)
-    memory = cost.memory(watch)  # before the files are written: compressing them takes memory that is not the model's
+    # Before the files are written: compressing them takes memory that is not the model's.
+    memory = cost.memory(watch.peak_rss_mib())
     store, ids = Store(settings.results), [row["id"] for row in listed]
     saved = store.save_predictions(cell, ids, predictions)
     asked = problem(task.entry.type)

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from harness.data.batches import length_buckets
 from harness.data.corpus import Batch, Split
 from harness.records import UNSTABLE_ABOVE
 from harness.training.model import Model
-
-if TYPE_CHECKING:
-    from harness.running.neighbours import Watch
 
 WARM_UP_STEPS = 5
 """First steps of a fit that no figure counts: caches fill and memory is allocated."""
@@ -185,8 +182,8 @@ def _operations(model: Model, batch: Batch, device: str, counted: Callable[[Mode
     return counter.get_total_flops()
 
 
-def memory(watch: Watch) -> dict[str, float | None]:
-    """Peak resident memory of the cell's processes together, and peak memory of this one on the
-    GPU, in MiB."""
+def memory(peak_rss_mib: float) -> dict[str, float | None]:
+    """Peak resident memory of the cell's processes together, as it was measured, and peak memory of
+    this one on the GPU, in MiB."""
     gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
-    return {"peak_rss_mib": watch.peak_rss_mib(), "peak_gpu_mib": gpu}
+    return {"peak_rss_mib": peak_rss_mib, "peak_gpu_mib": gpu}

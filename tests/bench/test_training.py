@@ -60,7 +60,7 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
     """Dev is one row (none is not allowed) and not scored, so that both loops do the same work but
     for the harness's own."""
     task = assembly.task.entry
-    monkeypatch.setattr(fit, "score", lambda *_: dict.fromkeys(task.metrics, 0.5))
+    monkeypatch.setattr("harness.training.fit_module.score", lambda *_: dict.fromkeys(task.metrics, 0.5))
     numbers = itertools.count()
 
     def prepare() -> tuple[FitModule]:

@@ -14,6 +14,7 @@ import leaderboard
 from harness import registry
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
+from harness.registry import lookup
 
 EVIL = "<img src=x onerror=alert(1)>"
 UNITS = [f"u{i}" for i in range(120)]
@@ -165,7 +166,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fill(Store(folder))
     with pytest.MonkeyPatch.context() as patch:
         problems = registry.entries("problems")
-        patch.setattr(registry, "entries", lambda sort: problems if sort == "problems" else entries(sort))
+        for module in (registry, lookup):
+            patch.setattr(module, "entries", lambda sort: problems if sort == "problems" else entries(sort))
         patch.setattr(registry, "broken", lambda sort: {})
         assert leaderboard.main(["--results", str(folder)]) == 0
     return folder / "leaderboard"

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from harness.leaderboard.pages import timeline
+from harness.leaderboard.pages import mean_ranks
 from harness.leaderboard.pages.mean_ranks import groups, ranked_scores
 from harness.leaderboard.pages.timeline import YearPoint, best_so_far, story_page
 from harness.leaderboard.published import Published
@@ -168,7 +168,7 @@ def test_without_the_package_that_ranks_the_page_says_so(store, monkeypatch):
     for name in ("count", "bilstm", "dan"):
         for each in ("sst2", "sst5", "ag_news", "imdb", "yelp2"):
             store.write(record(name, each, 0.5))
-    monkeypatch.setattr(timeline, "critical_difference", lambda *_: None)
+    monkeypatch.setattr(mean_ranks, "critical_difference", lambda *_: None)
     (ranking,) = story_page(board(store)).parts["rankings"]
     assert ranking.lead == ["No ranks: the package autorank is not installed; pip install 'archbench[stats]'."]
 
@@ -191,7 +191,7 @@ def test_ranks_are_drawn_and_written_with_their_coverage(store, monkeypatch):
         asked.append(set(lower_is_better))
         return Ranks(["dan", "count", "bilstm"], [1.0, 2.0, 3.0], 1.25, 0.01, ["sst2", "fsdd"])
 
-    monkeypatch.setattr(timeline, "critical_difference", ranks)
+    monkeypatch.setattr(mean_ranks, "critical_difference", ranks)
     (ranking,) = story_page(board(store)).parts["rankings"]
     assert asked == [{"fsdd"}]
     assert "3 of 3 architectures have a score on each of 2 of 2 tasks (SST-2, FSDD)" in ranking.lead[0]
@@ -211,7 +211,7 @@ def test_ranks_are_drawn_and_written_with_their_coverage(store, monkeypatch):
 def test_means_are_of_scores_between_the_floor_and_the_best(store, monkeypatch):
     """Points of accuracy on one task and of an error rate on another have no mean."""
     ranks = Ranks(["dan", "count", "bilstm"], [1.0, 2.0, 3.0], 1.25, 0.01, ["sst2", "fsdd"])
-    monkeypatch.setattr(timeline, "critical_difference", lambda *_: ranks)
+    monkeypatch.setattr(mean_ranks, "critical_difference", lambda *_: ranks)
     three(store)
     for name, rate in (("dan", 0.2), ("count", 0.6), ("bilstm", 1.0)):
         store.write(record(name, "fsdd", {"wer": rate}))

@@ -17,7 +17,7 @@ from harness.leaderboard.pages.architecture_page import architecture_page
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.published import Published
 from harness.records import Store
-from harness.registry import ArchitectureEntry, TaskEntry
+from harness.registry import ArchitectureEntry, TaskEntry, lookup
 
 
 def architecture(
@@ -41,7 +41,8 @@ def register_alone(
     """Have these registered and nothing else, whatever the repository holds."""
     problems = registry.entries("problems").values()
     entries = {"architectures": architectures, "tasks": tasks, "problems": problems, "metrics": ()}
-    monkeypatch.setattr(registry, "entries", lambda sort: {entry.id: entry for entry in entries[sort]})
+    for module in (registry, lookup):
+        monkeypatch.setattr(module, "entries", lambda sort: {entry.id: entry for entry in entries[sort]})
     monkeypatch.setattr(registry, "broken", lambda sort: {})
 
 

@@ -398,9 +398,9 @@ def mini_model(architecture: str, task: str):
 
 def test_memory_is_that_of_this_process():
     with watched() as watch:
-        before = cost.memory(watch)["peak_rss_mib"]
+        before = cost.memory(watch.peak_rss_mib())["peak_rss_mib"]
         held = np.ones(64 * 2**20, dtype=np.uint8)
-        after = cost.memory(watch)
+        after = cost.memory(watch.peak_rss_mib())
     assert 50 < before < 100_000
     assert after["peak_rss_mib"] >= before and held[0] == 1
     assert after["peak_rss_mib"] >= psutil.Process().memory_info().rss / 2**20 - 1, "in MiB, not in KiB or bytes"

@@ -35,21 +35,6 @@ def task_tables(board: Board, task: str) -> list[Table]:
     return [section_table(board, section, task) for section in board.sections if _shown(board, section, task)]
 
 
-def metrics_of(board: Board, task: str) -> list[str]:
-    """The metrics that records of a task have: the main one, then in the order that the task
-    declares, then the rest."""
-    main = board.main_metric(task)
-    recorded = {
-        metric
-        for section in board.sections
-        for _, result in board.results(section, task)
-        for metric in result.summaries
-    }
-    declared = board.tasks[task].metrics if task in board.tasks else ()
-    others = [metric for metric in declared if metric in recorded and metric != main]
-    return [main, *others, *sorted(recorded - set(declared) - {main})]
-
-
 SHOWN = ("95 % interval", "rank", "family", "parameters", *QUIET)
 """Columns that stand beside name and main score; a reader asks for the others."""
 FILTERS = ("family", "kind")
@@ -60,7 +45,7 @@ MORE_IS_BETTER = (QUIET[1], "seeds ok", "training examples", *list(MEASURES)[:2]
 
 def section_table(board: Board, section: Section, task: str) -> Table:
     """The results of one section's task."""
-    main, *others = metrics_of(board, task)
+    main, *others = board.metrics_of(task)
     best = {metric: best_results(board, section, task, metric) for metric in (main, *others)}
     comparison = compare(board, section, task)
     places = ranks(board, section, task, main)

@@ -57,7 +57,6 @@ from typing import Any
 
 from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison, compare
-from harness.leaderboard.pages.task_page import metrics_of
 from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, ranks
 from harness.leaderboard.results import Result, Section
@@ -111,7 +110,7 @@ def results(board: Board, surveys: Iterable[Survey] = ()) -> Iterator[dict[str, 
         for result in pair.ours
     }
     for task in board.recorded_tasks:
-        metrics = metrics_of(board, task)
+        metrics = board.metrics_of(task)
         for section in board.sections:
             yield from _section_results(board, section, task, metrics, tables)
 

@@ -16,7 +16,7 @@ from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
 from harness.records import UNFIT, Record
 from harness.records.groups import seen
-from harness.records.registered import OTHER_TEST_SIZE
+from harness.records.official_test import OTHER_TEST_SIZE
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.settings import CUSTOM, FULL
 
