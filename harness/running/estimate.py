@@ -139,7 +139,7 @@ class Estimate:
         if seeds in self._totals:
             return self._limited(fmean(self._totals[seeds].known))
         if (training := self._training(cell)) is not None:
-            if self._is_untrained(cell):
+            if self._kind(cell) in UNTRAINED:
                 return self._limited(training)
             rates = (cell.hyperparameters.get("training") or {}).get("learning_rates") or [0.0]
             if self._limit is not None and training > self._limit:
@@ -148,17 +148,19 @@ class Estimate:
             return self._limited(training * (1 + pilots + SCORING))
         if pair in self._totals:
             return self._limited(fmean(self._totals[pair].known))
+        # A floor learns next to nothing: it takes no longer than the fastest cell.
+        of_some = min if self._kind(cell) == "floor" else median
         for group in (of_task, everything):
             if group in self._totals:
-                return self._limited(median(self._totals[group].known))
+                return self._limited(of_some(self._totals[group].known))
         return None
 
     def _limited(self, seconds: float) -> float:
         return seconds if self._limit is None else min(seconds, self._limit)
 
-    def _is_untrained(self, cell: Cell) -> bool:
+    def _kind(self, cell: Cell) -> str | None:
         entry = self._architectures.get(cell.architecture)
-        return entry is not None and entry.kind in UNTRAINED
+        return entry.kind if entry else None
 
     def _training(self, cell: Cell) -> float | None:
         """Seconds of the training of a cell, or of all of one without gradients; None where that is
@@ -174,7 +176,7 @@ class Estimate:
     def _read(self, cell: Cell) -> float | None:
         """Examples that a training reads in all its passes; None where that is not known."""
         count = self._examples(cell)
-        if self._is_untrained(cell) or count is None:
+        if self._kind(cell) in UNTRAINED or count is None:
             return count
         passes = cell.budget.get("passes")
         least = (cell.budget.get("min_steps") or 0) * (cell.budget.get("batch_size") or 0)
@@ -189,10 +191,11 @@ class Estimate:
         most = Limits.of(cell.hyperparameters).max_train
         return min([count for count in (most, there) if count], default=None)
 
-    def lacks_size(self, task: str) -> bool:
-        """True if there are records, and none tells how many training examples a task has outside
-        the generated corpora."""
-        return bool(self._totals) and (task, False) not in self._counts and task not in self.examples
+    def lacks_size(self, cell: Cell) -> bool:
+        """True if there are records, and neither one of them nor its budget tells how many training
+        examples a cell has outside the generated corpora."""
+        told = (cell.task, False) in self._counts or cell.task in self.examples
+        return bool(self._totals) and not told and Limits.of(cell.hyperparameters).max_train is None
 
     def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
         """The cells in order of predicted duration, the longest first.

@@ -252,7 +252,7 @@ class Planning:
         sizes, folder = self.estimate.examples, self.data_dir
         sizes.update({id: reading.counts.get("train", 0) for id, reading in self._found.items()})
         if self.request.dry_run and folder is not None and self.request.tier == "local" and _is_here("local", folder):
-            lacking = {cell.task for cell in self.pending.run if self.estimate.lacks_size(cell.task)}
+            lacking = {cell.task for cell in self.pending.run if self.estimate.lacks_size(cell)}
             entries = registry.entries("tasks")
             sizes.update(training_sizes([entries[id] for id in sorted(lacking)], folder))
 

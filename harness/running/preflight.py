@@ -24,6 +24,8 @@ from harness.running.fitting import no_data, tier_of
 from harness.task import Tier
 
 READER, PRESENCE = "harness.running.reading", "harness.running.presence"
+SIZES_S = 30.0
+"""Seconds in which a dry run counts training rows; it takes declared sizes of what is left then."""
 PRESENCE_S = 60.0
 """Seconds for each task whose files are looked for: a reader that hangs is told when it reads."""
 
@@ -106,7 +108,7 @@ def ask(
 
 def training_sizes(tasks: Sequence[TaskEntry], folder: Path) -> dict[str, int]:
     """The number of training rows of each task in the data folder; none where that is not known."""
-    answers, _ = ask(READER, tasks, "local", folder, PRESENCE_S) if tasks else ({}, "")
+    answers, _ = ask(READER, tasks, "local", folder, SIZES_S / len(tasks)) if tasks else ({}, "")
     return {id: answer["counts"]["train"] for id, answer in answers.items() if "train" in answer["counts"]}
 
 

@@ -50,6 +50,12 @@ def test_records_that_tell_no_training_are_averaged():
     assert estimate(record("new", task="snli").cell) == 15.0
 
 
+def test_a_floor_takes_as_long_as_the_fastest_cell():
+    """Twenty-nine floors were foretold to take twelve minutes."""
+    estimate = Estimate([trained(50.0), record("nbsvm", seconds={"total_processor": 3.0}, counts={})])
+    assert estimate(took(0, "floor_majority").cell) == 3.0
+
+
 def test_other_settings_take_time_in_proportion_to_what_is_read():
     """A grid of whole training sets is planned from records of small budgets."""
     estimate = Estimate([trained(50.0, examples=100, max_train=100)])
@@ -100,7 +106,10 @@ def test_no_cell_takes_longer_than_its_limit_and_a_pilot_ends_those_that_would()
 def test_a_task_is_as_large_as_its_files_and_not_as_it_declares():
     """Of SNLI, 23,530 of 549,367 pairs may be at hand."""
     estimate = Estimate([trained(50.0)])
-    assert estimate.lacks_size("snli") and not estimate.lacks_size("sst2") and not Estimate([]).lacks_size("snli")
+    snli = trained(0, task="snli").cell
+    assert estimate.lacks_size(snli) and not Estimate([]).lacks_size(snli)
+    assert not estimate.lacks_size(trained(0).cell), "records tell"
+    assert not estimate.lacks_size(trained(0, task="snli", max_train=100).cell), "its budget tells"
     declared = estimate(trained(0, task="snli").cell)
     estimate.examples["snli"] = 549367 // 10
     assert estimate(trained(0, task="snli").cell) == pytest.approx(declared / 10, rel=1e-3)
