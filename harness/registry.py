@@ -66,6 +66,9 @@ TASK_TYPES = (
 )
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
+REFERENCE = "reference"
+"""``source`` of a system of no paper, which everybody compares with."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -122,6 +125,12 @@ class ArchitectureEntry(Entry):
     cell's."""
     version: int = 1
     """Raised when results would change."""
+
+    @property
+    def is_reference(self) -> bool:
+        """True for a system of no paper, which has no home, no settings of a paper and no published
+        scores."""
+        return self.source == REFERENCE
 
     def check(self) -> None:
         if self.kind not in KINDS:
