@@ -525,6 +525,11 @@ class Estimator(Architecture):
         """The prediction of each row, in the task type's format."""
         raise NotImplementedError
 
+    def answers(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """The prediction of each row for a user (:data:`harness.problems.base.Answer`); a system
+        that knows how sure it is says so beside it."""
+        return [{"prediction": prediction} for prediction in self.predict(rows)]
+
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         """Bytes of memory that a fit takes, about: ``size`` are those of its training rows as Arrow

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
 from harness import registry
 from harness.errors import LeaderboardError
 from harness.leaderboard.catalogue import COLUMNS, CatalogueEntry, homes, read_catalogue, system_of
-from harness.leaderboard.published import SOURCES
+from harness.leaderboard.published import SOURCES, read_published
+from harness.leaderboard.tables.gaps import read_reported
 from harness.running import fitting, grid
 
 CATALOGUE = SOURCES / "catalogue.csv"
+RESULTS = Path(__file__).parents[1] / "results"
 DONE = {"1"}
 """Waves that are complete."""
 
@@ -64,15 +68,30 @@ def test_a_system_has_the_kind_and_the_source_of_its_row(systems, files) -> None
     assert not wrong
 
 
+def test_a_reference_is_of_no_source_text_and_its_name_says_so(systems) -> None:
+    """A reader would take a published value for one of ours, or our row for a paper's system."""
+    references = {id: e for id, e in registry.entries("architectures").items() if e.is_reference}
+    assert {"tfidf_logreg", "tfidf_pair_logreg"} <= set(references)
+    wrong = [
+        e.id for e in references.values() if not e.name.startswith("reference: ") or (e.paper, e.year) != ("none", 0)
+    ]
+    assert not wrong, "names begin with `reference: `, as those of floors do; paper is none, and year 0"
+    named = {system["id"] for system in systems}
+    named |= {value.architecture for value in read_published(SOURCES / "published.csv")}
+    named |= {line.architecture for line in read_reported(RESULTS / "gaps.csv")}
+    assert not named & set(references)
+
+
 # --- homes ---
 
 
 @pytest.fixture(scope="module")
 def home_of(tmp_path_factory) -> dict[str, CatalogueEntry | None]:
-    """The line of each architecture of this package but the floors, by its id."""
+    """The line of each architecture of this package but floors and references, by its id."""
     catalogue = read_catalogue(tmp_path_factory.mktemp("results"))
     entries = registry.entries("architectures").values()
-    return {e.id: system_of(e, catalogue) for e in entries if e.shipped and e.kind != "floor"}
+    systems = (e for e in entries if e.shipped and e.kind != "floor" and not e.is_reference)
+    return {e.id: system_of(e, catalogue) for e in systems}
 
 
 def test_every_architecture_has_a_home(home_of) -> None:
@@ -116,11 +135,12 @@ def test_an_id_has_the_home_of_its_file_or_of_what_it_goes_on_from(home_of) -> N
 def test_a_home_that_is_not_registered_or_not_known_is_told(tmp_path) -> None:
     known = registry.entries("architectures")
     chosen = [known[id] for id in ("dan", "seq2seq", "attn_seq2seq_dot", "floor_random", "bilstm")]
+    chosen.append(dataclasses.replace(known["tfidf_svm"], id="bilstm_svm", file=known["bilstm"].file))
     assert homes(chosen, ["sst2", "snli"], tmp_path) == (
         {"dan": "sst2", "bilstm": "snli"},
         [
             "seq2seq, attn_seq2seq_dot: its home multi30k is not registered",
-            "floor_random: no home, since the catalogue does not know it",
+            "floor_random, bilstm_svm: no home, since the catalogue does not know it",
         ],
     )
 

@@ -26,7 +26,7 @@ from harness.kept.shelf import ASKED, inputs_of, parents_of
 from harness.kept.values import packed, unpacked
 from harness.kinds import Encoder, Estimator, made
 from harness.problems import problem
-from harness.problems.base import Answer, NoTarget, Target, with_probability
+from harness.problems.base import Answer, NoTarget, Target
 from harness.records.provenance import own_version
 from harness.registry import ArchitectureEntry, InputEntry
 from harness.settings import TrainingSettings
@@ -80,7 +80,7 @@ class FittedModel(KeptModel):
         self.estimator = estimator
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
-        return with_probability(self.estimator.predict(rows))
+        return self.estimator.answers(rows)
 
     def word_vectors(self) -> Mapping[str, np.ndarray] | None:
         return self.estimator.word_vectors()

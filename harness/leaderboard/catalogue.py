@@ -65,8 +65,8 @@ def _entry(row: Mapping[str, str]) -> CatalogueEntry:
 def system_of(entry: ArchitectureEntry, catalogue: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
     """The line of an architecture of this package: that of its id, or of its file, or of the
     longest id that its own goes on from (``attn_seq2seq`` for ``attn_seq2seq_luong``). None for
-    floors and for plugins."""
-    if not entry.shipped:
+    floors, references and plugins."""
+    if not entry.shipped or entry.is_reference:
         return None
     parts = entry.id.split("_")
     begins = ["_".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]

@@ -54,6 +54,9 @@ FOLDERS: dict[Sort, str] = {
 }
 """Folders below :data:`ROOT` with this package's own files, by sort."""
 
+REFERENCE = "reference"
+"""``source`` of a system of no paper, which everybody compares with."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -110,6 +113,12 @@ class ArchitectureEntry(Entry):
     cell's."""
     version: int = 1
     """Raised when results would change."""
+
+    @property
+    def is_reference(self) -> bool:
+        """True for a system of no paper, which has no home, no settings of a paper and no published
+        scores."""
+        return self.source == REFERENCE
 
     def check(self) -> None:
         if self.kind not in KINDS:

@@ -1,5 +1,5 @@
 """Every default, recipe and class attribute of the shipped architectures and input sources, against
-a table of the papers' settings.
+a table of the papers' settings. Floors and references have no paper.
 
 ``paper_settings.csv`` has a line for each setting of each id: the value that the paper states
 (``paper``, as JSON; empty when it states none) and ours where it differs (``ours``). A setting is a
@@ -33,7 +33,9 @@ ATTRIBUTES = ("vectors", "head_bias", "head_max_norm", "pooling", "decoder", "be
 TAGS = ("code read", "paper", "memory")
 
 ARCHITECTURES: dict[str, Entry] = {
-    id: e for id, e in entries("architectures").items() if e.file.is_relative_to(SHIPPED) and e.kind != "floor"
+    id: e
+    for id, e in entries("architectures").items()
+    if e.file.is_relative_to(SHIPPED) and e.kind != "floor" and not e.is_reference
 }
 ARCHITECTURES |= {id: e for id, e in entries("inputs").items() if e.file.is_relative_to(SHIPPED)}
 

@@ -35,6 +35,8 @@ CELLS = (
     ("naive_bayes", "sst2"),
     ("nbsvm", "ag_news"),
     ("delta_tfidf", "sst2"),
+    ("tfidf_char_logreg", "ag_news"),
+    ("tfidf_pair_logreg", "wikiqa"),
     ("hmm", "conll2003_ner"),
     ("floor_majority", "fsdd"),
 )

@@ -127,6 +127,16 @@ def test_a_generated_corpus_is_not_drawn_beside_published_values(store):
     )
 
 
+def test_a_reference_has_no_year(store):
+    """It would stand at the year 0, two thousand years left of all others."""
+    three(store)
+    store.write(record("svm", score=0.75))
+    names = [*NAMES, architecture("svm", "reference: SVM", family="classical", source="reference", year=0)]
+    (only,) = stories(store, names=names)
+    assert points(only.plot)["classical, ours"] == [(1990, 70.0)]
+    assert "3 results of ours, 0 published values. 1 more has no known year and is left out." in only.lead
+
+
 def test_two_results_or_one_year_make_no_picture(store):
     assert stories(store, *(published("dan", value) for value in ("80.0", "81.0", "82.0"))) == []
     store.write(record("count", score=0.7))

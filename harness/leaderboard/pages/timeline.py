@@ -121,8 +121,8 @@ def _published(board: Board, task: str, metric: str) -> tuple[list[YearPoint], i
 
 
 def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[YearPoint], int]:
-    """Points of our results, and the number of results without a year (of architectures that
-    neither the registry nor their records tell of)."""
+    """Points of our results, and the number of results without a year (of references, and of
+    architectures that neither the registry nor their records tell of)."""
     scores = [
         (architecture, result, summary)
         for architecture, result in scored(board, section, task, metric)
@@ -132,7 +132,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
     points = []
     for architecture, result, summary in scores:
         entry = board.architectures.get(architecture)
-        if entry and entry.year is not None:
+        if entry and entry.year:
             name, origin = board.result_name(architecture, result), _origin(result)
             score = round(display_info(metric).scale(summary.mean), 2)
             points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in members))
