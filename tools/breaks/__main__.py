@@ -13,38 +13,48 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tools.breaks import mutants
+from tools.breaks.choice import Choice
 from tools.breaks.lists import LISTS, BadList, Break, read
-from tools.breaks.trial import Outcome, Slot, copied, load_company
+from tools.breaks.mutants import Mutant
+from tools.breaks.source import Source
+from tools.breaks.trial import LIMIT_S, Outcome, Slot, copied, load_company
 
 DRAWN = 60
 """Number of breaks that are tried for a change of shared code."""
+
+EACH = 1
+"""Number of mutants that are tried of each file and rule."""
+
+One = Break | Mutant
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try the chosen breaks; the exit code is 0 when each of them was caught."""
     parser = argparse.ArgumentParser(prog="python -m tools.breaks", description=__doc__.partition(": ")[2])
-    parser.add_argument("ids", nargs="*", help="architectures, or shell wildcards (default: all)")
+    parser.add_argument("names", nargs="*", help="architectures or files, or shell wildcards (default: all)")
     parser.add_argument("--since", metavar="COMMIT", help="only what changed since then concerns")
+    parser.add_argument("--each", type=int, default=EACH, help="mutants of each file and rule (default: %(default)s)")
+    parser.add_argument("--at-most", type=int, help="so many of all these, drawn by lot")
     parser.add_argument("--minutes", type=float, help="stop after so long; the rest is left untried")
     parser.add_argument("--jobs", type=int, default=2, help="trials at a time (default: 2)")
-    parser.add_argument("--kept", type=Path, default=Path("runs/breaks.json"), help="file of outcomes, to go on later")
+    parser.add_argument("--kept", type=Path, default=Path("runs/breaks.jsonl"), help="file of outcomes, to go on later")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     try:
-        breaks = chosen(read(root), options.ids)
+        breaks = chosen(root, options)
     except BadList as error:
         print(error, file=sys.stderr)
         return 2
-    if options.since:
-        breaks = concerned(breaks, changed_since(root, options.since), _git(root, "rev-parse", "HEAD"))
     kept = Kept(options.kept, root)
     outcomes = {one: outcome for one in breaks if (outcome := kept.of(one))}
     left = [one for one in breaks if one not in outcomes]
-    print(f"{len(breaks)} breaks of {len({one.id for one in breaks})} architectures, {len(outcomes)} tried before")
+    made = sum(isinstance(one, Mutant) for one in breaks)
+    print(f"{len(breaks) - made} breaks of lists, {made} mutants; {len(outcomes)} of them tried before", flush=True)
     ends = time.monotonic() + 60 * options.minutes if options.minutes else None
     for number, (one, outcome) in enumerate(tried(root, left, options.jobs, ends), start=1):
         outcomes[one] = outcome
@@ -53,13 +63,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return reported(breaks, outcomes)
 
 
-def chosen(breaks: list[Break], patterns: Sequence[str]) -> list[Break]:
-    """Breaks of the architectures that fit one of the wildcards; :class:`BadList` for a wildcard
-    that fits none."""
-    for pattern in patterns:
-        if not any(fnmatchcase(one.id, pattern) for one in breaks):
-            raise BadList(f"no list of breaks in {LISTS} is called {pattern}.toml")
-    return [one for one in breaks if not patterns or any(fnmatchcase(one.id, pattern) for pattern in patterns)]
+def chosen(root: Path, options: argparse.Namespace) -> list[One]:
+    """The breaks and mutants that the arguments ask for; those that no list of equivalent ones
+    names. :class:`BadList` for a wildcard that fits none."""
+    choice = Choice(root)
+    lists = named(read(root), options.names)
+    files = [file for file in mutants.files(root) if is_named(file, choice.ids(file), options.names)]
+    for name in options.names:
+        if not (named(lists, [name]) or any(is_named(file, choice.ids(file), [name]) for file in files)):
+            raise BadList(f"no list of breaks in {LISTS}, no architecture and no file is called {name}")
+    if options.since:
+        changed, seed = changed_since(root, options.since), _git(root, "rev-parse", "HEAD")
+        lists = concerned(lists, changed, seed)
+        found = [*of_changes(root, files, options.since, changed, choice, options.each, seed)]
+        breaks: list[One] = [*lists, *found]
+        return sorted(breaks, key=lambda one: hashlib.sha256((seed + one.name).encode()).hexdigest())
+    made = [one for file in files for one in mutants.made(root, file, choice)]
+    breaks = [*lists, *mutants.drawn(mutants.that_matter(made, root), options.each)]
+    if options.at_most and len(breaks) > options.at_most:
+        ranked = sorted(breaks, key=lambda one: hashlib.sha256(one.name.encode()).hexdigest())
+        breaks = [one for one in breaks if one in set(ranked[: options.at_most])]
+    return breaks
+
+
+def named(breaks: list[Break], patterns: Sequence[str]) -> list[Break]:
+    """Breaks of the architectures or files that fit one of the wildcards."""
+    return [one for one in breaks if is_named(one.file, [one.id], patterns)]
+
+
+def is_named(file: str, ids: Iterable[str], patterns: Sequence[str]) -> bool:
+    """True where one of the wildcards fits the file or an id, and where there are none."""
+    names = [file, *ids]
+    return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def changed_since(root: Path, commit: str) -> set[str] | None:
@@ -79,12 +114,47 @@ def concerned(breaks: list[Break], changed: set[str] | None, seed: str) -> list[
     files = changed or set()
     own = {one.id for one in breaks if files & {one.file, *one.test_files, (LISTS / f"{one.id}.toml").as_posix()}}
     of_breaks = {file for one in breaks for file in (one.file, *one.test_files)}
-    shared = [
-        f for f in files - of_breaks if f.endswith(".py") and f.startswith(("harness/", "architectures/", "tasks/"))
-    ]
+    shared = changed is None or any(is_shared(file) for file in files - of_breaks)
     rest = [one for one in breaks if one.id not in own]
-    drawn = random.Random(seed).sample(rest, min(DRAWN, len(rest))) if shared or changed is None else []
+    drawn = random.Random(seed).sample(rest, min(DRAWN, len(rest))) if shared else []
     return [one for one in breaks if one.id in own or one in drawn]
+
+
+def is_shared(file: str) -> bool:
+    """True for code that may make any architecture wrong."""
+    return file.endswith(".py") and file.startswith(("harness/", "architectures/", "tasks/"))
+
+
+def of_changes(
+    root: Path, files: list[str], commit: str, changed: set[str] | None, choice: Choice, each: int, seed: str
+) -> Iterator[Mutant]:
+    """All mutants of the functions that a change touches, and some of each rule of a file whose own
+    test it touches; where files that are not mutated changed, or nobody knows, :data:`DRAWN` of all
+    others."""
+    rest: list[str] = []
+    for file in files:
+        tests = choice.of(file)
+        if changed is not None and file in changed:
+            functions = changed_functions(
+                _git(root, "show", f"{commit}:{file}", check=False), (root / file).read_text()
+            )
+            made = [one for one in mutants.made(root, file, choice) if one.function in functions]
+            yield from mutants.that_matter(made, root)
+        elif changed is not None and tests and tests[0] in changed:
+            yield from mutants.that_matter(mutants.drawn(mutants.made(root, file, choice), each), root)
+        else:
+            rest.append(file)
+    if changed is None or any(is_shared(file) and file not in files for file in changed):
+        drawn = random.Random(seed).sample(rest, min(DRAWN, len(rest)))
+        for file in drawn:
+            made = list(mutants.that_matter(mutants.made(root, file, choice), root))
+            yield from random.Random(seed + file).sample(made, min(1, len(made)))
+
+
+def changed_functions(before: str, after: str) -> set[str]:
+    """The functions, classes or module ("") that compute something else than before."""
+    old = Source(before).digests()
+    return {name for name, digest in Source(after).digests().items() if old.get(name) != digest}
 
 
 class Kept:
@@ -97,24 +167,29 @@ class Kept:
             for folder in ("harness", "architectures", "tasks", "tests/support")
             for path in _sources(root / folder)
         )
-        self.outcomes: dict[str, dict[str, object]] = json.loads(file.read_text()) if file.is_file() else {}
+        self._tests: dict[tuple[str, ...], str] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        for line in file.read_text().splitlines() if file.is_file() else ():
+            try:
+                key, outcome = json.loads(line)
+            except ValueError:  # a line that was being written when the machine stopped
+                continue
+            self.outcomes[key] = Outcome(**outcome)
 
-    def of(self, one: Break) -> Outcome | None:
+    def of(self, one: One) -> Outcome | None:
         """The outcome of an earlier trial that caught the break."""
-        found = self.outcomes.get(self._key(one))
-        return Outcome(**found) if found else None  # type: ignore[arg-type]
+        return self.outcomes.get(self._key(one))
 
-    def add(self, one: Break, outcome: Outcome) -> None:
+    def add(self, one: One, outcome: Outcome) -> None:
         """Keep the outcome of a break that was caught: the others are tried again."""
         if outcome.word == "caught":
-            self.outcomes[self._key(one)] = asdict(outcome)
+            self.outcomes[self._key(one)] = outcome
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            partial = self.file.with_suffix(".partial")
-            partial.write_text(json.dumps(self.outcomes, indent=1))
-            partial.replace(self.file)
+            with self.file.open("a") as lines:
+                lines.write(json.dumps([self._key(one), asdict(outcome)]) + "\n")
 
-    def _key(self, one: Break) -> str:
-        tests = _digest(self.root / file for file in one.test_files)
+    def _key(self, one: One) -> str:
+        tests = self._tests.setdefault(one.test_files, _digest(self.root / file for file in one.test_files))
         return hashlib.sha256(json.dumps([asdict(one), self.code, tests]).encode()).hexdigest()
 
 
@@ -129,43 +204,50 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def tried(root: Path, breaks: list[Break], jobs: int, ends: float | None) -> Iterator[tuple[Break, Outcome]]:
+def tried(root: Path, breaks: Sequence[One], jobs: int, ends: float | None) -> Iterator[tuple[One, Outcome]]:
     """The breaks and what became of them, in the order they ended.
 
-    Tests that are red without any break see nothing: theirs are ``no tests``.
+    The tests up to the first one that saw a break are run on the code as it is, too: where they are
+    red there, or one takes nearly as long as what is called hung, the outcome is ``no tests``.
     """
     if not breaks:
         return
     load_company()
     copies = [copied(root) for _ in range(jobs)]
     slots = [Slot(copy) for copy in copies]
-    free, running = list(slots), list[tuple[Slot, Break, bool]]()
-    sound: dict[tuple[str, ...], Outcome] = {}
+    free, running = list(slots), list[tuple[Slot, One | None, tuple[str, ...]]]()
+    sound: dict[tuple[str, ...], Outcome | None] = {}
     waiting = list(breaks)
+    doubtful = list[tuple[One, Outcome]]()
     try:
-        while waiting or running:
+        while waiting or running or doubtful:
             over = ends is not None and time.monotonic() > ends
-            while waiting and free and not over:
-                one = waiting.pop(0)
-                alone = one.tests not in sound
-                running.append((free.pop(), one, alone))
-                running[-1][0].start(None if alone else one, one.tests)
-            if over and not running:
-                return
+            unknown = [tests for one, outcome in doubtful if (tests := _until(one, outcome)) not in sound]
+            while free and not over and (unknown or waiting):
+                item = (free.pop(), None, unknown.pop()) if unknown else (free.pop(), one := waiting.pop(0), one.tests)
+                if item[1] is None:
+                    sound[item[2]] = None
+                    unknown = [tests for tests in unknown if tests != item[2]]
+                running.append(item)
+                item[0].start(item[1], item[2])
             for item in list(running):
-                slot, one, alone = item
+                slot, one_or_none, tests = item
                 if (outcome := slot.ended()) is None:
                     continue
                 running.remove(item)
                 free.append(slot)
-                if alone:
-                    sound[one.tests] = outcome
-                    waiting.insert(0, one)
+                if one_or_none is None:
+                    sound[tests] = outcome
+                elif outcome.word in ("caught", "hung"):
+                    doubtful.append((one_or_none, outcome))
                 else:
-                    yield one, outcome
-            for one in [one for one in waiting if sound.get(one.tests, Outcome("green")).word != "green"]:
-                waiting.remove(one)
-                yield one, Outcome("no tests", f"red without a break: {sound[one.tests].detail}")
+                    yield one_or_none, outcome
+            for one, outcome in list(doubtful):
+                if found := sound.get(_until(one, outcome)):
+                    doubtful.remove((one, outcome))
+                    yield one, _judged(outcome, found)
+            if over and not running:
+                return
             time.sleep(0.01)
     finally:
         for slot in slots:
@@ -174,7 +256,21 @@ def tried(root: Path, breaks: list[Break], jobs: int, ends: float | None) -> Ite
             shutil.rmtree(copy, ignore_errors=True)
 
 
-def reported(breaks: list[Break], outcomes: dict[Break, Outcome]) -> int:
+def _until(one: One, outcome: Outcome) -> tuple[str, ...]:
+    """The tests up to the one that saw the break."""
+    return one.tests[: one.tests.index(outcome.test) + 1]
+
+
+def _judged(outcome: Outcome, sound: Outcome) -> Outcome:
+    """The outcome of a break, by that of the same tests on the code as it is."""
+    if sound.word != "green":
+        return Outcome("no tests", f"red without a break: {sound.detail}", seconds=outcome.seconds)
+    if outcome.word == "hung" and sound.longest > LIMIT_S / 3:
+        return Outcome("no tests", f"a test takes {sound.longest:.0f} s without a break", seconds=outcome.seconds)
+    return replace(outcome, word="caught")
+
+
+def reported(breaks: Sequence[One], outcomes: dict[One, Outcome]) -> int:
     """Print what was not caught; the exit code."""
     words = Counter(outcome.word for outcome in outcomes.values())
     bad = [(one, outcome) for one, outcome in outcomes.items() if outcome.word != "caught"]

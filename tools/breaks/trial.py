@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -23,12 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from tools.breaks.lists import Break
+from tools.breaks.mutants import Mutant
 
 HARNESS = ("harness.contract", "harness.running.session", "tests.support.models", "tests.support.oracles")
 """What most tests import of ours: loaded once by each :class:`Slot`."""
 
-LIMIT_S = 180.0
-"""Seconds after which a trial has hung."""
+LIMIT_S = 90.0
+"""Seconds without a new test after which a trial has hung."""
+
+MEMORY_BYTES = 8 << 30
+"""Memory that a trial may take: a mistake may be a list that grows for ever."""
 
 HEAVY = ("torch", "numpy", "scipy.optimize", "sklearn", "pandas", "datasets", "evaluate", "pytorch_lightning", "pytest")
 """What the tests import that is not ours: loaded once, before the first fork."""
@@ -38,13 +43,16 @@ HEAVY = ("torch", "numpy", "scipy.optimize", "sklearn", "pandas", "datasets", "e
 class Outcome:
     """The end of a trial.
 
-    ``word`` is ``caught`` (the tests went red), ``survived`` (they stayed green) or ``no model``
-    (the mistake leaves nothing that answers, so that any test would see it); of the tests alone,
-    ``green`` or ``red``. ``detail`` is the first failure.
+    ``word`` is ``caught`` (the tests went red), ``survived`` (they stayed green), ``hung`` (a test
+    did not end) or ``no model`` (the mistake leaves nothing that answers, so that any test would
+    see it); of the tests alone, ``green`` or ``red``. ``detail`` is the first failure, ``test`` the
+    one of the named tests in which it was, and ``longest`` the seconds of the longest single test.
     """
 
     word: str
     detail: str = ""
+    test: str = ""
+    longest: float = field(default=0.0, compare=False)
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -91,10 +99,11 @@ class Slot:
         os.close(answers)
         self._text = b""
 
-    def start(self, one: Break | None, tests: Sequence[str]) -> None:
+    def start(self, one: Break | Mutant | None, tests: Sequence[str]) -> None:
         """Begin a trial; ``one`` is None to run the tests on the code as it is."""
         self.began = time.monotonic()
-        request = {"one": one and asdict(one), "tests": list(tests)}
+        told = one and {"kind": type(one).__name__, **asdict(one)}
+        request = {"one": told, "tests": list(tests)}
         os.write(self._requests, json.dumps(request).encode() + b"\n")
 
     def ended(self) -> Outcome | None:
@@ -134,44 +143,63 @@ def _serve(copy: Path, requests: int, answers: int) -> None:
         with os.fdopen(requests) as lines:
             for line in lines:
                 request = json.loads(line)
-                one = Break(**request["one"] | {"tests": tuple(request["one"]["tests"])}) if request["one"] else None
+                one = _read(request["one"]) if request["one"] else None
                 os.write(answers, json.dumps(asdict(_trial(copy, one, request["tests"]))).encode() + b"\n")
     finally:
         os._exit(0)
 
 
-def _trial(copy: Path, one: Break | None, tests: Sequence[str]) -> Outcome:
+def _read(told: dict[str, Any]) -> Break | Mutant:
+    kind = {"Break": Break, "Mutant": Mutant}[told.pop("kind")]
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in told.items()})
+
+
+def _trial(copy: Path, one: Break | Mutant | None, tests: Sequence[str]) -> Outcome:
     """A trial in a process forked from this one; one that hangs is ended."""
     answer, answers = os.pipe()
     with _applied(copy, one):
         pid = os.fork()
         if not pid:
+            os.close(answer)
             _in_child(copy, one, tests, answers)
         os.close(answers)
-        ends = time.monotonic() + LIMIT_S
-        while not (ended := os.waitpid(pid, os.WNOHANG)[0]) and time.monotonic() < ends:
-            time.sleep(0.01)
-        if not ended:
+        text, hung = b"", False
+        while select.select([answer], [], [], LIMIT_S)[0]:
+            if not (part := os.read(answer, 1 << 16)):
+                break
+            text += part
+            if text.rpartition(b"\n")[2].startswith(b"{"):  # a process of a test may hold the pipe open
+                break
+        else:
+            hung = True
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-    with os.fdopen(answer) as pipe:
-        text = pipe.read() if ended else ""
-    return Outcome(**json.loads(text)) if text else Outcome("no model", "the process ended or hung")
+        os.waitpid(pid, 0)
+    os.close(answer)
+    *begun, last = text.decode().split("\n")
+    if last:
+        return Outcome(**json.loads(last))
+    detail = "a test did not end" if hung else "the process ended"
+    return Outcome("hung", detail, begun[-1]) if begun else Outcome("no model", detail)
 
 
-def _in_child(copy: Path, one: Break | None, tests: Sequence[str], answers: int) -> None:
-    """Run a trial, write its outcome and end the process."""
+def _in_child(copy: Path, one: Break | Mutant | None, tests: Sequence[str], answers: int) -> None:
+    """Run a trial, write which tests it begins and its outcome, and end the process.
+
+    A line is written for each named test when it begins, and again for each test in it.
+    """
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     try:
         if one:
             _forget(copy, one)
-        os.write(answers, json.dumps(asdict(_outcome(one, tests))).encode())
+        os.write(answers, json.dumps(asdict(_outcome(one, tests, answers))).encode())
     except BaseException as error:  # the parent is told instead
         os.write(answers, json.dumps({"word": "no model", "detail": repr(error)[:300]}).encode())
     finally:
         os._exit(0)
 
 
-def _forget(copy: Path, one: Break) -> None:
+def _forget(copy: Path, one: Break | Mutant) -> None:
     """Have the tree's modules imported anew if the broken file is one of those that are loaded."""
     ours = {name: module.__file__ for name, module in sys.modules.items() if _is_below(copy, module)}
     if str(copy / one.file) in ours.values():
@@ -187,7 +215,7 @@ def _is_below(copy: Path, module: Any) -> bool:
 class _applied:
     """The copy with the mistake in it, and as it was afterwards."""
 
-    def __init__(self, copy: Path, one: Break | None):
+    def __init__(self, copy: Path, one: Break | Mutant | None):
         self.file = copy / one.file if one else None
         self.one = one
 
@@ -203,16 +231,19 @@ class _applied:
             self.file.write_text(self.source, encoding="utf-8")
 
 
-def _outcome(one: Break | None, tests: Sequence[str]) -> Outcome:
-    if one is None:
-        failure = _first_failure(tests)
-        return Outcome("red", failure) if failure else Outcome("green")
-    try:
-        _answers(one.id)
-    except Exception as error:  # whatever a wrong model may raise
-        return Outcome("no model", "".join(traceback.format_exception_only(error)).strip()[:300])
-    failure = _first_failure(tests)
-    return Outcome("caught", failure) if failure else Outcome("survived")
+def _outcome(one: Break | Mutant | None, tests: Sequence[str], answers: int) -> Outcome:
+    if one is not None and one.id:
+        try:
+            _answers(one.id)
+        except Exception as error:  # whatever a wrong model may raise
+            return Outcome("no model", "".join(traceback.format_exception_only(error)).strip()[:300])
+    longest = 0.0
+    for test in tests:
+        failure, seconds = _first_failure(test, answers)
+        longest = max(longest, seconds)
+        if failure:
+            return Outcome("caught" if one else "red", failure, test, longest)
+    return Outcome("survived" if one else "green", longest=longest)
 
 
 def _answers(id: str) -> None:
@@ -228,23 +259,32 @@ def _answers(id: str) -> None:
     next(contract.cases(registry.entry("architectures", id))).answers()
 
 
-def _first_failure(tests: Sequence[str]) -> str:
-    """The first failure of the tests ("" when all pass)."""
+def _first_failure(test: str, answers: int) -> tuple[str, float]:
+    """The first failure of a named test ("" when all of it pass), and the seconds of the longest
+    single test."""
     import pytest
 
-    class Failures:
-        first = ""
+    class Watch:
+        failure, longest = "", 0.0
+
+        def pytest_runtest_logstart(self, nodeid: str) -> None:
+            self.began = time.monotonic()
+            os.write(answers, f"{test}\n".encode())
+
+        def pytest_runtest_logfinish(self, nodeid: str) -> None:
+            self.longest = max(self.longest, time.monotonic() - self.began)
 
         def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.failed and not self.first:
-                self.first = f"{report.nodeid}: {str(report.longreprtext).splitlines()[-1:]}"
+            if report.failed and not self.failure:
+                self.failure = f"{report.nodeid}: {str(report.longreprtext).splitlines()[-1:]}"
 
         def pytest_collectreport(self, report: Any) -> None:
-            if report.failed and not self.first:
-                self.first = f"{report.nodeid} cannot be collected"
+            if report.failed and not self.failure:
+                self.failure = f"{report.nodeid} cannot be collected"
 
-    failures = Failures()
+    watch = Watch()
+    os.write(answers, f"{test}\n".encode())
     # No other plugins, and no assertions that explain themselves: both take longer than most tests.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    status = pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *tests], plugins=[failures])
-    return failures.first or ("" if status in (0, 5) else f"pytest ended with {int(status)}")
+    status = pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", test], plugins=[watch])
+    return watch.failure or ("" if status in (0, 5) else f"pytest ended with {int(status)}"), watch.longest

@@ -1,0 +1,115 @@
+"""Choice of the tests that must see a mutant of a file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+from pathlib import Path
+
+FAR = 8
+"""Number of test files that are run after those of a file's own folder."""
+
+FAR_OF_ARCHITECTURES = 2
+"""The same for the file of an architecture, which has settings and a contract too."""
+
+APART = ("bench", "browser", "cli", "faults", "first_command", "fuzz", "tools", "support", "frozen")
+"""Folders of tests that look at no mechanism, or that take too long."""
+
+NEAR = {
+    "harness/layers/": "tests/layers/", "harness/problems/": "tests/problems/",
+    "architectures/floors/": "tests/problems/", "architectures/blocks/": "tests/blocks/",
+    "architectures/": "tests/architectures/",
+}  # fmt: skip
+"""Folders, and where the tests of their files are."""
+
+SETTINGS = "tests/architectures/test_paper_settings.py::test_an_architecture_has_the_settings_of_its_paper"
+CONTRACTS = {
+    "register": "tests/test_contract.py::test_plugin_keeps_to_the_contract",
+    "register_input": "tests/test_contract.py::test_input_source_keeps_to_the_contract",
+}
+
+
+class Choice:
+    """Which tests concern which file of a tree.
+
+    First the tests of its folder that import the file or name an id of it, the one of its name
+    before others and small ones before large ones; problems are looked up by name, so that all of
+    their folder count. Then the line of each id in the table of settings, and some of the other
+    tests that import the file, or a file that imports it. Last the contract of each id.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def of(self, file: str, declares: bool = False) -> tuple[str, ...]:
+        """The tests of a file, in the order in which they are run; the settings come first for a
+        place that ``declares`` them."""
+        ids = self.ids(file)
+        folder = next(tests for folder, tests in NEAR.items() if file.startswith(folder))
+        of_folder = [test for test in self._tests if test.startswith(folder)]
+        near = [test for test in of_folder if folder == "tests/problems/" or self._concerns(test, file, ids)]
+        users = [file, *(user for user, text in self._code.items() if _imports(text, file))]
+        far = [test for test, text in self._tests.items() if any(_imports(text, user) for user in users)]
+        settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
+        contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
+        most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
+        rest = self._ordered([test for test in far if test not in near], file)[:most]
+        tests = [*self._ordered(near, file), *settings, *rest, *contracts]
+        return tuple(dict.fromkeys([*settings, *tests] if declares else tests))
+
+    @cached_property
+    def _tests(self) -> dict[str, str]:
+        """The text of each test file."""
+        found = {path.relative_to(self.root).as_posix(): path for path in sorted(self.root.glob("tests/**/test_*.py"))}
+        return {name: path.read_text() for name, path in found.items() if name.split("/")[1] not in APART}
+
+    @cached_property
+    def _code(self) -> dict[str, str]:
+        """The text of each file of the architectures and the harness."""
+        folders = ("architectures", "harness")
+        paths = [path for folder in folders for path in sorted((self.root / folder).rglob("*.py"))]
+        return {path.relative_to(self.root).as_posix(): path.read_text() for path in paths}
+
+    def ids(self, file: str) -> dict[str, str]:
+        """The architectures and input sources that a file registers, and the decorator of each."""
+        found = {}
+        for node in ast.walk(ast.parse(self._code[file])):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="register" | "register_input" as sort), args=[ast.Constant(value=id), *_]
+                ):
+                    found[id] = sort
+                    variants = [each.value for each in node.keywords if each.arg == "variants"]
+                    for each in variants:
+                        found |= dict.fromkeys([k.value for k in getattr(each, "keys", [])], sort)
+        return found
+
+    def _has_settings(self, id: str) -> bool:
+        return any(line.startswith(f"{id},") for line in self._lines_of_settings)
+
+    @cached_property
+    def _lines_of_settings(self) -> list[str]:
+        return (self.root / "tests/architectures/paper_settings.csv").read_text().splitlines()
+
+    def _concerns(self, test: str, file: str, ids: dict[str, str]) -> bool:
+        text = self._tests[test]
+        return _imports(text, file) or any(f'"{id}"' in text for id in ids)
+
+    def _ordered(self, tests: list[str], file: str) -> list[str]:
+        """Tests, those of the file's name first, then by size."""
+        stem = Path(file).stem
+        return sorted(tests, key=lambda test: (not test.endswith(f"/test_{stem}.py"), len(self._tests[test])))
+
+
+def _imports(text: str, file: str) -> bool:
+    """True for a text that imports a file."""
+    folder, _, name = file.removesuffix(".py").replace("/", ".").rpartition(".")
+    whole = re.escape(f"{folder}.{name}")
+    return bool(
+        re.search(
+            rf"^\s*(from {whole} import|import {whole}\b|from {re.escape(folder)} import .*\b{name}\b)",
+            text,
+            re.MULTILINE,
+        )
+    )
