@@ -3,6 +3,8 @@ read."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,19 @@ def test_the_entry_says_what_the_file_says(own):
     assert entry.protocol.startswith("Of films. Languages: en, de. dev is 0.1 of the rows, chosen by seed 7")
     assert "test is 0.3" in entry.protocol
     assert list(registry.budgets_of(entry)) == ["full"]
+
+
+def test_a_program_that_imports_the_registry_alone_reads_descriptions(tmp_path: Path):
+    """A worker, or a script of a user, names no reader of TOML: the harness has offered its own,
+    which is imported with the first description."""
+    file = tmp_path / "reviews.toml"
+    file.write_text(HEAD, encoding="utf-8")
+    code = (
+        "import sys; from harness import registry; assert 'harness.own.description' not in sys.modules;"
+        "[entry] = registry.match('tasks', sys.argv[1]); print(registry.load(entry).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "OwnTask", "")
 
 
 def test_several_files_are_chosen_by_a_wildcard_and_each_is_a_plugin_that_workers_get(tmp_path: Path):
