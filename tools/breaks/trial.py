@@ -35,7 +35,18 @@ LIMIT_S = 90.0
 MEMORY_BYTES = 8 << 30
 """Memory that a trial may take: a mistake may be a list that grows for ever."""
 
-HEAVY = ("torch", "numpy", "scipy.optimize", "sklearn", "pandas", "datasets", "evaluate", "pytorch_lightning", "pytest")
+HEAVY = (
+    "torch",
+    "numpy",
+    "scipy.optimize",
+    "sklearn",
+    "pandas",
+    "datasets",
+    "evaluate",
+    "pytorch_lightning",
+    "pytest",
+    "hypothesis",
+)
 """What the tests import that is not ours: loaded once, before the first fork."""
 
 
