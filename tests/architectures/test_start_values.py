@@ -36,7 +36,7 @@ from harness.contract import inputs
 from harness.data.corpus import Corpus
 from harness.kinds import Encoder, Estimator
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.running import grid
+from harness.running import fitting, grid
 from harness.running.assembly import unwrapped
 from harness.training.model import Model, build
 from tests.support.laws import LAWS, described, draws, fault, repetition
@@ -95,7 +95,9 @@ READER_OF_ALL = "bilstm"
 
 def tasks_of(entry: ArchitectureEntry, settings: Mapping[str, Any]) -> Iterator[TaskEntry]:
     """The tasks that an architecture fits."""
-    return (task for task in registry.tasks_to_check_on() if grid.reason_to_skip(entry, task, dict(settings)) is None)
+    for task in registry.tasks_to_check_on():
+        if fitting.reason_to_skip(entry, task, dict(settings)) is None:
+            yield task
 
 
 class Start:
@@ -320,8 +322,8 @@ def starts() -> dict[str, Callable[[], Start]]:
     for id, changes in VARIATIONS:
         name = f"{id}, {', '.join(f'{key}={value}' for key, value in changes.items())}"
         made[name] = functools.partial(Start, id, changes)
-    fitting = list(tasks_of(ARCHITECTURES[READER_OF_ALL], grid.hyperparameters(ARCHITECTURES[READER_OF_ALL])))
-    heads = {task.type: task for task in reversed(fitting)} | {task.id: task for task in fitting if task.id == "squad2"}
+    fits = list(tasks_of(ARCHITECTURES[READER_OF_ALL], grid.hyperparameters(ARCHITECTURES[READER_OF_ALL])))
+    heads = {task.type: task for task in reversed(fits)} | {task.id: task for task in fits if task.id == "squad2"}
     for task in heads.values():
         made[f"{READER_OF_ALL} on {task.id}"] = functools.partial(Start, READER_OF_ALL, task=task)
     return made | {id: functools.partial(Source, id) for id in registry.entries("inputs")}
