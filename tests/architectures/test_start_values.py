@@ -12,7 +12,7 @@ adds unit matrices; ``copy of`` and ``norms of`` name another parameter, from th
 the line names. ``source`` says who declares it; "ours" where no paper and no code does.
 
 Word vectors and trained weights that are given from outside are no start values: none are given
-here. Systems of kind ``fit`` make their numbers while they fit, and have tests of their own.
+here. Systems of kind ``fit`` make their numbers while they fit (test_start_values_of_fitted.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from harness import registry
 from harness.contract import inputs
 from harness.data.corpus import Corpus
-from harness.kinds import Encoder, Estimator
+from harness.kinds import Encoder
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import fitting, grid
 from harness.running.assembly import unwrapped
@@ -79,9 +79,7 @@ DEFAULTS: dict[tuple[type, ...], dict[str, tuple[str, str]]] = {
 """Law and scale by which torch's layers start, as its documentation has them."""
 
 ARCHITECTURES = {
-    id: entry
-    for id, entry in registry.entries("architectures").items()
-    if entry.kind != "floor" and not issubclass(registry.load(entry), Estimator)
+    id: entry for id, entry in registry.entries("architectures").items() if entry.kind not in ("floor", "fit")
 }
 VARIATIONS: list[tuple[str, dict[str, Any]]] = [
     ("cnn", {"position": "learned"}),
