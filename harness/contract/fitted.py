@@ -45,8 +45,8 @@ def _rows(task_id: str, split: str) -> Any:
 
 
 def parts_of(fit: Fit) -> dict[str, Any]:
-    """What a fitted system keeps, by name, to be compared bit by bit; None for what cannot be
-    kept."""
+    """Parts of what a fitted system keeps, by name, to be compared bit by bit; None for one that
+    cannot be kept."""
     parts: dict[str, Any] = {}
     for name, value in fit.estimator.fitted_state().items():
         arrays: dict[str, Tensor] = {}
