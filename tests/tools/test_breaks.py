@@ -128,12 +128,22 @@ class Case:
 
 
 def test_what_is_called_caught(tree):
-    """Only a wrong model that answers counts, and only where the tests are green without it."""
+    """Only a wrong model that answers counts, and only where the tests are green without it. A
+    mutant has to be seen whatever it answers."""
     harness = tree / "harness"
-    harness.mkdir()
+    (harness / "layers").mkdir(parents=True)
+    (tree / "tests" / "layers").mkdir()
+    (tree / "tests" / "architectures").mkdir()
+    (tree / "tests" / "architectures" / "paper_settings.csv").touch()
     (harness / "__init__.py").touch()
     (harness / "contract.py").write_text(CONTRACT)
     (harness / "registry.py").write_text("def entry(sort, id):\n    return id\n\n\ndef entries(sort):\n    return {}\n")
+    (harness / "layers" / "wait.py").write_text(
+        "def rounds(number):\n    while number > 0:\n        number -= 2\n    return number\n"
+    )
+    (tree / "tests" / "layers" / "test_wait.py").write_text(
+        "from harness.layers.wait import rounds\n\n\ndef test_rounds():\n    assert rounds(4) == 0\n"
+    )
     (tree / "test_red.py").write_text("def test_nothing():\n    assert False\n")
     survivor = SOUND.replace("a + b", "a / 2").replace("a - b", "a / 4").replace("minus", "quarter")
     crash = survivor.replace("a / 4", "a / 0").replace("quarter", "no model")
@@ -142,18 +152,24 @@ def test_what_is_called_caught(tree):
     for call in (["init", "-q"], ["add", "-A"]):
         subprocess.run(["git", *call], cwd=tree, check=True)
     # The toy needs no torch, which takes longer to load than all the trials.
-    call = "import sys, tools.breaks.__main__ as t; t.load_company = lambda: None; sys.exit(t.main(sys.argv[1:]))"
+    call = (
+        "import sys, tools.breaks.__main__ as t, tools.breaks.trial as s;"
+        "t.load_company = lambda: None; s.LIMIT_S = t.LIMIT_S = 6; sys.exit(t.main(sys.argv[1:]))"
+    )
     first = subprocess.run(
-        [sys.executable, "-c", call, "--kept", "kept.json"],
+        [sys.executable, "-c", call, "--kept", "kept.json", "--each", "9"],
         cwd=tree, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"},
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert first.returncode == 1, first.stderr
     ends = first.stdout.splitlines()
     assert any(line.startswith("survived: toy: quarter") for line in ends)
     assert any(line.startswith("no model: toy: no model") and "ZeroDivisionError" in line for line in ends)
     assert any(line.startswith("no tests: toy: red before") for line in ends)
-    assert ends[-1] == "1 of 4 caught"
+    assert any("caught    harness/layers/wait.py:rounds statement-dropped 0" in line for line in ends)  # has no end
+    survived = [line for line in ends if line.startswith("survived: harness/")]
+    assert len(survived) == 1 and "rounds constant-changed 0: 0 -> 1" in survived[0]
+    assert ends[-1] == "5 of 9 caught"
     kept = Kept(tree / "kept.json", tree)
     assert [one.what for one in read(tree) if kept.of(one)] == ["minus"]
     (tree / "test_toy.py").write_text("")

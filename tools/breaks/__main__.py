@@ -74,16 +74,18 @@ def chosen(root: Path, options: argparse.Namespace) -> list[One]:
             raise BadList(f"no list of breaks in {LISTS}, no architecture and no file is called {name}")
     if options.since:
         changed, seed = changed_since(root, options.since), _git(root, "rev-parse", "HEAD")
-        lists = concerned(lists, changed, seed)
-        found = [*of_changes(root, files, options.since, changed, choice, options.each, seed)]
-        breaks: list[One] = [*lists, *found]
-        return sorted(breaks, key=lambda one: hashlib.sha256((seed + one.name).encode()).hexdigest())
+        made = [*of_changes(root, files, options.since, changed, choice, seed)]
+        breaks: list[One] = [*concerned(lists, changed, seed), *mutants.that_matter(made, root)]
+        return sorted(breaks, key=lambda one: _lot(one, seed))
     made = [one for file in files for one in mutants.made(root, file, choice)]
     breaks = [*lists, *mutants.drawn(mutants.that_matter(made, root), options.each)]
-    if options.at_most and len(breaks) > options.at_most:
-        ranked = sorted(breaks, key=lambda one: hashlib.sha256(one.name.encode()).hexdigest())
-        breaks = [one for one in breaks if one in set(ranked[: options.at_most])]
-    return breaks
+    chance = set(sorted(breaks, key=_lot)[: options.at_most])
+    return [one for one in breaks if one in chance]
+
+
+def _lot(one: One, seed: str = "") -> str:
+    """A number by lot, which the name of a break has for ever."""
+    return hashlib.sha256((seed + one.name).encode()).hexdigest()
 
 
 def named(breaks: list[Break], patterns: Sequence[str]) -> list[Break]:
@@ -122,33 +124,30 @@ def concerned(breaks: list[Break], changed: set[str] | None, seed: str) -> list[
 
 def is_shared(file: str) -> bool:
     """True for code that may make any architecture wrong."""
-    return file.endswith(".py") and file.startswith(("harness/", "architectures/", "tasks/"))
+    return file.endswith(".py") and file.startswith(("harness/", "architectures/blocks/", "tasks/"))
 
 
 def of_changes(
-    root: Path, files: list[str], commit: str, changed: set[str] | None, choice: Choice, each: int, seed: str
+    root: Path, files: list[str], commit: str, changed: set[str] | None, choice: Choice, seed: str
 ) -> Iterator[Mutant]:
-    """All mutants of the functions that a change touches, and some of each rule of a file whose own
-    test it touches; where files that are not mutated changed, or nobody knows, :data:`DRAWN` of all
-    others."""
+    """All mutants of the functions that a change touches, and one of each rule in the files whose
+    own test it touches; where shared code changed that is not mutated, or nobody knows, also one of
+    each of :data:`DRAWN` other files."""
     rest: list[str] = []
     for file in files:
-        tests = choice.of(file)
-        if changed is not None and file in changed:
-            functions = changed_functions(
-                _git(root, "show", f"{commit}:{file}", check=False), (root / file).read_text()
-            )
-            made = [one for one in mutants.made(root, file, choice) if one.function in functions]
-            yield from mutants.that_matter(made, root)
-        elif changed is not None and tests and tests[0] in changed:
-            yield from mutants.that_matter(mutants.drawn(mutants.made(root, file, choice), each), root)
+        if changed and file in changed:
+            before = _git(root, "show", f"{commit}:{file}", check=False)
+            functions = changed_functions(before, (root / file).read_text(encoding="utf-8"))
+            yield from (one for one in mutants.made(root, file, choice) if one.function in functions)
+        elif changed and changed & set(choice.of(file)[:1]):
+            yield from mutants.drawn(mutants.made(root, file, choice), 1)
         else:
             rest.append(file)
     if changed is None or any(is_shared(file) and file not in files for file in changed):
-        drawn = random.Random(seed).sample(rest, min(DRAWN, len(rest)))
-        for file in drawn:
-            made = list(mutants.that_matter(mutants.made(root, file, choice), root))
-            yield from random.Random(seed + file).sample(made, min(1, len(made)))
+        lot = random.Random(seed)
+        for file in lot.sample(rest, min(DRAWN, len(rest))):
+            made = mutants.made(root, file, choice)
+            yield from lot.sample(made, min(1, len(made)))
 
 
 def changed_functions(before: str, after: str) -> set[str]:

@@ -49,8 +49,8 @@ class Choice:
         folder = next(tests for folder, tests in NEAR.items() if file.startswith(folder))
         of_folder = [test for test in self._tests if test.startswith(folder)]
         near = [test for test in of_folder if folder == "tests/problems/" or self._concerns(test, file, ids)]
-        users = [file, *(user for user, text in self._code.items() if _imports(text, file))]
-        far = [test for test, text in self._tests.items() if any(_imports(text, user) for user in users)]
+        users = {file, *(user for user in self._code if file in self._imports[user])}
+        far = [test for test in self._tests if users & self._imports[test]]
         settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
@@ -70,6 +70,11 @@ class Choice:
         folders = ("architectures", "harness")
         paths = [path for folder in folders for path in sorted((self.root / folder).rglob("*.py"))]
         return {path.relative_to(self.root).as_posix(): path.read_text() for path in paths}
+
+    @cached_property
+    def _imports(self) -> dict[str, set[str]]:
+        """The files that each file imports."""
+        return {file: _imported(text) for file, text in (self._code | self._tests).items()}
 
     def ids(self, file: str) -> dict[str, str]:
         """The architectures and input sources that a file registers, and the decorator of each."""
@@ -93,8 +98,7 @@ class Choice:
         return (self.root / "tests/architectures/paper_settings.csv").read_text().splitlines()
 
     def _concerns(self, test: str, file: str, ids: dict[str, str]) -> bool:
-        text = self._tests[test]
-        return _imports(text, file) or any(f'"{id}"' in text for id in ids)
+        return file in self._imports[test] or any(f'"{id}"' in self._tests[test] for id in ids)
 
     def _ordered(self, tests: list[str], file: str) -> list[str]:
         """Tests, those of the file's name first, then by size."""
@@ -102,14 +106,9 @@ class Choice:
         return sorted(tests, key=lambda test: (not test.endswith(f"/test_{stem}.py"), len(self._tests[test])))
 
 
-def _imports(text: str, file: str) -> bool:
-    """True for a text that imports a file."""
-    folder, _, name = file.removesuffix(".py").replace("/", ".").rpartition(".")
-    whole = re.escape(f"{folder}.{name}")
-    return bool(
-        re.search(
-            rf"^\s*(from {whole} import|import {whole}\b|from {re.escape(folder)} import .*\b{name}\b)",
-            text,
-            re.MULTILINE,
-        )
-    )
+def _imported(text: str) -> set[str]:
+    """The files that a text may import."""
+    found = re.findall(r"^[ \t]*import ([\w.]+)", text, re.MULTILINE)
+    for module, names in re.findall(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|[^\n]*)", text, re.MULTILINE):
+        found += [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))]
+    return {f"{module.replace('.', '/')}.py" for module in found}

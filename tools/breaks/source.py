@@ -94,7 +94,8 @@ class Source:
         while stack:
             node = stack.pop()
             if not isinstance(node, Scope):
-                yield node
+                if not _is_check(node):
+                    yield node
                 stack.extend(reversed(_parts(node)))
 
     def digests(self) -> dict[str, str]:
@@ -129,6 +130,11 @@ def _digest(scope: Scope) -> str:
     return hashlib.sha256(ast.dump(own).encode()).hexdigest()
 
 
+def _is_check(node: ast.AST) -> bool:
+    """A condition that only raises an error."""
+    return isinstance(node, ast.If) and all(isinstance(each, ast.Raise) for each in node.body)
+
+
 def _is_docstring(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
@@ -144,7 +150,7 @@ def _parts(node: ast.AST) -> list[ast.AST]:
             parts = [*node.defaults, *node.kw_defaults]
         case ast.AnnAssign():
             parts = [node.target, node.value]
-        case ast.If() if all(isinstance(each, ast.Raise) for each in node.body):
+        case ast.If() if _is_check(node):
             parts = list(node.orelse)
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             parts = []

@@ -72,4 +72,5 @@ def keyword_of(node: ast.AST, source: Source) -> str:
     return ""
 
 
-from tools.breaks.rules import flow, layers, numbers  # noqa: E402, F401 (they register their rules)
+# They register their rules; of two that make the same change, the first one has it.
+from tools.breaks.rules import layers, numbers, flow  # noqa: E402, F401, I001

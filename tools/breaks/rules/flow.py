@@ -144,7 +144,7 @@ def result_untouched(node: ast.AST, source: Source) -> Iterator[Change]:
     """The first argument of the last call of a function is its result."""
     match node:
         case ast.Return(value=ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name(id="self")), args=[first, *_])):
-            if isinstance(first, ast.Name | ast.Call | ast.BinOp):
+            if isinstance(first, ast.Name | ast.Call | ast.BinOp) and "drop" not in called(node.value):
                 yield source.span(node.value), f"({source.text(first)})"
 
 

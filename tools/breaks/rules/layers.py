@@ -122,8 +122,6 @@ def gradient_let_through(node: ast.AST, source: Source) -> Iterator[Change]:
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="detach")):
             yield source.span(node), source.text(value)
-        case ast.Attribute(attr="no_grad") | ast.Attribute(attr="inference_mode"):
-            yield source.span(node), "torch.enable_grad"
 
 
 @rule
