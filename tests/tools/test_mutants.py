@@ -159,19 +159,22 @@ def test_a_change_asks_for_the_mutants_of_its_functions(tree):
     (tree / "tests" / "architectures").mkdir()
     (tree / "tests" / "architectures" / "paper_settings.csv").touch()
     (tree / FILE).write_text("def a(x):\n    return x + 1\n\n\ndef b(x):\n    return x + 2\n")
-    (tree / "harness" / "task.py").touch()
+    test = "tests/layers/test_toy.py"
+    (tree / "tests" / "layers").mkdir()
+    (tree / test).write_text("from harness.layers.toy import a, b\n")
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for call in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "First"]):
         subprocess.run([*git, *call], cwd=tree, check=True)
     (tree / FILE).write_text("def a(x):\n    return x + 1\n\n\ndef b(x):\n    return x + 3\n")
 
-    def of(changed: set[str] | None) -> list[mutants.Mutant]:
-        return list(tool.of_changes(tree, [FILE], "HEAD", changed, Choice(tree), "seed"))
+    def of(*changed: str) -> list[mutants.Mutant]:
+        return list(tool.of_changes(tree, [FILE], "HEAD", set(changed), Choice(tree)))
 
-    assert {one.function for one in of({FILE})} == {"b"}
-    assert len(of({FILE})) > 3
-    assert of({"README.md"}) == []
-    assert len(of({"harness/task.py"})) == len(of(None)) == 1
+    assert {one.function for one in of(FILE)} == {"b"}
+    assert len(of(FILE)) > 3
+    assert of("README.md") == []
+    rules = [one.rule for one in of(test)]
+    assert len(rules) == len(set(rules)) > 3
 
 
 LISTED = """

@@ -74,7 +74,7 @@ def chosen(root: Path, options: argparse.Namespace) -> list[One]:
             raise BadList(f"no list of breaks in {LISTS}, no architecture and no file is called {name}")
     if options.since:
         changed, seed = changed_since(root, options.since), _git(root, "rev-parse", "HEAD")
-        made = [*of_changes(root, files, options.since, changed, choice, seed)]
+        made = [*of_changes(root, files, options.since, changed or set(), choice)]
         breaks: list[One] = [*concerned(lists, changed, seed), *mutants.that_matter(made, root)]
         return sorted(breaks, key=lambda one: _lot(one, seed))
     made = [one for file in files for one in mutants.made(root, file, choice)]
@@ -127,27 +127,16 @@ def is_shared(file: str) -> bool:
     return file.endswith(".py") and file.startswith(("harness/", "architectures/blocks/", "tasks/"))
 
 
-def of_changes(
-    root: Path, files: list[str], commit: str, changed: set[str] | None, choice: Choice, seed: str
-) -> Iterator[Mutant]:
-    """All mutants of the functions that a change touches, and one of each rule in the files whose
-    own test it touches; where shared code changed that is not mutated, or nobody knows, also one of
-    each of :data:`DRAWN` other files."""
-    rest: list[str] = []
+def of_changes(root: Path, files: list[str], commit: str, changed: set[str], choice: Choice) -> Iterator[Mutant]:
+    """All mutants of the functions that a change touches, and :data:`EACH` of each rule in files
+    whose own test it touches."""
     for file in files:
-        if changed and file in changed:
+        if file in changed:
             before = _git(root, "show", f"{commit}:{file}", check=False)
             functions = changed_functions(before, (root / file).read_text(encoding="utf-8"))
             yield from (one for one in mutants.made(root, file, choice) if one.function in functions)
-        elif changed and changed & set(choice.of(file)[:1]):
-            yield from mutants.drawn(mutants.made(root, file, choice), 1)
-        else:
-            rest.append(file)
-    if changed is None or any(is_shared(file) and file not in files for file in changed):
-        lot = random.Random(seed)
-        for file in lot.sample(rest, min(DRAWN, len(rest))):
-            made = mutants.made(root, file, choice)
-            yield from lot.sample(made, min(1, len(made)))
+        elif choice.of(file)[0] in changed:
+            yield from mutants.drawn(mutants.made(root, file, choice), EACH)
 
 
 def changed_functions(before: str, after: str) -> set[str]:
@@ -221,30 +210,33 @@ def tried(root: Path, breaks: Sequence[One], jobs: int, ends: float | None) -> I
     try:
         while waiting or running or doubtful:
             over = ends is not None and time.monotonic() > ends
-            unknown = [tests for one, outcome in doubtful if (tests := _until(one, outcome)) not in sound]
-            while free and not over and (unknown or waiting):
-                item = (free.pop(), None, unknown.pop()) if unknown else (free.pop(), one := waiting.pop(0), one.tests)
-                if item[1] is None:
-                    sound[item[2]] = None
-                    unknown = [tests for tests in unknown if tests != item[2]]
-                running.append(item)
-                item[0].start(item[1], item[2])
+            while free and not over:
+                unknown = [_until(*item) for item in doubtful if _until(*item) not in sound]
+                if not unknown and not waiting:
+                    break
+                one = None if unknown else waiting.pop(0)
+                tests = one.tests if one else unknown[0]
+                if one is None:
+                    sound[tests] = None  # under way
+                slot = free.pop()
+                slot.start(one, tests)
+                running.append((slot, one, tests))
             for item in list(running):
-                slot, one_or_none, tests = item
+                slot, one, tests = item
                 if (outcome := slot.ended()) is None:
                     continue
                 running.remove(item)
                 free.append(slot)
-                if one_or_none is None:
+                if one is None:
                     sound[tests] = outcome
                 elif outcome.word in ("caught", "hung"):
-                    doubtful.append((one_or_none, outcome))
+                    doubtful.append((one, outcome))
                 else:
-                    yield one_or_none, outcome
-            for one, outcome in list(doubtful):
-                if found := sound.get(_until(one, outcome)):
-                    doubtful.remove((one, outcome))
-                    yield one, _judged(outcome, found)
+                    yield one, outcome
+            for seen, outcome in list(doubtful):
+                if found := sound.get(_until(seen, outcome)):
+                    doubtful.remove((seen, outcome))
+                    yield seen, _judged(outcome, found)
             if over and not running:
                 return
             time.sleep(0.01)

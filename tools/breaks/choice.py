@@ -31,7 +31,7 @@ CONTRACTS = {
 
 
 class Choice:
-    """Which tests concern which file of a tree.
+    """The tests that concern each file of a tree.
 
     First the tests of its folder that import the file or name an id of it, the one of its name
     before others and small ones before large ones; problems are looked up by name, so that all of

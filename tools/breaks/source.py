@@ -99,7 +99,7 @@ class Source:
                 stack.extend(reversed(_parts(node)))
 
     def digests(self) -> dict[str, str]:
-        """What each scope computes, as a digest that neither its place nor the others change."""
+        """A digest of what each scope computes, which neither its place nor the others change."""
         return {name: _digest(scope) for name, scope in self.scopes().items()}
 
 

@@ -125,7 +125,7 @@ def filter_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
 
 @rule
 def order_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
-    """What was sorted stays in the order in which it came."""
+    """Leaves in the order in which they came what should be sorted."""
     match node:
         case ast.Call(func=ast.Name(id="sorted"), args=[first, *_]) if not isinstance(first, ast.GeneratorExp):
             yield source.span(node), f"list({source.text(first)})"

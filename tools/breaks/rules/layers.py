@@ -118,7 +118,7 @@ def gradient_cut(node: ast.AST, source: Source) -> Iterator[Change]:
 
 @rule
 def gradient_let_through(node: ast.AST, source: Source) -> Iterator[Change]:
-    """What was a constant to the gradient is none."""
+    """Gradients pass where there was a constant to them."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="detach")):
             yield source.span(node), source.text(value)
@@ -149,13 +149,13 @@ def transposition_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
 
 @rule
 def direction_turned(node: ast.AST, source: Source) -> Iterator[Change]:
-    """What was read backwards is read forwards, and the other way round."""
+    """Reads backwards in the place of forwards, and the other way round."""
     if called(node) in FLIPS:
         yield from _dropped(node, source, wrap="list" if called(node) == "reversed" else "")  # type: ignore[arg-type]
     match node:
         case ast.Slice(lower=None, upper=None, step=ast.UnaryOp(op=ast.USub())):
             yield source.span(node), ":"
-        case ast.For(iter=ast.Call(func=ast.Name(id="range")) as steps):
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range")) as steps) if _reads(node, name):
             yield source.span(steps), f"reversed({source.text(steps)})"
         case ast.Call(func=ast.Attribute(attr="unbind"), args=_):
             yield source.span(node), f"{source.text(node)}[::-1]"
@@ -220,7 +220,7 @@ def parts_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
 
 
 def _parts(node: ast.AST) -> list[ast.expr]:
-    """What a call puts together."""
+    """The parts that a call puts together."""
     match node:
         case ast.Call(args=[ast.List(elts=parts) | ast.Tuple(elts=parts), *_]) if called(node) in TOGETHER:
             return parts
@@ -236,7 +236,7 @@ def _dropped(call: ast.Call, source: Source, wrap: str = "") -> Iterator[Change]
 
 
 def _kept(call: ast.Call) -> ast.expr | None:
-    """What a call that masks would leave as it was."""
+    """The tensor that a call masks."""
     if called(call) == "where":
         values = call.args if isinstance(call.func, ast.Attribute) and is_module(call.func.value) else []
         return values[1] if len(values) == 3 and not isinstance(values[1], ast.Constant) else None
@@ -246,6 +246,12 @@ def _kept(call: ast.Call) -> ast.expr | None:
 def _is_called(node: ast.AST, source: Source) -> bool:
     parent = source.parents[node]
     return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _reads(loop: ast.For, name: str) -> bool:
+    """True for a loop that uses its variable."""
+    nodes = [node for statement in loop.body for node in ast.walk(statement)]
+    return any(isinstance(node, ast.Name) and node.id == name for node in nodes)
 
 
 def _is_numpy(value: ast.AST) -> bool:
