@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.kept.model import KeptModel
+    from harness.saved_models.model import KeptModel
 
 
 class Predictor:
@@ -49,7 +49,7 @@ class Predictor:
         import pandas as pd
 
         from harness.errors import UsageError
-        from harness.kept.asking import answers_to
+        from harness.saved_models.prediction import answers_to
 
         if isinstance(texts, str | Mapping):
             raise UsageError(f"predict({texts!r:.60}): expected a list of texts; put it in brackets")
@@ -78,8 +78,8 @@ def load(
     import torch
 
     from harness import registry
-    from harness.kept.model import load as load_folder
-    from harness.kept.shelf import find
+    from harness.saved_models.model import load as load_folder
+    from harness.saved_models.storage import find
 
     for file in plugins:
         registry.add_plugin(file)

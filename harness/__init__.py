@@ -9,7 +9,7 @@ type asks), ``data``, ``training``, ``running`` (grids and engines), ``records``
 
 from __future__ import annotations
 
-from harness import own as own  # offers the registry the tasks that TOML files describe
+from harness import user_data as user_data  # offers the registry the tasks that TOML files describe
 
 
 def __getattr__(name: str) -> str:

@@ -61,7 +61,7 @@ OUTPUTS = {
 
 class Parent(Protocol):
     """A model from which an architecture starts, as it asks for it
-    (:class:`harness.kept.base.KeptModel`)."""
+    (:class:`harness.saved_models.base.KeptModel`)."""
 
     model: Any
     """The trained model with its ``encoder`` and ``head``; None for a system without gradient
@@ -554,8 +554,8 @@ class Estimator(Architecture):
 
         By default all attributes. Values are numbers, texts, bytes, numpy arrays, tensors, sparse
         matrices, and lists, tuples, sets, dicts and counters of them
-        (:mod:`harness.kept.values`). A system with other objects, such as scikit-learn's, gives
-        what these learnt.
+        (:mod:`harness.saved_models.values`). A system with other objects, such as scikit-learn's,
+        gives what these learnt.
         """
         return dict(vars(self))
 

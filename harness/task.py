@@ -28,7 +28,7 @@ SUPPORTING_FACTS = "supporting facts"
 """Word in the ``sees`` of an architecture that is shown, in training, which facts support an
 answer."""
 TIERS: tuple[Tier, ...] = ("mini", "local", "hub")
-"""Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.own`)."""
+"""Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.user_data`)."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class TfIdf(Estimator):
         return [row["text"] for row in rows]
 
     def features(self, rows: Sequence[Row]) -> sparse.csr_array:
-        """What the machine reads of each row (N, features)."""
+        """The numbers of each row that the machine reads (N, features)."""
         return self.joined(self.vectorizer.transform(self.texts(rows)))
 
     def joined(self, weighed: sparse.csr_array) -> sparse.csr_array:

@@ -25,7 +25,7 @@ from harness.task import Row
 from harness.views.base import Text
 
 if TYPE_CHECKING:
-    from harness.kept.model import KeptModel
+    from harness.saved_models.model import KeptModel
 
 MOST_UNITS = 200
 """Units of mass up to which an assignment of units is faster than the linear programme."""

@@ -19,7 +19,7 @@ from harness.task import Row
 from harness.views.base import words_of
 
 if TYPE_CHECKING:
-    from harness.kept.model import KeptModel
+    from harness.saved_models.model import KeptModel
 
 KEYS_AT_ONCE = 65_536
 """Keys whose distances are computed together."""

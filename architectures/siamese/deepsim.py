@@ -20,7 +20,7 @@ from harness.registry import Recipe, register
 from harness.views.base import Text, View
 
 if TYPE_CHECKING:
-    from harness.kept.model import KeptModel
+    from harness.saved_models.model import KeptModel
 
 
 class TextVectorBatch(NamedTuple):

@@ -17,11 +17,11 @@ from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.corpus import chosen
-from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
 from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
+from harness.saved_models.values import packed, unpacked
 from harness.task import Row
 
 FEW = 4

@@ -16,8 +16,6 @@ from harness import registry
 from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.data.corpus import Corpus, Split
-from harness.kept.folder import Origin, Part
-from harness.kept.model import TrainedModel, trained_model
 from harness.kinds import Encoder
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch, NoTarget
@@ -25,6 +23,8 @@ from harness.ragged import Columns
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.assembly import unwrapped
+from harness.saved_models.folder import Origin, Part
+from harness.saved_models.model import TrainedModel, trained_model
 from harness.settings import TrainingSettings
 from harness.task import Row
 from harness.training.lazy_updates import LazyAdam, clip_gradients

@@ -19,11 +19,11 @@ from harness.contract.model_case import SETTINGS
 from harness.contract.process import require_obeyed, seeds_given
 from harness.contract.slopes import Slopes, double_precision, in_double
 from harness.data.corpus import Split
-from harness.kept.model import TrainedModel, load
 from harness.kinds import OUTPUTS
 from harness.metrics import score
 from harness.objectives import Step
 from harness.problems.base import NoTarget
+from harness.saved_models.model import TrainedModel, load
 from harness.task import Row
 from harness.training.model import Model, objective_of, predict
 

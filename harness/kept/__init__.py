@@ -1,2 +1,1 @@
-"""Kept models: what a cell learnt, as JSON and arrays in a folder of its own, and what it answers
-to new texts (:func:`harness.kept.model.load`)."""
+"""The older place of :mod:`harness.saved_models`; it goes with the next version."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 DESCRIPTION = ".toml"
-"""Ending of a file that describes a task of a user's own data (:mod:`harness.own`)."""
+"""Ending of a file that describes a task of a user's own data (:mod:`harness.user_data`)."""
 
 PATIENCE = 10
 """Seconds after which an import that is still going on is named."""

@@ -12,9 +12,6 @@ from harness import registry
 from harness.data.corpus import Corpus
 from harness.data.corpus import Split as EncodedSplit
 from harness.data.word_vectors import read_vectors
-from harness.kept import shelf
-from harness.kept.model import load
-from harness.kept.parents import Parents
 from harness.kinds import Encoder, Regime
 from harness.metrics import score
 from harness.records import Cell
@@ -22,6 +19,9 @@ from harness.records.blocks import NO_VECTORS, Vectors
 from harness.registry import ArchitectureEntry
 from harness.running.grid import HARNESS_SECTIONS, hyperparameters, without_dropouts
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
+from harness.saved_models.model import load
+from harness.saved_models.parents import Parents
 from harness.settings import Limits, TrainingSettings
 from harness.task import Task
 from harness.training.fit_module import PILOT_DEV, PILOT_SEED, FitModule
@@ -43,7 +43,7 @@ def constructor_settings(cell: Cell) -> dict[str, Any]:
 
 def parents_of(cell: Cell, settings: Settings) -> Parents:
     """The models that a cell starts from."""
-    return Parents(cell.parents, settings.results / shelf.MODELS, load)
+    return Parents(cell.parents, settings.results / storage.MODELS, load)
 
 
 class Assembly:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import UsageError, check_choice, unknown
-from harness.kept import shelf
 from harness.problems import problem
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running.fitting import reason_to_skip
 from harness.running.grid import Planner, combinations
 from harness.running.pending import Planned
+from harness.saved_models import storage
 from harness.settings import ROLES, Limits
 
 
@@ -136,7 +136,7 @@ class _Family:
         planned = self.cell(architecture, on, child.seed, children=children, inputs=inputs)
         if planned.unfit and wish.task is None and (only := self._only_task(architecture, planned.cell)):
             planned = self.cell(architecture, only, child.seed, children=children, inputs=inputs)
-        if planned.reason is None and shelf.is_kept(self.results, planned.cell.key):
+        if planned.reason is None and storage.is_kept(self.results, planned.cell.key):
             return self._with(planned)
         if not self.planner.changes(architecture):  # else the user says which settings it has
             tasks = None if planned.reason is not None and wish.task is None else planned.cell.task
@@ -175,7 +175,7 @@ class _Family:
         """The cells of the kept models; a folder that is damaged or of no cell is passed over."""
         if self.kept is None:
             self.kept = []
-            for each in shelf.kept_models(self.results):
+            for each in storage.kept_models(self.results):
                 try:
                     cell = each.description and Cell.from_dict(each.description.origin.cell)
                 except TypeError:
@@ -233,7 +233,7 @@ def missing(cell: Cell, results: Path, record_of: Callable[[str], Record | None]
     """The reason why a cell cannot start, or None: a parent whose kept folder is not there.
     ``record_of`` gives the record of a parent's key, where it is known."""
     for role, parent in cell.parents.items():
-        if not shelf.is_kept(results, parent["key"]):
+        if not storage.is_kept(results, parent["key"]):
             record = record_of(parent["key"])
             ended = "is not kept"
             if record is not None:

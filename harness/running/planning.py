@@ -9,7 +9,6 @@ from pathlib import Path
 
 from harness import registry
 from harness.errors import DataError
-from harness.kept.shelf import is_kept
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
@@ -31,6 +30,7 @@ from harness.running.preflight import (
 from harness.running.request import Request, refuse_strategy
 from harness.running.ruler import known_ruler
 from harness.running.worker_settings import Settings
+from harness.saved_models.storage import is_kept
 from harness.task import Tier
 
 

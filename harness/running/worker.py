@@ -28,10 +28,6 @@ from harness.data.batches import length_buckets
 from harness.data.corpus import training_rows
 from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
-from harness.kept import shelf
-from harness.kept.folder import Origin, Part
-from harness.kept.model import KeptModel, fitted_model, trained_model
-from harness.kept.parents import Parents
 from harness.kinds import Estimator, made
 from harness.metrics import score
 from harness.problems import problem
@@ -48,6 +44,10 @@ from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
+from harness.saved_models.folder import Origin, Part
+from harness.saved_models.model import KeptModel, fitted_model, trained_model
+from harness.saved_models.parents import Parents
 from harness.scoring import error_analysis
 from harness.settings import CUSTOM, PILOT_SHARE, Limits
 from harness.task import Split, Task, fingerprint
@@ -268,7 +268,7 @@ def keep(
         ways = [made]
     for way in ways:
         try:
-            way().write(shelf.place(settings.results, cell.key))
+            way().write(storage.place(settings.results, cell.key))
             return
         except Exception as error:  # a plugin's own methods give its state
             print(f"not {'kept' if way is made else 'refitted'}: {type(error).__name__}: {error}")

@@ -14,11 +14,11 @@ class Settings:
     part of a cell's identity.
 
     ``work`` holds checkpoints, logs and cached views; ``vectors`` is the file whose name and digest
-    the cell's ``hyperparameters["vectors"]`` states. What a cell learnt is kept in ``results``
-    (:mod:`harness.kept`) with ``keep``, and of the cells whose keys are ``needed`` in any case:
-    others start from it. With ``refit`` a model is kept that was trained once more on all rows.
-    ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of processor time, and
-    ``memory_limit_mib`` is resident memory, both of the cell's processes together.
+    the cell's ``hyperparameters["vectors"]`` states. With ``keep``, what a cell learnt stays in
+    ``results`` (:mod:`harness.saved_models`); what others start from does in any case, which are
+    the cells whose keys are ``needed``. With ``refit`` a model stays that was trained once more on
+    all rows. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of processor time,
+    and ``memory_limit_mib`` is resident memory, both of the cell's processes together.
     """
 
     results: Path

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.errors import ModelError
-from harness.kept.folder import describe
-from harness.kept.shelf import is_kept, place
 from harness.records import Record, Store
+from harness.saved_models.folder import describe
+from harness.saved_models.storage import is_kept, place
 
 
 def artifacts_of(store: Store, record: Record) -> list[Path | None]:

@@ -11,7 +11,7 @@ from harness import registry
 from harness.errors import RegistryError
 from harness.metrics import display_info
 from harness.tracking.database import SQLITE, VIEW
-from harness.tracking.shown import MAX_TAG
+from harness.tracking.run_fields import MAX_TAG
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

@@ -28,7 +28,7 @@ from harness.tracking.artifacts import artifacts_of
 from harness.tracking.connection import Connection
 from harness.tracking.database import NotMirrored, default_uri
 from harness.tracking.experiments import NOTE, OURS, Experiments, installed
-from harness.tracking.shown import (
+from harness.tracking.run_fields import (
     MAX_TAG,
     datasets_of,
     description,
@@ -290,7 +290,7 @@ class Tracker:
         """Log a kept model as one of MLflow's, an output of its run."""
         from mlflow.entities import LoggedModelOutput
 
-        from harness.kept import served  # with torch
+        from harness.saved_models import served  # with torch
 
         model = self._client.create_logged_model(experiment, name.replace(" · ", "_"), run, model_type="archbench")
         with tempfile.TemporaryDirectory() as temporary:

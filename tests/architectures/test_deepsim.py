@@ -12,9 +12,9 @@ import torch
 from architectures.blocks.random_vectors import random_vector
 from architectures.siamese.deepsim import DeepSimilarity, TextVectorBatch, TextVectors
 from harness.errors import ModelError
-from harness.kept import shelf
-from harness.kept.model import KeptModel, load
 from harness.running.worker import run_cell
+from harness.saved_models import storage
+from harness.saved_models.model import KeptModel, load
 from harness.task import Row
 from tasks.mini import answers
 from tests.support.sessions import session
@@ -62,11 +62,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeptModel]:
     parent, child = sorted(planned.pending.run, key=lambda cell: bool(cell.parents))
     assert (parent.architecture, parent.task) == ("doc2vec", "wikiqa")
     first = run_cell(parent, planned.settings)
-    before = load(shelf.place(folder, parent.key)).estimator.fitted_state()
+    before = load(storage.place(folder, parent.key)).estimator.fitted_state()
     second = run_cell(child, planned.settings)
     assert (first.status, second.status) == ("ok", "ok"), (first.error, second.error)
     assert second.lineage[0]["key"] == parent.key and second.inputs[0]["name"] == "doc2vec"
-    found = {cell.architecture: load(shelf.place(folder, cell.key)) for cell in (parent, child)}
+    found = {cell.architecture: load(storage.place(folder, cell.key)) for cell in (parent, child)}
     after = found["doc2vec"].estimator.fitted_state()
     assert all(np.array_equal(a, b) for one, other in zip(before["tables"], after["tables"], strict=True)
                for a, b in zip(one, other, strict=True))  # fmt: skip

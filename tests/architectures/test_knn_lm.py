@@ -14,8 +14,8 @@ import torch
 from architectures.memory import knn_lm
 from architectures.memory.knn_lm import NearestNeighbourLanguageModel, nearest, read
 from harness.errors import ModelError
-from harness.kept import shelf
-from harness.kept.model import KeptModel, load
+from harness.saved_models import storage
+from harness.saved_models.model import KeptModel, load
 from harness.task import Row
 from tasks.mini import articles
 from tests.support.sessions import carried_out, session
@@ -50,7 +50,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeptModel]:
     assert [record.status for record in records.values()] == ["ok", "ok"], [r.error for r in records.values()]
     parent, child = records["rnn_lm_lstm"], records["knn_lm"]
     assert child.lineage[0]["key"] == parent.key and child.inputs[0]["name"] == "rnn_lm_lstm"
-    return {name: load(shelf.place(folder, record.key)) for name, record in records.items()}
+    return {name: load(storage.place(folder, record.key)) for name, record in records.items()}
 
 
 def child(parent: KeptModel | None, **settings) -> NearestNeighbourLanguageModel:

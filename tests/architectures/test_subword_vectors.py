@@ -7,8 +7,8 @@ import pytest
 
 from architectures.blocks.negative_sampling import WindowTrainer
 from architectures.vectors.subword_vectors import SubwordVectors, bucket_of, ngrams_of
-from harness.kept.parents import _aligned
 from harness.ragged import Ragged
+from harness.saved_models.parents import _aligned
 from harness.views.words import Vocabulary
 from tests.support import planted_topics
 

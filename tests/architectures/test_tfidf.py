@@ -18,10 +18,10 @@ from sklearn.svm import LinearSVC
 
 from architectures.classical.tfidf import PairTfIdf, TfIdf
 from harness import registry
-from harness.kept.values import packed, unpacked
 from harness.kinds import Estimator, made
 from harness.metrics import score
 from harness.running import grid
+from harness.saved_models.values import packed, unpacked
 
 FILMS = [
     {"text": "good film", "label": "pos"},

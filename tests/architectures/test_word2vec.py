@@ -10,8 +10,8 @@ import pytest
 
 from architectures.vectors.cbow import ContinuousBagOfWords
 from architectures.vectors.skipgram import SkipGram
-from harness.kept import shelf
-from harness.kept.model import load
+from harness.saved_models import storage
+from harness.saved_models.model import load
 from tests.support import planted_topics
 from tests.support.sessions import carried_out, session
 
@@ -57,7 +57,7 @@ def test_a_child_starts_from_skip_gram_from_nothing(tmp_path: Path):
     records = carried_out(planned)
     assert {record.status for record in records.values()} == {"ok"}, [record.error for record in records.values()]
     child = records["kim_cnn_static"]
-    kept = load(shelf.place(tmp_path, parent.key))
+    kept = load(storage.place(tmp_path, parent.key))
     assert child.lineage[0]["key"] == parent.key and child.vectors["name"] == "skipgram"
     assert child.vectors["dims"] == 8 and 0 < child.vectors["words"] <= len(kept.word_vectors())
     assert records["skipgram"].tokens["symbols"] == len(kept.word_vectors()) + 1

@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ModelError, UnknownName
-from harness.kept.folder import DESCRIPTION, STATE, WEIGHTS
-from harness.kept.model import KeptModel, load
+from harness.saved_models.folder import DESCRIPTION, STATE, WEIGHTS
+from harness.saved_models.model import KeptModel, load
 from harness.task import Row
 from tests.fuzz.mutations import mutated, wrong_json
-from tests.kept.cells import kept_cell, rows_of_test
+from tests.saved_models.cells import kept_cell, rows_of_test
 
 fuzz = settings(settings.get_profile("fuzz"))
 ARCHITECTURES = ("avg_vectors", "naive_bayes")

@@ -28,7 +28,7 @@ from harness.leaderboard.board import LeaderboardError, read_published
 from harness.leaderboard.tables.gaps import read_reported
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
-from harness.running.leases import Leases
+from harness.running.cell_locks import Leases
 from tests.fuzz.mutations import mutated, packed, wrong_json
 
 fuzz = settings(settings.get_profile("fuzz"))

@@ -10,7 +10,7 @@ import pytest
 import archbench
 from harness.errors import DataError, UsageError
 from harness.records import Record
-from tests.kept.cells import kept_cell
+from tests.saved_models.cells import kept_cell
 
 
 @pytest.fixture(scope="module")

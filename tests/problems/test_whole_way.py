@@ -20,20 +20,20 @@ from mlflow.tracking import MlflowClient
 import archbench
 import leaderboard
 from harness import registry
-from harness.kept.asking import WRITERS, answered
-from harness.kept.model import load
-from harness.kept.reading import Asked
 from harness.metrics import score
 from harness.metrics.units import has_units
 from harness.problems import problem
 from harness.problems.answers import answers_of
 from harness.records import Cell, Record, Store
 from harness.running import fitting, grid
+from harness.saved_models.model import load
+from harness.saved_models.prediction import WRITERS, answered
+from harness.saved_models.reading import Asked
 from harness.scoring import error_analysis
 from harness.scoring.rescore import rescore
 from harness.task import fingerprint
 from harness.tracking.mlflow_runs import Tracker
-from tests.kept.cells import kept_cell
+from tests.saved_models.cells import kept_cell
 
 PLUGIN = Path(__file__).parents[1] / "support" / "plugin_types.py"
 SHIPPED = [*registry.entries("problems")]

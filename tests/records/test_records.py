@@ -297,7 +297,7 @@ def test_pages_and_exports_show_both_schemas(store: Store):
     """The committed records are of schema 1, everything new is of schema 2: a reader that knows one
     of them shows half of the results."""
     import leaderboard
-    from harness.tracking.shown import metrics_of, tags_of
+    from harness.tracking.run_fields import metrics_of, tags_of
 
     first = store.path(CELL)
     first.parent.mkdir(parents=True)

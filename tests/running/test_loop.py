@@ -14,8 +14,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.records import Store
+from harness.running.cell_locks import Leases
 from harness.running.engines import local
-from harness.running.leases import Leases
 
 FAKE = "tests.support.fake_cells:run_cell"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.kept import shelf
 from harness.records import Cell, Record, Store
+from harness.running.cell_locks import Leases
 from harness.running.engines import local
 from harness.running.engines import ray as cluster
-from harness.running.leases import Leases
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
 
 FAKE = "tests.support.fake_cells:run_cell"
 
@@ -93,8 +93,8 @@ def test_a_node_of_a_cluster_is_given_the_parents_of_a_cell(
     child = child_of("fine-2", parent)
     alone = cluster.run_here(child, settings, FAKE)
     assert Record.from_json(alone.record).status == "skipped"
-    shelf.write_files(settings.results, parent.key, {"model.json": b"{}"})
-    assert shelf.ancestors(settings.results, child) == [parent.key]
-    given = {parent.key: shelf.files_of(settings.results, parent.key)}
+    storage.write_files(settings.results, parent.key, {"model.json": b"{}"})
+    assert storage.ancestors(settings.results, child) == [parent.key]
+    given = {parent.key: storage.files_of(settings.results, parent.key)}
     returned = cluster.run_here(child, settings, FAKE, given)
     assert Record.from_json(returned.record).status == "ok" and returned.model == {}

@@ -9,9 +9,9 @@ import tempfile
 import pytest
 
 from harness.records import Record
+from harness.running.cell_locks import Leases
 from harness.running.engines import local
 from harness.running.engines import ray as engine
-from harness.running.leases import Leases
 
 FAKE = "tests.support.fake_cells:run_cell"
 

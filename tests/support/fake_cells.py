@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
 
 SLEEPER = "import time; time.sleep(60)"
 
@@ -98,7 +98,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         time.sleep(cell.hyperparameters.get("seconds", 60))
     if behaviour == "keeps":
         time.sleep(0.3)
-        shelf.write_files(settings.results, cell.key, {"model.json": b"{}"})
+        storage.write_files(settings.results, cell.key, {"model.json": b"{}"})
         time.sleep(0.3)  # kept, and not yet ended
     if behaviour == "leaves_child":
         child = subprocess.Popen([sys.executable, "-c", SLEEPER])

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from harness.kept.parents import class_probabilities, copy_weights
 from harness.kinds import Estimator, Tagger, TextEncoder
 from harness.objectives import Objective, Step
 from harness.ragged import Ragged
 from harness.registry import Recipe, register
+from harness.saved_models.parents import class_probabilities, copy_weights
 from harness.views.words import WordBatch, Words
 
 

@@ -10,10 +10,10 @@ import time
 
 import psutil
 
-from harness.kept import shelf
 from harness.records import Cell, Record, Store
 from harness.running.engines import local
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
 from tests.support import fake_cells
 
 
@@ -42,7 +42,9 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     if behaviour == "predicts":
         record.predictions = Store(settings.results).save_predictions(cell, ["a", "b"], [0, 1])
     if behaviour == "reads_parents":
-        kept = {key: sorted(shelf.files_of(settings.results, key)) for key in shelf.ancestors(settings.results, cell)}
+        kept = {
+            key: sorted(storage.files_of(settings.results, key)) for key in storage.ancestors(settings.results, cell)
+        }
         record.environment = {"parents": kept}
     if behaviour == "modules":
         record.environment = {"ray": "ray" in sys.modules}

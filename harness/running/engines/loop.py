@@ -14,7 +14,7 @@ from harness.errors import RecordError, UsageError
 from harness.messages import note
 from harness.records import Cell, Record, Status, Store, environment, portable_text
 from harness.records.code_digest import code_of_cell
-from harness.running.leases import Leases
+from harness.running.cell_locks import Leases
 from harness.running.parents import missing
 from harness.running.pending import Planned, skipped
 from harness.running.worker_settings import Settings

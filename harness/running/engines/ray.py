@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import UsageError
 from harness.files import write_whole
-from harness.kept import shelf
 from harness.records import Cell, Record, Status, Store, now
 from harness.running.engines import local
 from harness.running.engines.loop import carry_out, failure_record, log_name, write_or_warn
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -95,7 +95,7 @@ def run_here(
     here = dataclasses.replace(settings, results=results, work=folder)
     try:
         for key, content in parents.items():
-            shelf.write_files(results, key, content)
+            storage.write_files(results, key, content)
         record = _run(cell, here, function)
         if record.status == "interrupted" and (record.error or {}).get("message") != local.KILLED_TWICE:
             raise StoppedByNode(f"node {socket.gethostname()} stopped it")
@@ -106,7 +106,7 @@ def run_here(
             if path != record_file
         }
         log = here.log(cell).read_bytes() if here.log(cell).exists() else b""
-        return Returned(record.to_json(), files, log, shelf.files_of(results, cell.key))
+        return Returned(record.to_json(), files, log, storage.files_of(results, cell.key))
     finally:
         shutil.rmtree(results, ignore_errors=True)
         here.log(cell).unlink(missing_ok=True)
@@ -305,7 +305,7 @@ class _Remote:
     def _keep(self, model: dict[str, bytes]) -> None:
         """Write the files of a kept model. A full disk leaves its record."""
         try:
-            shelf.write_files(self.settings.results, self.cell.key, model)
+            storage.write_files(self.settings.results, self.cell.key, model)
         except OSError as error:
             warnings.warn(f"model not kept: {error}", stacklevel=2)
 
@@ -352,7 +352,7 @@ def run(
     task = ray.remote(run_here)
 
     def place(cell: Cell, _slot: int) -> _Remote:
-        parents = {key: shelf.files_of(settings.results, key) for key in shelf.ancestors(settings.results, cell)}
+        parents = {key: storage.files_of(settings.results, key) for key in storage.ancestors(settings.results, cell)}
         return _Remote(
             cell, settings, task.options(name=cell.words, **options).remote(cell, settings, function, parents)
         )

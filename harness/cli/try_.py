@@ -1,0 +1,128 @@
+"""The ``try`` command."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.app import app
+from harness.cli.new_task import Form, Group, Label, Second, Text, Type, describe
+from harness.cli.options import EXECUTION, RUNNING, Architectures, Results
+from harness.errors import UsageError
+from harness.model_selection.wish import Preference, Wish
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model_selection.choice import Tried
+    from harness.model_selection.trial import Trial
+
+
+@app.command("try", rich_help_panel=RUNNING)
+def try_(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A file that `new-task` takes, or the TOML file that it wrote.",
+        ),
+    ],
+    minutes: Annotated[
+        float,
+        typer.Option(min=0.5, metavar="N", help="Wall-clock time of all together.", rich_help_panel=EXECUTION),
+    ] = 20.0,
+    architectures: Architectures = "*",
+    text: Text = None,
+    second: Second = None,
+    label: Label = None,
+    group: Group = None,
+    form: Form = None,
+    type: Type = None,
+    prefer: Annotated[
+        Preference,
+        typer.Option(
+            help="Of those that chance cannot tell from the best: the one with the best score, or the one that trains"
+            " in the shortest time.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = Preference.best,
+    latency_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="MS", help="Most milliseconds for an answer to one text.", rich_help_panel=EXECUTION
+        ),
+    ] = None,
+    size_mib: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="MIB", help="Most MiB of weights; unknown sizes fail.", rich_help_panel=EXECUTION
+        ),
+    ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Hand over a model that was trained once more on all rows, or the one that was scored.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = True,
+    results: Results = Path("results"),
+) -> None:
+    """Find out which architecture suits your own data.
+
+    Trains what fits, the cheapest first, as long as there is time. The choice falls by rows that no
+    training saw, and is confirmed once on rows that were sealed until then; then the chosen one
+    learns from all of them. Ends with a table, a page, and a reason for each architecture that was
+    left out. The same command goes on where it was stopped.
+    """
+    began = time.monotonic()
+    file = data
+    if data.suffix != registry.DESCRIPTION:
+        file = Path(f"{data.stem}.toml")
+        if not file.exists():
+            describe(data, {"text": text, "second": second, "label": label}, group, form, type, out=file)
+        elif any(given is not None for given in (text, second, label, group, form, type)):
+            raise UsageError(
+                f"{file} exists already, and says what --text, --label and the like would: correct it there"
+            )
+    [entry] = registry.match("tasks", str(file if file.is_absolute() else f"./{file}"))
+    from harness.model_selection.report import lines, sentences, tables, write_page
+    from harness.model_selection.trial import Trial
+    from harness.records import portable_command
+
+    task = registry.load(entry)(entry)
+    command = portable_command(["archbench", *sys.argv[1:]])
+    wish = Wish(prefer, latency_ms, size_mib)
+    trial = Trial(task, results, began + 60 * minutes, architectures, command, wish, refit)
+    print(f"{file}: {trial.slices.words}", flush=True)
+    print(f"{len([each for each in trial.waiting if not each.is_floor])} architectures fit.", flush=True)
+    trial.run(lambda ended: _show(trial, ended))
+    print()
+    for table in tables(trial):
+        print("\n".join([table.title, "", *lines(table), ""]))
+    print("\n".join(sentences(trial)))
+    print(write_page(trial))
+    if trial.handed_over is not None:
+        print(f"next:\n  archbench predict {trial.handed_over.key} NEW.csv --results {results}")
+    if trial.stopped or not any(not each.is_floor for each in trial.tried):
+        raise typer.Exit(1)
+
+
+def _show(trial: Trial, ended: Sequence[Tried]) -> None:
+    """Tell what ended: the whole table at first, then the new lines."""
+    from harness.model_selection.report import lines, tables, write_page
+
+    if not ended:
+        return
+    page, table = write_page(trial, running=True), lines(tables(trial)[0])
+    if len(trial.tried) == len(ended):
+        print("\n".join(["", *table, "", f"so far; {page} has each architecture as it ends"]), flush=True)
+        return
+    for place, each in enumerate(trial.choice.rows, 1):
+        if each.tried in ended:
+            print(table[place], flush=True)

@@ -1,0 +1,131 @@
+"""Slices of a user's rows: what systems are trained on, what they are chosen by, and what is sealed
+until one is chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.errors import UsageError
+from harness.files import write_whole
+from harness.task import Split
+from harness.user_data.description import parse
+from harness.user_data.splits import carved, hashes
+from harness.user_data.table import PLACE
+from harness.user_data.task import SPLITS, OwnTask
+from harness.user_data.writing import quoted
+
+FEWEST_SEALED_OF, FEWEST_SEALED = 1_000, 200
+"""Rows from which on a slice is sealed, and how many it must have: fewer confirm nothing."""
+FOLDS = 5
+CHOICE, MOST_CHOICE = 0.25, 10_000
+"""Share and largest number of the rows for training that systems are chosen by instead."""
+MOST_TRAIN = 50_000
+"""Rows that are trained on: a first table has to stand within a minute."""
+DEV = 0.125
+"""Share of the rows outside of a fold on which training looks when to end."""
+CHOOSE, CONFIRM = 1, 2
+"""Seeds of what is held out here, so that they differ from those of the description."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Tasks made of a user's one: those by which systems are chosen (one, or a fold each), and the
+    one on which the chosen one is trained anew, whose test is ``sealed`` or, where nothing is, that
+    of the first fold. ``rows`` are all there are, ``train`` those that a
+    model is trained on, ``words`` tells of the slices."""
+
+    choosing: tuple[Path, ...]
+    last: Path
+    sealed: bool
+    rows: int
+    train: int
+    words: str
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All descriptions."""
+        return (*self.choosing, self.last)
+
+
+def slices(task: OwnTask, folder: Path) -> Slices:
+    """Write the descriptions of the slices of a task to ``folder``.
+
+    Rows that the task keeps on one side (equal texts, one group) stay together here too. From
+    1,000 rows on, test of the description is sealed; below, each row is in one fold of a
+    cross-validation. Raises :class:`~harness.errors.DataError` for rows that cannot be read.
+    """
+    if list(task.description.places) != ["all"] or task.description.hub:
+        raise UsageError(
+            f"{task.description.file}: [data] has {', '.join(task.description.places)}; `archbench try` divides the"
+            " rows of one file, all = FILE; `archbench run` takes the splits as they are"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    table = task.read_file("all")
+    places, rows = table[PLACE].to_numpy(), len(table)
+    hashed = hashes(task.keys(table), CHOOSE)
+    if rows >= FEWEST_SEALED_OF:
+        numbers = task.splits("all")
+        train, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
+        if len(test) >= FEWEST_SEALED:
+            share = min(CHOICE, MOST_CHOICE / max(1, len(train)))
+            held = carved(hashed[train], {"test": share}) == 1
+            chosen_by, rest = train[held], train[~held]
+            drawn = hashes(task.keys(table), CONFIRM)[rest].argsort(kind="stable")[:MOST_TRAIN]
+            train = np.sort(rest[drawn])
+            choosing = _write(task, folder, "choice", places, {"train": train, "dev": dev, "test": chosen_by})
+            known = np.sort(np.concatenate([train, chosen_by]))  # once the choice is made, these are for training too
+            sealed = _write(task, folder, "sealed", places, {"train": known, "dev": dev, "test": test})
+            part = f" (of {len(rest):,})" if len(train) < len(rest) else ""
+            words = (
+                f"{rows:,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to"
+                f" choose by, and {len(test):,} sealed until the choice is made."
+            )
+            return Slices((choosing,), sealed, True, rows, len(train), words)
+    fold_of = carved(hashed, dict.fromkeys(range(FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
+    again = hashes(task.keys(table), CONFIRM)
+    folds = []
+    for fold in range(1, FOLDS + 1):
+        inside, outside = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
+        is_dev = carved(again[outside], {"dev": DEV}) == 1
+        of_fold: Mapping[Split, np.ndarray] = {"train": outside[~is_dev], "dev": outside[is_dev], "test": inside}
+        folds.append(_write(task, folder, f"fold_{fold}", places, of_fold))
+        if fold == 1:
+            last = _write(task, folder, "whole", places, of_fold)
+    why = f"below {FEWEST_SEALED_OF:,}" if rows < FEWEST_SEALED_OF else f"fewer than {FEWEST_SEALED} would be sealed"
+    words = (
+        f"{rows:,} rows, {why}: nothing is sealed, but each row is scored by a model that was trained without it"
+        f" (cross-validation, {FOLDS} parts)."
+    )
+    return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
+
+
+def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Mapping[Split, np.ndarray]) -> Path:
+    """Write the description of a slice, and the split of each of its rows."""
+    found = task.description
+    file = folder / f"{found.id}_{name}.toml"
+    lines = ["row,split", *(f"{place},{key}" for key, rows in split.items() for place in places[rows])]
+    _write_changed(file.with_suffix(".csv"), "\n".join([*lines, ""]))
+    content = parse(found.file) | {"id": f"{found.id}_{name}", "splits": {"assigned": f"{file.stem}.csv"}}
+    content["name"] = f"{task.entry.name}, {name.replace('_', ' ')}"
+    content["data"] = content["data"] | {"all": os.path.relpath(found.path("all"), folder)}
+    content.pop("sizes", None)
+    plain = [f"{key} = {quoted(value)}" for key, value in content.items() if not isinstance(value, dict)]
+    tables = [
+        line
+        for key, values in content.items()
+        if isinstance(values, dict)
+        for line in ("", f"[{key}]", *(f"{each} = {quoted(value)}" for each, value in values.items()))
+    ]
+    _write_changed(file, "\n".join(["# Made by `archbench try`.", *plain, *tables, ""]))
+    return file
+
+
+def _write_changed(file: Path, text: str) -> None:
+    """Write a file unless it says so already: a newer one would be read again."""
+    if not file.is_file() or file.read_bytes() != text.encode():
+        write_whole(file, text.encode())

@@ -1,0 +1,220 @@
+"""A trial: architectures on a user's rows, the cheapest first, within a total time."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness import registry
+from harness.errors import DataError, ModelError, RecordError
+from harness.leaderboard.tables.formatting import failure_reason
+from harness.model_selection.candidates import PROTOCOL, Candidate, candidates
+from harness.model_selection.choice import Choice, Scored, Tried, choose
+from harness.model_selection.slices import Slices, slices
+from harness.model_selection.wish import Wish
+from harness.records import Record, Store
+from harness.running.engines.local import default_workers
+from harness.running.request import Request
+from harness.running.session import Session
+from harness.saved_models import storage
+from harness.saved_models.folder import describe
+from harness.user_data.task import OwnTask
+
+SHARES = {(True, True): 0.25, (True, False): 0.4, (False, True): 0.5, (False, False): 0.9}
+"""Share of the time that is left which one architecture may take: by whether its choice is to be
+confirmed by another training, and whether what is handed over is trained once more on all rows."""
+NEAR = 3
+"""Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
+LEAST = 5.0
+"""Seconds below which no training is begun."""
+
+
+class Trial:
+    """The search for what suits a task, and its outcome so far.
+
+    ``tried`` are the architectures that ended well, ``left_out`` the reason of each other one by
+    id, ``confirmed`` the recommended one on the sealed rows, ``stopped`` is true after Ctrl-C.
+    ``handed_over`` is the record of the cell whose model is kept, and ``saw`` the number of rows
+    from which that model learnt where it was trained once more (``refit``).
+    """
+
+    def __init__(
+        self,
+        task: OwnTask,
+        results: Path,
+        deadline: float,
+        pattern: str = "*",
+        command: str = "",
+        wish: Wish = Wish(),
+        refit: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.task, self.store, self.deadline = task, Store(results.resolve()), deadline
+        self.folder = results / "try" / task.entry.id
+        self.command, self.wish, self.refit, self.clock = command, wish, refit, clock
+        self.store.check_writable()
+        self.slices: Slices = slices(task, self.folder)
+        for file in self.slices.files:
+            registry.add_plugin(file)
+        entry = self._entry(self.slices.choosing[0])
+        self.waiting, self.left_out = candidates(pattern, entry, self.slices.train)
+        self.tried: list[Tried] = []
+        self.confirmed: Scored | None = None
+        self.why_not_confirmed = ""
+        self.why_not_kept = ""
+        self.handed_over: Record | None = None
+        self.saw: int | None = None
+        self.stopped = False
+        self._work: list[tuple[float, float]] = []
+
+    def _entry(self, file: Path) -> registry.TaskEntry:
+        return next(entry for entry in registry.entries("tasks").values() if entry.file == file.resolve())
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - self.clock()
+
+    def run(self, shown: Callable[[Sequence[Tried]], object]) -> None:
+        """Try what there is time for. ``shown`` is called with those that ended well since it was
+        called last, first within the first minute. Then the choice is confirmed."""
+        slots = default_workers(1, 1)
+        at_once = max(1, slots // len(self.slices.choosing))
+        while self.waiting and not self.stopped:
+            if batch := self._batch(at_once, slots):
+                shown(self._try(batch, slots))
+        for candidate in self.waiting:
+            self.left_out[candidate.entry.id] = "stopped before its turn"
+        self.waiting = []
+        self._confirm()
+
+    def _batch(self, at_once: int, slots: int) -> list[Candidate]:
+        """The next ones for which there is time; after floors one more, so that a table has a
+        model."""
+        batch: list[Candidate] = []
+        while self.waiting and (len(batch) < at_once or batch[-1].is_floor):
+            candidate = self.waiting.pop(0)
+            if reason := "" if candidate.is_floor else self._no_time(candidate, slots):
+                self.left_out[candidate.entry.id] = reason
+            else:
+                batch.append(candidate)
+        return batch
+
+    def _allowed(self, slots: int) -> float:
+        """Seconds that a cell may take now."""
+        share = SHARES[self.slices.sealed, self.refit]
+        return share * self.left / math.ceil(len(self.slices.choosing) / slots)
+
+    def _no_time(self, candidate: Candidate, slots: int) -> str:
+        """The reason why an architecture cannot be tried in the time that is left; empty if it
+        can."""
+        allowed, expected = self._allowed(slots), self._expected(candidate)
+        if allowed < LEAST or (expected is not None and expected > allowed):
+            about = "" if expected is None else f"about {_rounded(expected)} s for a training, and "
+            return f"no time: {about}{_rounded(max(0.0, allowed))} s were left for one"
+        return ""
+
+    def _expected(self, candidate: Candidate) -> float | None:
+        """Seconds of a training, by the nearest that ended; None where nothing is known, and for
+        systems without gradients, whose speeds tell little of each other's."""
+        if not self._work or not candidate.is_trained:
+            return None
+        start = min(tried.seconds for tried in self.tried)  # of a cell that trains next to nothing
+        near = self._work[-NEAR:]
+        slowness = sum(max(0.0, seconds - start) for _, seconds in near) / sum(work for work, _ in near)
+        return start + slowness * candidate.work
+
+    def _try(self, batch: Sequence[Candidate], slots: int) -> list[Tried]:
+        ids = [candidate.entry.id for candidate in batch]
+        found, heard = self._records(ids, self.slices.choosing, max(LEAST, self._allowed(slots)))
+        ended = []
+        for candidate in batch:
+            records = [found.get((candidate.entry.id, self._entry(file).id)) for file in self.slices.choosing]
+            good = tuple(record for record in records if record is not None and record.status == "ok")
+            if len(good) == len(records):
+                ended.append(Tried(candidate.entry, good))
+                if candidate.is_trained:
+                    self._work.append((candidate.work, ended[-1].seconds))
+            else:
+                self.left_out[candidate.entry.id] = self._why(records, heard)
+        self.tried += ended
+        self.__dict__.pop("choice", None)  # it was among fewer
+        return ended
+
+    def _why(self, records: Sequence[Record | None], heard: Sequence[str]) -> str:
+        """The reason why an architecture has no score."""
+        failed = next((record for record in records if record is not None and record.status != "ok"), None)
+        if failed is not None:
+            return f"{failed.status}: {failure_reason(failed)}"
+        return "stopped" if self.stopped else "; ".join(heard) or "it has no record"
+
+    def _records(
+        self, ids: Sequence[str], files: Sequence[Path], timeout: float, keep: bool = False, refit: bool = False
+    ) -> tuple[dict[tuple[str, str], Record], list[str]]:
+        """The records of these architectures on these slices, by architecture and task, and what
+        the run told."""
+        heard: list[str] = []
+        request = Request(
+            self.store.folder,
+            architectures=",".join(ids),
+            tasks=",".join(self._entry(file).id for file in files),
+            protocol=PROTOCOL,
+            timeout=timeout,
+            mlflow="none",
+            retry_failed=True,
+            keep=keep,
+            refit=refit,
+            command=self.command,
+        )
+        session = Session(request, heard.append, heard.append)
+        records = session.run()
+        self.stopped = self.stopped or len(records) < len(session.pending.run)
+        return {(each.architecture, each.task): each for each in [*session.pending.finished, *records]}, heard
+
+    @functools.cached_property
+    def choice(self) -> Choice:
+        """The choice among what was tried so far; :class:`~harness.errors.RecordError` for a file
+        of outcomes that is damaged."""
+        return choose(self.tried, self.task.entry.main_metric, self.store, self.slices.rows, self.wish)
+
+    def _confirm(self) -> None:
+        """Train the recommended one once more, score it on the sealed rows, and keep what it learnt
+        then of all rows."""
+        recommended = self.choice.recommended
+        if recommended is None or not (self.slices.sealed or self.refit):
+            return
+        if self.stopped or self.left < LEAST:
+            self.why_not_confirmed = "stopped" if self.stopped else "no time was left"
+            return
+        entry, file = recommended.tried.entry, self.slices.last
+        try:
+            found, heard = self._records([entry.id], [file], self.left, keep=True, refit=self.refit)
+        except DataError as error:  # reading the rows takes time too
+            self.why_not_confirmed = str(error)
+            return
+        record = found.get((entry.id, self._entry(file).id))
+        if record is None or record.status != "ok":
+            self.why_not_confirmed = self._why([record], heard)
+            return
+        self._hand_over(record)
+        if not self.slices.sealed:
+            return
+        try:
+            self.confirmed = choose([Tried(entry, (record,))], record.main_metric, self.store, self.slices.rows).rows[0]
+        except RecordError as error:
+            self.why_not_confirmed = str(error)
+
+    def _hand_over(self, record: Record) -> None:
+        try:
+            self.saw = describe(storage.place(self.store.folder, record.key)).origin.refitted
+        except ModelError as error:  # its state cannot be kept
+            self.why_not_kept = str(error)
+        else:
+            self.handed_over = record if self.slices.sealed or self.saw else None
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:,.0f}"

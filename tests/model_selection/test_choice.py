@@ -1,0 +1,164 @@
+"""The choice: what chance cannot tell apart, and what a wish picks of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness import registry
+from harness.model_selection.choice import Choice, Tried, choose
+from harness.model_selection.report import sentences
+from harness.model_selection.wish import Preference, Wish
+from harness.records import Store
+from tests.support.made_records import judged, record
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def choice(store: Store):
+    """The choice among architectures with so many of 100 rows right in each fold; ``seconds`` are
+    those of a cell."""
+
+    def of(
+        rights: dict[str, tuple[int, ...]],
+        seconds: dict[str, float] | None = None,
+        rows: int = 1000,
+        wish: Wish = Wish(),
+        parameters: dict[str, int] | None = None,
+    ) -> Choice:
+        tried = []
+        for id, folds in rights.items():
+            made = tuple(
+                judged(
+                    store,
+                    "1" * right + "0" * (100 - right),
+                    architecture=id,
+                    task=f"fold_{number}",
+                    main_metric="accuracy",
+                    seconds={"total": (seconds or {}).get(id, 1.0)},
+                    speed={"latency_ms_p50": (seconds or {}).get(id, 1.0)},
+                    parameters={"total": (parameters or {}).get(id, 0)},
+                )
+                for number, right in enumerate(folds)
+            )
+            tried.append(Tried(registry.entry("architectures", id), made))
+        return choose(tried, "accuracy", store, rows, wish)
+
+    return of
+
+
+def names(rows) -> list[str]:
+    return [each.tried.entry.id for each in rows]
+
+
+IN_FRONT = {"bilstm": (90,), "dan": (88,), "nbsvm": (60,), "floor_majority": (50,)}
+SECONDS = {"bilstm": 90.0, "dan": 5.0, "nbsvm": 0.5}
+
+
+def test_the_best_is_recommended_and_the_cheapest_of_those_in_front_named(choice):
+    """Who wants a good model would be handed the cheapest of twenty that a small test cannot tell
+    apart."""
+    found = choice(IN_FRONT, SECONDS)
+    assert names(found.rows) == ["bilstm", "dan", "nbsvm", "floor_majority"]
+    assert names(found.leading) == ["bilstm", "dan"]
+    assert names([found.recommended, found.cheapest]) == ["bilstm", "dan"]
+    low, high = found.rows[0].interval
+    assert low < found.rows[0].score < high
+    assert found.rows[2].p < 0.05 and found.rows[3].p is None
+
+
+@pytest.mark.parametrize(
+    ("wish", "recommended"),
+    [
+        (Wish(Preference.cheapest), "dan"),
+        (Wish(latency_ms=90.0), "bilstm"),
+        (Wish(latency_ms=89.0), "dan"),
+        (Wish(size_mib=4.0), "bilstm"),
+        (Wish(size_mib=3.9), None),
+        (Wish(latency_ms=1.0), None),
+    ],
+)
+def test_a_wish_picks_among_those_in_front_alone(choice, wish, recommended):
+    """`nbsvm` would keep to every limit, and is behind; of `dan` no size is known."""
+    found = choice(IN_FRONT, SECONDS, wish=wish, parameters={"bilstm": 2**20})
+    if recommended is None:
+        assert found.recommended is None
+        assert found.reason.startswith(f"none of those in front keeps to {wish.limits}")
+    else:
+        assert names([found.recommended]) == [recommended]
+
+
+@pytest.mark.parametrize(
+    ("prefer", "told"),
+    [
+        (
+            Preference.best,
+            "Recommended: bilstm, the best of those in front. The cheapest of them, dan, has 88.0 (−2.0) and takes 5 s"
+            " instead of 90.",
+        ),
+        (
+            Preference.cheapest,
+            "Recommended: dan, the cheapest of those in front. The best of them, bilstm, has 90.0 (+2.0) and takes 90 s"
+            " instead of 5.",
+        ),
+    ],
+)
+def test_the_other_one_is_told_with_what_it_costs(choice, prefer, told):
+    wish = Wish(prefer)
+    found = choice(IN_FRONT, SECONDS, wish=wish)
+    slices = SimpleNamespace(words="1,000 rows.", sealed=False)
+    trial = SimpleNamespace(choice=found, wish=wish, slices=slices, confirmed=None, why_not_kept="", handed_over=None)
+    assert told in sentences(trial)
+
+
+def test_folds_count_as_one_test(choice):
+    """Five small ones would tell nothing apart."""
+    one = choice({"bilstm": (85,), "dan": (80,), "floor_majority": (50,)})
+    five = choice({"bilstm": (85,) * 5, "dan": (75,) * 5, "floor_majority": (50,) * 5})
+    widths = [found.rows[0].interval[1] - found.rows[0].interval[0] for found in (one, five)]
+    assert widths[1] < widths[0] / 2
+    assert names(one.leading) == ["bilstm", "dan"] and names(five.leading) == ["bilstm"]
+
+
+def test_nothing_is_recommended_that_may_have_learnt_nothing(choice):
+    """A winner among rows at the floor is luck alone."""
+    found = choice({"bilstm": (52,), "dan": (51,), "floor_majority": (50,)})
+    assert found.recommended is None and "answer without a model" in found.reason
+    assert [each.at_floor for each in found.rows] == [True, True, False]
+
+
+def test_nothing_is_recommended_by_fewer_than_100_rows(choice):
+    found = choice({"bilstm": (90,), "floor_majority": (50,)}, rows=99)
+    assert found.recommended is None and found.reason == "99 rows are too few; 100 are the least"
+    assert names(found.leading) == ["bilstm"]
+
+
+def test_a_metric_that_is_no_mean_over_rows_has_no_test(store):
+    """A correlation of all rows: the best alone is in front, without an interval."""
+    tried = []
+    for id, score in (("bilstm", 0.9), ("dan", 0.8), ("floor_mean", 0.0)):
+        made = record(id, score={"pearson": score}, main_metric="pearson", seconds={"total": 1.0})
+        store.write(made)
+        tried.append(Tried(registry.entry("architectures", id), (made,)))
+    found = choose(tried, "pearson", store, 1000)
+    assert names(found.leading) == ["bilstm"]
+    assert all(each.interval is None for each in found.rows)
+
+
+def test_less_is_better_where_the_metric_is_an_error(store):
+    tried = []
+    for id, wrong in (("bilstm_ctc", 10), ("seq2seq", 60), ("floor_nothing", 100)):
+        made = judged(
+            store, "1" * wrong + "0" * (100 - wrong), metric="wer", architecture=id, task="an4", main_metric="wer"
+        )
+        tried.append(Tried(registry.entry("architectures", id), (made,)))
+    found = choose(tried, "wer", store, 1000)
+    assert names(found.rows) == ["bilstm_ctc", "seq2seq", "floor_nothing"]
+    assert names(found.leading) == ["bilstm_ctc"]

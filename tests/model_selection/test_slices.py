@@ -1,0 +1,73 @@
+"""Slices of a user's rows: what is sealed is seen by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import UsageError
+from harness.model_selection.slices import FOLDS, slices
+from tests.model_selection.conftest import HEAD, reviews
+
+
+def ids(file: Path) -> dict[str, set[str]]:
+    """Ids of the rows of each split of a slice."""
+    [entry] = registry.match("tasks", str(file))
+    task = registry.load(entry)(entry)
+    return {split: {row["id"] for row in task.read(split)} for split in ("train", "dev", "test")}
+
+
+def test_a_fifth_is_sealed_from_a_thousand_rows_on(own, tmp_path):
+    """Rows that systems are chosen by, or trained on, can confirm nothing."""
+    found = slices(own(reviews(1000)), tmp_path / "try")
+    [file] = found.choosing
+    assert found.sealed
+    choosing, sealed = ids(file), ids(found.last)
+    assert len(sealed["test"]) == 200
+    assert not sealed["test"] & set.union(*choosing.values())
+    assert (sealed["train"], sealed["dev"]) == (choosing["train"] | choosing["test"], choosing["dev"])
+    sizes = {split: len(rows) for split, rows in choosing.items()}
+    assert sizes == {"train": 525, "dev": 100, "test": 175}
+    assert len(set.union(*choosing.values())) == 800
+    assert (found.rows, found.train) == (1000, 525)
+    assert "525 for training, 100 to end it, 175 to choose by, and 200 sealed" in found.words
+
+
+@pytest.mark.parametrize("count", [120, 999])
+def test_below_that_each_row_is_in_one_fold(own, tmp_path, count):
+    found = slices(own(reviews(count)), tmp_path / "try")
+    assert not found.sealed and len(found.choosing) == FOLDS
+    assert ids(found.last) == ids(found.choosing[0])
+    folds = [ids(file) for file in found.choosing]
+    tested = [row for fold in folds for row in fold["test"]]
+    assert len(tested) == len(set(tested)) and len(tested) >= count - FOLDS
+    assert all(not fold["test"] & (fold["train"] | fold["dev"]) and fold["dev"] for fold in folds)
+    assert all(len(set.union(*fold.values())) == count for fold in folds)
+
+
+@pytest.mark.parametrize("count", [400, 1200])
+def test_equal_texts_stay_together(own, tmp_path, count):
+    """A text that stands in train too is known by heart, and chosen is what learns by heart."""
+    text = reviews(count).replace("film ", "film ").splitlines()
+    rows = [text[0], *(f"film {number // 2} was fine,{('neg', 'pos')[number % 2]}" for number in range(count))]
+    task = own("\n".join([*rows, ""]))
+    by_id = {row["id"]: row["text"] for split in ("train", "dev", "test") for row in task.read(split)}
+    for file in slices(task, tmp_path / "try").files:
+        texts = [{by_id[id] for id in rows} for rows in ids(file).values()]
+        assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
+
+
+def test_they_are_written_again_only_when_they_change(own, tmp_path):
+    """A file with a new date would have its data read again, and its cells compared."""
+    first = slices(own(reviews(200)), tmp_path / "try").files
+    before = [file.stat().st_mtime_ns for file in first]
+    assert [file.stat().st_mtime_ns for file in slices(own(reviews(200)), tmp_path / "try").files] == before
+
+
+def test_splits_that_the_user_gives_are_not_divided_anew(own, tmp_path):
+    """A user with a test of his own would find its rows in training."""
+    toml = HEAD.replace('all = "reviews.csv"', 'train = "reviews.csv"\ntest = "other.csv"')
+    with pytest.raises(UsageError, match=r"\[data\] has train, test; `archbench try` divides the rows of one file"):
+        slices(own(reviews(200), toml), tmp_path / "try")

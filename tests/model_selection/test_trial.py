@@ -1,0 +1,157 @@
+"""`archbench try`: from a file to a table, a page and a model, within its time."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import cli, registry
+from harness.model_selection.candidates import Candidate
+from harness.model_selection.report import sentences
+from harness.model_selection.trial import Trial
+from harness.records import Store
+from harness.running.engines import local
+from harness.saved_models.folder import describe
+from harness.saved_models.storage import is_kept, place
+from tests.model_selection.conftest import HEAD, reviews
+
+CHEAP = "naive_bayes,delta_tfidf"
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs the command; returns its exit code and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["try", *arguments])
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return run
+
+
+def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path):
+    """The whole way of who has a file and a question."""
+    Path("reviews.csv").write_text(reviews(1000))
+    code, out, _ = command("reviews.csv", "--minutes", "5", "-a", CHEAP)
+    assert code == 0, out
+    assert "525 for training" in out and "so far; results/try/reviews/index.html" in out
+    end = out[out.index("What was tried") :]
+    assert re.search(r"Naive Bayes \(naive_bayes\) +8\d\.\d +\d\d\.\d to \d\d\.\d +in front", end)
+    assert "floor: the commonest answer" in end and "needs no training" in end
+    assert f"not chosen by -a {CHEAP}" in end and "blstm_2dcnn" in end
+    assert "Confirmed once on the sealed rows:" in end
+    page = Path("results/try/reviews/index.html").read_text()
+    assert "in front, recommended" in page and "Believe the sealed score" in page
+    assert "/" + str(tmp_path) not in page
+    store = Store(tmp_path / "results")
+    sealed = [record for record in store.all() if record.task == "reviews_sealed"]
+    assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
+    assert is_kept(store.folder, sealed[0].key) and f"archbench predict {sealed[0].key}" in out
+    assert "trained once more, on 1,000 of the 1,000 rows. It is expected to be no worse" in out
+    assert describe(place(store.folder, sealed[0].key)).origin.refitted == 1000
+    assert len([record for record in store.all() if record.task == "reviews_choice"]) == 4
+    assert not [r for r in store.all() if is_kept(store.folder, r.key) and r.task != "reviews_sealed"]
+
+
+def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
+    """All that was computed before Ctrl-C, or yesterday, counts."""
+    Path("reviews.csv").write_text(reviews(200))
+    code, first, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0
+    monkeypatch.setattr(local, "run", lambda *_, **__: pytest.fail("a finished cell ran again"))
+    code, again, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0
+    assert again[again.index("What was tried") :] == first[first.index("What was tried") :]
+    assert "cross-validation, 5 parts" in again and "nothing was sealed" in again
+    assert "trained once more, on 200 of the 200 rows" in again, "no part of a cross-validation saw them all"
+    code, limited, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes", "--latency-ms", "1e-9")
+    assert code == 0 and "Nothing is recommended: none of those in front keeps to 1e-09 ms for an answer." in limited
+    code, _, err = command("reviews.csv", "--label", "stars")
+    assert code == 2 and "reviews.toml exists already" in err
+    code, by_toml, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0 and by_toml[by_toml.index("What was tried") :] == first[first.index("What was tried") :]
+
+
+def test_what_there_is_no_time_for_is_named(own, tmp_path, monkeypatch):
+    """A tool that stops for hours in one model, or drops it, is of no use."""
+    now, whole = [0.0], local.run
+
+    def slow(*arguments, **options):
+        now[0] += 195.0
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(local, "run", slow)
+    monkeypatch.setattr("harness.model_selection.trial.default_workers", lambda threads, devices: 1)
+    trial = Trial(own(reviews(200)), tmp_path / "results", 200.0, CHEAP, clock=lambda: now[0])
+    trial.run(lambda ended: None)
+    assert [each.entry.id for each in trial.tried if not each.is_floor] == ["naive_bayes"]
+    assert re.fullmatch(r"no time: .*\d+ s were left for one", trial.left_out["delta_tfidf"])
+
+
+def test_an_expensive_one_is_left_out_by_what_the_cheaper_ones_took(own, tmp_path):
+    trial = Trial(own(reviews(200)), tmp_path / "results", 100.0, CHEAP, clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    trial._work = [(1.0, 11.0), (2.0, 21.0)]
+    entry = registry.entry("architectures", "dan")
+    assert trial._no_time(Candidate(entry, 0.1), slots=5) == ""
+    reason = trial._no_time(Candidate(entry, 20.0), slots=5)
+    assert re.fullmatch(r"no time: about \d+ s for a training, and 50 s were left for one", reason)
+
+
+def test_ctrl_c_ends_with_what_there_is(own, tmp_path, monkeypatch):
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, CHEAP, clock=lambda: 0.0)
+    whole = local.run
+
+    def stopped_later(cells, *rest, **options):
+        return whole(cells[:0] if cells[0].architecture == "delta_tfidf" else cells, *rest, **options)
+
+    monkeypatch.setattr(local, "run", stopped_later)
+    monkeypatch.setattr("harness.model_selection.trial.default_workers", lambda threads, devices: 1)
+    trial.run(lambda ended: None)
+    assert trial.stopped and trial.left_out["delta_tfidf"] == "stopped"
+    assert {each.entry.id for each in trial.tried} >= {"naive_bayes", "floor_majority"}
+
+
+def test_a_cell_that_fails_is_named_with_its_reason(own, tmp_path, monkeypatch):
+    from harness.running import worker
+
+    fit = worker._fit_estimator
+
+    def fails(cell, *rest):
+        if cell.architecture == "delta_tfidf":
+            raise ValueError("no such luck")
+        return fit(cell, *rest)
+
+    monkeypatch.setattr(worker, "_fit_estimator", fails)
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, CHEAP, clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    assert trial.left_out["delta_tfidf"] == "failed: ValueError: no such luck"
+    assert any("Recommended: naive_bayes" in line for line in sentences(trial))
+
+
+def test_fewer_than_100_rows_give_a_table_and_no_recommendation(own, tmp_path):
+    trial = Trial(own(reviews(60)), tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    assert trial.choice.recommended is None
+    assert sentences(trial)[-1].startswith("Nothing is recommended: ")
+
+
+def test_rows_that_cannot_be_read_are_a_message_and_exit_code_2(command):
+    Path("reviews.csv").write_text("review,stars\n" + "good,pos\n" * 200)
+    code, _, err = command("reviews.csv", "--label", "stars", "--text", "review")
+    assert code == 2 and "stars" in err
+
+
+def test_records_are_those_of_any_run(own, tmp_path):
+    """Pages, `results()` and `compare` read them."""
+    task = own(reviews(200), HEAD + 'id = "review"\n')
+    trial = Trial(task, tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    record = trial.tried[-1].records[0]
+    assert (record.tier, record.protocol, record.budget["name"]) == ("own", "equal", "full")
+    assert str(tmp_path) not in json.dumps(record.to_json())

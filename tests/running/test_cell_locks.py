@@ -1,0 +1,178 @@
+"""Leases: of several runs on one results folder exactly one runs a cell, and a dead run's cells are
+free again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import socket
+import sys
+import time
+
+import psutil
+import pytest
+
+from harness.running import cell_locks as module
+from harness.running.cell_locks import Leases
+
+
+def write(leases: Leases, cell, **fields) -> None:
+    me = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+    (leases.folder / f"{cell.key}.json").write_text(json.dumps(me | fields))
+
+
+def dead_pid() -> int:
+    process = multiprocessing.get_context("fork").Process(target=lambda: None)
+    process.start()
+    process.join()
+    return process.pid
+
+
+@pytest.fixture
+def leases(tmp_path) -> Leases:
+    return Leases(tmp_path / "leases")
+
+
+def test_a_reserved_cell_is_refused_until_it_is_released(leases, make_cell):
+    other = Leases(leases.folder)
+    cell = make_cell()
+    assert leases.take(cell)
+    assert not other.take(cell)
+    assert str(os.getpid()) in other.owner(cell)
+    other.release(cell)
+    assert not other.take(cell), "only who holds a lease gives it back"
+    leases.release(cell)
+    assert other.take(cell)
+
+
+def test_the_lease_of_a_dead_process_is_taken_over(leases, make_cell):
+    """Otherwise a cell whose run was killed would never be run again."""
+    write(leases, make_cell(), pid=dead_pid())
+    assert leases.take(make_cell())
+
+
+def test_a_process_id_that_came_again_is_not_its_predecessor(leases, make_cell):
+    write(leases, make_cell(), began=psutil.Process().create_time() - 5000)
+    assert leases.take(make_cell())
+
+
+def test_a_clock_that_is_set_frees_no_cell_of_a_living_process(leases, make_cell, monkeypatch):
+    """psutil tells the start of a process by the clock of now: set that, and it seems to be another
+    one."""
+    assert leases.take(make_cell())
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) - 3600)
+    assert not Leases(leases.folder).take(make_cell())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="boots have names on Linux")
+def test_a_lease_from_before_the_machine_started_anew_is_free(leases, make_cell, monkeypatch, tmp_path):
+    """The same number at the same tick, after another boot: another process."""
+    assert leases.take(make_cell())
+    (tmp_path / "boot_id").write_text("another boot\n")
+    monkeypatch.setattr(module, "BOOT", tmp_path / "boot_id")
+    assert Leases(leases.folder).take(make_cell())
+
+
+def test_a_lease_of_an_older_archbench_holds(leases, make_cell):
+    write(leases, make_cell())
+    assert not leases.take(make_cell())
+
+
+def test_a_disk_without_room_leaves_no_half_a_lease(leases, make_cell, monkeypatch):
+    def full(path, text):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(type(leases.folder), "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        leases.take(make_cell())
+    assert not list(leases.folder.iterdir())
+
+
+def test_a_lease_from_another_machine_holds_while_it_is_touched(leases, make_cell):
+    """Its process cannot be looked up from here; by the file system's clock, this machine's own
+    does not matter."""
+    cell = make_cell()
+    write(leases, cell, host="elsewhere", pid=1)
+    assert not leases.take(cell)
+    path = leases.folder / f"{cell.key}.json"
+    old = time.time() - module.LEASE_EXPIRY_S - 5
+    os.utime(path, (old, old))
+    assert leases.take(cell)
+
+
+def test_a_renewal_touches_what_is_held(leases, make_cell):
+    cell = make_cell()
+    leases.take(cell)
+    path = leases.folder / f"{cell.key}.json"
+    os.utime(path, (0, 0))
+    leases.renew()
+    assert path.stat().st_mtime > time.time() - 60
+
+
+def test_a_damaged_lease_stops_nobody(leases, make_cell):
+    (leases.folder / f"{make_cell().key}.json").write_text("{")
+    assert leases.take(make_cell())
+
+
+def test_who_looks_again_leaves_the_lease_of_who_was_quicker(leases, make_cell, monkeypatch):
+    """Two find the same dead lease, and one has taken the cell before the other removes it."""
+    cell, quicker = make_cell(), Leases(leases.folder)
+    write(leases, cell, pid=dead_pid())
+    is_alive = module._is_alive
+
+    def taken_meanwhile(owner):
+        monkeypatch.setattr(module, "_is_alive", is_alive)
+        assert quicker.take(cell)
+        return is_alive(owner)
+
+    monkeypatch.setattr(module, "_is_alive", taken_meanwhile)
+    assert not leases.take(cell)
+    assert not Leases(leases.folder).take(cell), "the lease of the quicker one is gone"
+
+
+def test_a_cell_that_is_given_back_while_its_lease_is_looked_at_can_be_taken(leases, make_cell, monkeypatch):
+    cell, other, create = make_cell(), Leases(leases.folder), Leases._create
+    assert other.take(cell)
+
+    def given_back_after(one, path):
+        monkeypatch.setattr(Leases, "_create", create)
+        created = create(one, path)
+        other.release(cell)
+        return created
+
+    monkeypatch.setattr(Leases, "_create", given_back_after)
+    assert leases.take(cell)
+    assert not Leases(leases.folder).take(cell)
+
+
+def _race(folder, cell, start, won):
+    leases = Leases(folder)
+    start.wait()
+    if leases.take(cell):
+        won.put(os.getpid())
+        time.sleep(0.5)  # alive while the others try
+
+
+@pytest.mark.parametrize("left_behind", [False, True])
+def test_of_many_that_want_a_cell_at_once_one_gets_it(leases, make_cell, left_behind):
+    """Also when all of them find the same dead lease: removing it must not remove the lease of who
+    was quicker."""
+    context = multiprocessing.get_context("fork")
+    for seed in range(5):
+        cell = make_cell(seed=seed)
+        if left_behind:
+            write(leases, cell, pid=dead_pid())
+        start, won = context.Event(), context.Queue()
+        racers = [context.Process(target=_race, args=(leases.folder, cell, start, won)) for _ in range(8)]
+        for racer in racers:
+            racer.start()
+        start.set()
+        for racer in racers:
+            racer.join()
+        assert len([won.get(timeout=5)]) == 1
+        time.sleep(0.05)
+        assert won.empty(), "a cell was run twice"

@@ -1,0 +1,306 @@
+"""Cells that start from what others learnt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import registry
+from harness.errors import UsageError
+from harness.records import Record, Store
+from harness.running import parents
+from harness.running.progress import show
+from harness.running.session import Session
+from harness.running.worker import run_cell
+from harness.saved_models import storage
+from harness.saved_models.model import load
+from tests.support import sessions
+from tests.support.sessions import carried_out
+
+PLUGIN = Path(__file__).parents[1] / "support" / "inheriting.py"
+
+
+@pytest.fixture(autouse=True)
+def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    registry.add_plugin(PLUGIN)
+
+
+def session(results: Path, architectures: str, *named: str, **fields: object) -> Session:
+    return sessions.session(results, architectures, *named, **{"plugins": [PLUGIN]} | fields)
+
+
+def names(session: Session) -> list[str]:
+    return [cell.architecture for cell in session.pending.run]
+
+
+# Planning.
+
+
+def test_parents_are_planned_before_and_once_for_all_their_children(tmp_path: Path) -> None:
+    """A grid of fifty children would train their language model fifty times."""
+    planned = session(tmp_path, "mean_last,mean_after,pupil", seeds=(0, 1))
+    assert sorted(names(planned)) == sorted(2 * ["mean_words", "mean_after", "mean_last", "pupil"])
+    assert {cell.architecture for cell in planned.pending.run if planned.settings.keeps(cell)} == {
+        "mean_words",
+        "mean_after",
+    }
+    first, second = ({cell.architecture: cell for cell in planned.pending.run if cell.seed == seed} for seed in (0, 1))
+    for cells in (first, second):
+        assert cells["mean_after"].parents["weights"]["key"] == cells["mean_words"].key
+        assert cells["mean_last"].parents["weights"]["key"] == cells["mean_after"].key
+    assert first["mean_last"].row == second["mean_last"].row != first["mean_after"].row
+
+
+def test_a_dry_run_shows_parents_first_and_who_waits_for_them(tmp_path: Path, capsys) -> None:
+    planned = session(tmp_path, "mean_after", dry_run=True)
+    show(planned.pending, planned.estimate, planned.slots)
+    parent, child = capsys.readouterr().out.splitlines()[:2]
+    assert parent.startswith("run   mean_words on sst2, seed 0") and "after" not in parent
+    assert child.startswith("run   mean_after on sst2") and f"after mean_words ({planned.pending.run[0].key})" in child
+    assert not (tmp_path / "models").exists()
+
+
+def test_a_cell_without_parents_keeps_its_key(tmp_path: Path) -> None:
+    """Records that were there before would all be computed again."""
+    (cell,) = session(tmp_path, "mean_words").pending.run
+    assert "parents" not in cell.hyperparameters
+    (child,) = [c for c in session(tmp_path, "mean_words", "vectors=word_table").pending.run if c.parents]
+    assert child.key != cell.key
+
+
+@pytest.mark.parametrize(
+    ("architectures", "named", "message"),
+    [
+        (
+            "mean_words",
+            "teacher=mean_words",
+            "mean_words takes no parent in the role teacher; it takes weights, vectors",
+        ),
+        ("word_table", "weights=mean_words", "word_table takes no parent in the role weights; it takes none"),
+        ("mean_words", "weigths=mean_words", "did you mean weights"),
+        ("mean_words", "weights", "expected ROLE=ARCHITECTURE or ROLE=KEY"),
+        ("mean_words", "weights=mean_word", "did you mean mean_words"),
+        ("mean_words", "weights=0123", "no model of such a key is kept"),
+    ],
+)
+def test_a_parent_that_cannot_be_meant_is_refused(tmp_path: Path, architectures: str, named: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        session(tmp_path, architectures, named)
+
+
+def test_a_kept_parent_is_not_trained_again_and_named_by_its_key(tmp_path: Path) -> None:
+    kept = carried_out(session(tmp_path, "word_table", keep=True))["word_table"]
+    for named in ("vectors=word_table", f"vectors={kept.key[:6]}"):
+        planned = session(tmp_path, "mean_words", named)
+        assert names(planned) == ["mean_words"]
+        assert planned.pending.run[0].parents["vectors"]["key"] == kept.key
+
+
+def test_two_kept_models_that_could_be_meant_are_listed(tmp_path: Path) -> None:
+    """One of them would be taken by chance."""
+    for hidden in (3, 5):
+        carried_out(session(tmp_path, "mean_words", keep=True, overrides=[f"mean_words.hidden={hidden}"]))
+    keys = [kept.folder.name for kept in storage.kept_models(tmp_path)]
+    with pytest.raises(UsageError, match="2 kept models could be the parent of mean_after on sst2, seed 0") as refused:
+        session(tmp_path, "mean_after")
+    assert all(key in str(refused.value) for key in keys)
+    chosen = session(tmp_path, "mean_after", overrides=["*.hidden=3"])
+    assert names(chosen) == ["mean_after"], "the one with the settings of this run is meant"
+
+
+def test_a_parent_that_cannot_run_on_the_task_is_taken_from_where_it_is_kept(tmp_path: Path) -> None:
+    """A tagger is trained on tags; of two tasks with tags, the user says which is meant."""
+    (item,) = session(tmp_path, "tagged_mean", "tags=word_tagger").pending.skip
+    assert "its parent word_tagger on sst2" in item.reason and "does not fit: gives label scores" in item.reason
+    kept = carried_out(session(tmp_path, "word_tagger", tasks="conll2003_pos", keep=True))["word_tagger"]
+    planned = session(tmp_path, "tagged_mean", "tags=word_tagger")
+    assert names(planned) == ["tagged_mean"] and planned.pending.run[0].parents["tags"]["key"] == kept.key
+    other_seed = session(tmp_path, "tagged_mean", "tags=word_tagger", seeds=(1,))
+    assert names(other_seed) == [], "a parent of another seed is another parent"
+    carried_out(session(tmp_path, "word_tagger", tasks="conll2003_chunk", keep=True))
+    with pytest.raises(UsageError, match="(?s)2 kept models .*word_tagger on conll2003_(chunk|pos)"):
+        session(tmp_path, "tagged_mean", "tags=word_tagger")
+
+
+def test_a_parent_that_is_not_kept_any_more_is_trained_again(tmp_path: Path) -> None:
+    """Its record alone is of no use; and a finished child needs no parent."""
+    carried_out(session(tmp_path, "mean_after"))
+    (parent,) = [kept.folder.name for kept in storage.kept_models(tmp_path)]
+    storage.remove(parent, tmp_path)
+    assert names(session(tmp_path, "mean_after")) == []
+    again = session(tmp_path, "mean_after", overrides=["mean_after.training.batch_size=7"])
+    assert sorted(names(again)) == ["mean_after", "mean_words"]
+
+
+def test_what_started_from_a_model_of_other_code_is_of_other_code_too(tmp_path: Path) -> None:
+    """A mended language model would else leave its children's scores as they were, without a
+    word."""
+    records = carried_out(session(tmp_path, "mean_last,word_table"))
+    of_before = records["mean_words"].model_copy(
+        update={"code": records["mean_words"].code | {"architecture": "0" * 64}}
+    )
+    Store(tmp_path).write(of_before)
+    planned = session(tmp_path, "mean_last,word_table")
+    assert names(planned) == [] and [record.architecture for record in planned.pending.changed] == ["mean_last"]
+    again = session(tmp_path, "mean_last,word_table", changed=True)
+    assert sorted(names(again)) == ["mean_after", "mean_last", "mean_words"]
+    assert {record.status for record in carried_out(again).values()} == {"ok"}
+    settled = session(tmp_path, "mean_last,word_table", changed=True)
+    assert names(settled) == [] and settled.pending.changed == []
+
+
+def test_the_children_of_a_parent_that_failed_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    broken = dict(overrides=["mean_words.breaks=True"])
+    assert carried_out(session(tmp_path, "mean_words", **broken))["mean_words"].status == "failed"
+    planned = session(tmp_path, "mean_last", **broken)
+    assert names(planned) == []
+    (item,) = planned.pending.skip
+    assert "its parent mean_after on sst2" in item.reason and "RuntimeError" not in item.reason
+    assert "its parent mean_words on sst2" in item.reason and "ended failed: it broke" in item.reason
+
+
+def test_a_family_is_in_one_part_of_a_grid(tmp_path: Path) -> None:
+    """Machines that share a grid would each train the parent, or wait for one that another has."""
+    cells = session(tmp_path, "mean_last,mean_after,mean_words,word_table", seeds=range(6)).cells
+    first = parents.first_of_families(cells)
+    for seed in range(6):
+        family = [c for c in cells if c.seed == seed and c.architecture != "word_table"]
+        assert len({first[cell.key].key for cell in family}) == 1
+    assert all(first[cell.key] is cell for cell in cells if cell.architecture == "word_table")
+    parts = [session(tmp_path, "mean_last,word_table", seeds=range(6), shard=f"{n}/3") for n in range(3)]
+    keys = [{cell.key for cell in part.pending.run} for part in parts]
+    assert sum(map(len, keys)) == len(set.union(*keys)) == 6 * 4
+
+
+# Learning.
+
+
+def test_weights_are_copied_before_training_and_the_chain_is_recorded(tmp_path: Path) -> None:
+    """A child that began at random would be called pre-trained."""
+    planned = session(tmp_path, "mean_last")
+    records = carried_out(planned)
+    assert {record.status for record in records.values()} == {"ok"}
+    child = records["mean_last"]
+    lineage = child.lineage
+    assert [(a["role"], a["architecture"]) for a in lineage] == [
+        ("weights", "mean_words"),
+        ("vectors", "mean_words"),
+        ("weights", "mean_after"),
+    ]
+    parent = records["mean_words"]
+    assert lineage[0]["key"] == parent.key and lineage[0]["corpus"] == parent.data
+    assert {name: lineage[0][name] for name in parent.spent} == parent.spent
+    assert lineage[0]["seconds"] == parent.seconds["train"] and lineage[0]["objective"] == "Supervised"
+    assert child.spent["examples"] == 40 and child.spent["steps"] > 0 and child.spent["tokens"] > 40
+    after = load(tmp_path / "models" / records["mean_after"].key)
+    before = load(tmp_path / "models" / parent.key)
+    assert not np.array_equal(after.model.encoder.layer.weight.detach(), before.model.encoder.layer.weight.detach())
+    assert Record.from_json(child.to_json()).cell == child.cell
+
+
+def test_word_vectors_of_a_kept_table_are_those_that_training_starts_from(tmp_path: Path) -> None:
+    records = carried_out(session(tmp_path, "mean_words", "vectors=word_table", protocol="smoke"))
+    child = records["mean_words"]
+    assert child.status == "ok", child.error
+    assert child.vectors["key"] == records["word_table"].key and child.vectors["name"] == "word_table"
+    assert child.vectors["dims"] == 2 and child.vectors["words"] > 10 and child.vectors["tuned"]
+
+
+def test_a_teachers_probabilities_are_soft_targets(tmp_path: Path) -> None:
+    records = carried_out(session(tmp_path, "pupil"))
+    assert records["pupil"].status == "ok", records["pupil"].error
+    losses = [row["train_teacher"] for row in records["pupil"].training["curve"]]
+    assert all(0 < loss < 5 for loss in losses)
+
+
+def test_tags_of_a_kept_tagger_are_an_input_also_of_new_texts(tmp_path: Path) -> None:
+    """The tagger of another task is planned first; a kept child asks it again."""
+    planned = session(tmp_path, "tagged_mean", keep=True)
+    assert [(c.architecture, c.task) for c in planned.pending.run] == [
+        ("word_tagger", "conll2003_pos"),
+        ("tagged_mean", "sst2"),
+    ]
+    child = carried_out(planned)["tagged_mean"]
+    assert child.status == "ok", child.error
+    assert child.inputs == [
+        {"name": "word_tagger", "key": child.lineage[0]["key"], "artefact": child.lineage[0]["artefact"]}
+    ]
+    entry = registry.entry("tasks", "sst2")
+    rows = registry.load(entry)(entry).load("test", "mini").to_list()
+    model = load(tmp_path / "models" / child.key)
+    _, said = Store(tmp_path).load_predictions(child)
+    assert [answer["prediction"] for answer in model.answers(model.problem.input_rows(rows))] == said
+
+
+# Parents that are not as they should be.
+
+
+def started(results: Path, damage) -> Record:
+    """The record of a child whose parent is damaged after it was kept."""
+    planned = session(results, "mean_after")
+    parent, child = sorted(planned.pending.run, key=lambda cell: cell.architecture, reverse=True)
+    planned.store.write(run_cell(parent, planned.settings))
+    damage(results / "models" / parent.key)
+    return run_cell(child, planned.settings)
+
+
+def truncate(folder: Path) -> None:
+    weights = folder / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-20])
+
+
+def foreign(folder: Path) -> None:
+    description = json.loads((folder / "model.json").read_text())
+    description["origin"]["key"] = "0" * 16
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (truncate, "weights.safetensors: cut off, changed or of another model"),
+        (foreign, "model.json: no description of a kept model: it is not as it was written"),
+        (lambda folder: (folder / "state.json").unlink(), "state.json: No such file"),
+    ],
+    ids=["cut off", "changed", "missing"],
+)
+def test_a_damaged_parent_ends_the_cell_by_name(tmp_path: Path, damage, message: str) -> None:
+    record = started(tmp_path, damage)
+    assert (record.status, record.error["type"]) == ("failed", "ModelError")
+    assert message in record.error["message"]
+
+
+def test_a_parent_of_another_size_ends_the_cell_by_name(tmp_path: Path) -> None:
+    records = carried_out(session(tmp_path, "mean_after", overrides=["mean_words.hidden=3"]))
+    assert records["mean_after"].status == "failed"
+    assert (
+        "in the role weights: encoder: layer.weight has size [3, 50] in the file and size [6, 50]"
+        in (records["mean_after"].error["message"])
+    )
+
+
+def test_a_parent_of_another_vocabulary_ends_the_cell_by_name(tmp_path: Path) -> None:
+    """Its rows would be taken for those of other words."""
+    same = carried_out(session(tmp_path, "numbered", "weights=numbered"))["numbered"]
+    assert same.status == "ok", same.error
+    other = carried_out(session(tmp_path, "numbered_elsewhere"))["numbered_elsewhere"]
+    assert other.status == "failed" and "entries of another vocabulary" in other.error["message"]
+
+
+def test_two_seeds_with_parents_are_one_row_of_the_leaderboard(tmp_path: Path) -> None:
+    """Each seed starts from another cell; they would be shown as two systems of one seed each."""
+    from harness.files import sorted_json
+    from harness.leaderboard.results import sections_of
+    from harness.records.groups import along
+
+    planned = session(tmp_path, "tagged_mean", seeds=(0, 1))
+    carried_out(planned)
+    records = [record for record in planned.store.all() if record.architecture == "tagged_mean"]
+    assert len(records) == 2 and len(along("seeds", records)) == 1
+    (section,) = sections_of(records, {}, sorted_json()).values()
+    ((results),) = section.values()
+    assert len(results) == 1

@@ -1,0 +1,113 @@
+"""`--refit`: the kept model learnt from all rows, and the score is that of one that did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from architectures.classical.naive_bayes import NaiveBayes
+from harness import registry
+from harness.errors import ModelError
+from harness.records import Store
+from harness.running import refit
+from harness.running.request import Request
+from harness.running.session import Session
+from harness.running.worker import run_cell
+from harness.saved_models import storage
+from harness.saved_models.parents import Parents
+from harness.task import Row, Split
+from tests.saved_models.cells import kept_cell, loaded
+
+
+def rows_of(task: str) -> dict[Split, list[Row]]:
+    entry = registry.entry("tasks", task)
+    return {split: registry.load(entry)(entry).load(split, "mini").to_list() for split in get_args(Split)}
+
+
+def test_a_system_that_chooses_nothing_by_dev_learns_from_all_rows(tmp_path: Path) -> None:
+    """Half of a user's rows would be thrown away."""
+    record = kept_cell("naive_bayes", "sst2", tmp_path, most=None, refit=True)
+    rows, model = rows_of("sst2"), loaded(record, tmp_path)
+    every = [row for split in rows.values() for row in split]
+    assert model.description.origin.refitted == len(every)
+    by_hand = NaiveBayes()
+    by_hand.fit(every, [])
+    asked = [{"text": row["text"]} for row in every]
+    assert [answer["prediction"] for answer in model.answers(asked)] == by_hand.predict(asked)
+
+
+@pytest.mark.parametrize("architecture", ["naive_bayes", "dan"])
+def test_the_score_is_that_of_a_model_which_never_saw_test(tmp_path: Path, architecture: str) -> None:
+    plain = kept_cell(architecture, "sst2", tmp_path / "plain", most=None)
+    again = kept_cell(architecture, "sst2", tmp_path / "again", most=None, refit=True)
+    assert again.key == plain.key and again.scores == plain.scores
+    assert again.predictions == plain.predictions and again.data == plain.data
+
+
+def test_a_network_learns_from_test_too_and_dev_says_when_to_stop(tmp_path: Path) -> None:
+    """Words that test alone has are known afterwards, those of dev are not."""
+    record = kept_cell("dan", "sst2", tmp_path, most=None, refit=True)
+    rows, model = rows_of("sst2"), loaded(record, tmp_path)
+    assert model.description.origin.refitted == len(rows["train"]) + len(rows["test"])
+    known = set(model.view.vocabulary.words)
+    words = {split: {word.lower() for row in rows[split] for word in row["text"]} for split in rows}
+    assert words["test"] - words["train"] <= known
+    assert not (words["dev"] - words["train"] - words["test"]) & known
+
+
+def test_a_widened_task_has_no_test() -> None:
+    """Scored there, a model would be asked what it has learnt."""
+    entry = registry.entry("tasks", "sst2")
+    task = refit.widened(registry.load(entry)(entry))
+    with pytest.raises(ValueError, match="sst2: test is learnt from here, and scores nothing"):
+        task.load("test", "mini")
+
+
+def test_a_second_training_that_fails_leaves_the_scored_model(tmp_path: Path, monkeypatch, capsys) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(refit, "trained", fails)
+    record = kept_cell("dan", "sst2", tmp_path, refit=True)
+    assert record.status == "ok" and "not refitted: RuntimeError: no such luck" in capsys.readouterr().out
+    assert loaded(record, tmp_path).description.origin.refitted is None
+
+
+def test_a_second_training_for_which_there_is_no_time_is_left_out(tmp_path: Path, monkeypatch, capsys) -> None:
+    """A cell that passes its limit is ended, and its score would be lost."""
+    monkeypatch.setattr("harness.running.worker.SLOWER", 1e9)
+    record = kept_cell("dan", "sst2", tmp_path, refit=True, timeout=600.0)
+    assert record.status == "ok" and "a second training would pass the cell's limit" in capsys.readouterr().out
+    assert loaded(record, tmp_path).description.origin.refitted is None
+
+
+def test_a_model_that_learnt_from_test_is_no_parent(tmp_path: Path) -> None:
+    """Its children would be scored by rows that it knows."""
+    record = kept_cell("naive_bayes", "sst2", tmp_path, refit=True)
+    cells = {"teacher": {"key": record.key, "architecture": "naive_bayes"}}
+    with pytest.raises(ModelError, match=r"trained on rows of test too \(--refit\)"):
+        Parents(cells, tmp_path / storage.MODELS, lambda folder: loaded(record, tmp_path))
+
+
+def test_a_parent_is_kept_as_it_was_scored(tmp_path: Path) -> None:
+    record = kept_cell("naive_bayes", "sst2", tmp_path, refit=True, needed=frozenset([planned_key(tmp_path)]))
+    assert loaded(record, tmp_path).description.origin.refitted is None
+
+
+def planned_key(results: Path) -> str:
+    """Key of the same cell in another folder."""
+    return kept_cell("naive_bayes", "sst2", results / "first").key
+
+
+def test_a_finished_cell_that_was_kept_without_runs_again(tmp_path: Path) -> None:
+    asked = dict(architectures="naive_bayes", tasks="sst2", max_train=20, workers=1, mlflow="none")
+    first, store = Session(Request(tmp_path, keep=True, **asked)), Store(tmp_path)
+    [cell] = first.pending.run
+    store.write(run_cell(cell, first.settings))
+    again = Session(Request(tmp_path, refit=True, **asked), tell=lambda message: None)
+    assert again.pending.run == [cell]
+    store.write(run_cell(cell, again.settings))
+    assert Session(Request(tmp_path, refit=True, **asked)).pending.run == []
+    assert Session(Request(tmp_path, keep=True, **asked)).pending.run == []

@@ -1,0 +1,166 @@
+"""`archbench new-task`: the TOML file that it writes can be run, and says what its owner should
+know."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness import cli, registry
+from harness.errors import UsageError
+from tests.user_data.conftest import reviews
+from tests.user_data.test_files import sound
+
+
+@pytest.fixture
+def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    """Runs the command on a file of some content; returns exit code, the TOML's text and values,
+    and what was told."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str, content: str | bytes, *options: str) -> tuple[int, str, dict, str]:
+        if content:
+            Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["new-task", name, "--out", "made.toml", *options])
+        out, err = capsys.readouterr()
+        text = Path("made.toml").read_text(encoding="utf-8") if Path("made.toml").exists() else ""
+        Path("made.toml").unlink(missing_ok=True)
+        assert not [path for path in Path().iterdir() if path.name.startswith(".")], "a trial was left behind"
+        return int(ended.value.code or 0), text, tomllib.loads(text), out + err
+
+    return run
+
+
+def rows(count: int, line: str) -> str:
+    return "".join(line.format(n=n, h=n // 4, c="ab"[n % 2], z=int(n % 4 == 0), s=n / 7) + "\n" for n in range(count))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "type", "columns"),
+    [
+        ("a.csv", "review,stars\n" + rows(120, "film {n},{c}"), "classify", {"text": "review", "label": "stars"}),
+        ("a.csv", rows(120, "film {n},{c}"), "classify", {"text": 1, "label": 2}),
+        ("a.csv", "ID;Foo;Bar\n" + rows(120, "x{n};a long text {n};{c}"), "classify",
+         {"text": "Foo", "label": "Bar", "id": "ID"}),
+        ("a.tsv", "premise\thypothesis\tlabel\n" + rows(120, "p {n}\th {n}\t{c}"), "match",
+         {"first": "premise", "second": "hypothesis", "label": "label"}),
+        ("a.csv", "question,answer,label\n" + rows(120, "q {h},a {n},{z}"), "rank",
+         {"first": "question", "second": "answer", "label": "label", "group": "question"}),
+        ("a.csv", "text,score\n" + rows(120, "t {n},{s}"), "regress", {"text": "text", "score": "score"}),
+        ("a.csv", "sentence1,sentence2,score\n" + rows(120, "t {n},u {n},{s}"), "regress_pair",
+         {"first": "sentence1", "second": "sentence2", "score": "score"}),
+        ("a.csv", "context,question,answer\n" + rows(120, "it is {n},what,{n}"), "extract",
+         {"passage": "context", "question": "question", "answers": "answer"}),
+        ("a.conll", rows(120, "w{n} X B-{c}\n"), "tag", {"text": 1, "tags": 3}),
+        ("a.jsonl", "".join(json.dumps({"tokens": [f"w{n}"], "ner_tags": ["O"]}) + "\n" for n in range(120)), "tag",
+         {"text": "tokens", "tags": "ner_tags"}),
+    ],
+)  # fmt: skip
+def test_what_it_writes_can_be_run_as_it_stands(new, name: str, content: str, type: str, columns: dict):
+    """A user gives a file and nothing else."""
+    code, text, values, told = new(name, content)
+    assert (code, values["type"], values["columns"]) == (0, type, columns), told
+    assert "# rows: train 84, dev 12, test 24" in text
+    Path("made.toml").write_text(text, encoding="utf-8")
+    [entry] = registry.match("tasks", "made.toml")
+    task = registry.load(entry)(entry)
+    assert sum(len(task.load(split)) for split in ("train", "dev", "test")) == 120
+
+
+def test_parquet_and_a_folder_of_recordings_are_looked_at(new, tmp_path: Path):
+    pq.write_table(pa.table({"text": [f"t {n}" for n in range(20)], "label": [n % 2 for n in range(20)]}), "a.parquet")
+    assert new("a.parquet", "")[2]["columns"] == {"text": "text", "label": "label"}
+    folder = tmp_path / "wavs"
+    folder.mkdir()
+    for n in range(10):
+        (folder / f"{n}.wav").write_bytes(sound(100 + n))
+    (folder / "list.csv").write_text(
+        "file,word\n" + "".join(f"{n}.wav,{'yes' if n % 2 else 'no'}\n" for n in range(10))
+    )
+    code, _, values, told = new("wavs", "")
+    assert (code, values["data"]["all"], values["columns"]) == (0, "wavs/list.csv", {"audio": "file", "label": "word"})
+    assert "10 rows are too few" in told
+    (folder / "other.csv").write_text("x")
+    assert "expected one list of its recordings" in new("wavs", "")[3]
+
+
+def test_a_list_of_transcripts_is_a_task_of_transcription(new, tmp_path: Path):
+    """Sentences that are all different are no classes of recordings."""
+    folder = tmp_path / "wavs"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n}.wav").write_bytes(sound(100 + n))
+    (folder / "list.csv").write_text("file,sentence\n0.wav,so it is\n1.wav,no it is not\n2.wav,it may be\n")
+    _, _, values, told = new("wavs", "")
+    assert (values["type"], values["columns"]) == ("transcribe", {"audio": "file", "transcript": "sentence"}), told
+
+
+def test_given_columns_and_splits_count_more_than_guesses(new):
+    content = "a,b,c,writer\n" + rows(120, "text {n},{c},no {n},w{h}")
+    code, text, values, told = new("a.csv", content, "--text", "c", "--label", "2", "--group", "writer")
+    assert code == 0, told
+    assert values["columns"] == {"text": "c", "label": "b"}
+    assert values["splits"]["group"] == "writer"
+    code, _, _, told = new("a.csv", content, "--text", "d")
+    assert (code, "--text d: no such column in a.csv" in told) == (2, True)
+    Path("test.csv").write_text("a,b,c,writer\n" + rows(30, "text {n},{c},no {n},w{h}"))
+    code, text, values, told = new("a.csv", content, "--text", "c", "--label", "b", "--test", "test.csv")
+    assert (values["data"]["train"], values["data"]["test"]) == ("a.csv", "test.csv")
+    assert "of 30 rows of test read as a row of train" in told and "WARNING: " in text
+
+
+def test_what_its_owner_should_know_is_counted_and_told(new):
+    """A warning with a number, in the file and on the screen."""
+    content = reviews(100).replace("film 7 was bad,neg", "film 9 was bad,pos").replace("film 3 was bad", "")
+    content = content.replace("film 0 was good,pos", "film 0 was good,Pos").encode("cp1252") + b"caf\xe9,pos\n"
+    code, text, values, told = new("a.csv", content)
+    assert code == 0, told
+    for said in (
+        '1 cells of column "review" are empty, the first in line 5; left out',
+        'classes of column "stars" differ in capitals alone: "Pos", "pos"',
+        '1 values of label stand in fewer than 5 rows: "Pos"',
+        "1 duplicates have another label than their first",
+    ):
+        assert f"WARNING: {said}" in text and f"warning: {said}" in told
+    assert "# duplicates: 1 rows repeat the text of another one" in text
+    assert '3 values of label: "pos" ' in text
+    assert (values["data"]["encoding"], values["data"]["drop_missing"]) == ("cp1252", True)
+
+
+def test_one_class_and_few_rows_are_told_and_the_file_is_written(new):
+    _, text, _, told = new("a.csv", "text,label\n" + rows(10, "t {n},x"), "--label", "label")
+    assert "it cannot be run so" in told and "has one value in train, 'x'" in told
+    assert "10 rows are too few" in told and text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("review,stars\n" + rows(20, "x {n},{c}") + "too,many,here\n", "a.csv, line 22: 3 columns instead of 2"),
+        ("review,stars\n", "a.csv: it has no rows"),
+        ('review,stars\n"' + rows(20, "x {n},{c}"), "a.csv, line 2: the row that begins here cannot be read"),
+        ("a\n" + rows(20, "x {n}"), "no columns of a task were found; name them by --text and --label"),
+    ],
+)
+def test_what_cannot_be_read_or_guessed_is_named_and_nothing_written(new, content: str, said: str):
+    code, text, _, told = new("a.csv", content)
+    assert (code, text) == (2, "")
+    assert said in told
+
+
+def test_a_file_that_is_there_is_never_written_over(tmp_path: Path, monkeypatch):
+    from harness.user_data.description import Source
+    from harness.user_data.writing import new_task
+
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(reviews(20))
+    Path("a.toml").write_text("mine")
+    with pytest.raises(UsageError, match="a.toml exists already"):
+        new_task(Path("a.csv"), columns={}, type=None, group=None, others={}, source=Source(), out=None)
+    assert Path("a.toml").read_text() == "mine"
