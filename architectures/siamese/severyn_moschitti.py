@@ -88,6 +88,8 @@ def distinct(text: WordBatch) -> Tensor:
             " and ASCII punctuation."
         ),
         "L2 is 1e-5 for all weights; the paper has 1e-4 for the softmax layer.",
+        "Layers start as PyTorch's do; in the authors' code biases and the softmax layer start at zero, the hidden one"
+        " Glorot-uniform.",
     ),
 )
 class SeverynMoschitti(PairEncoder):

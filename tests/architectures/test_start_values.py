@@ -42,10 +42,10 @@ from harness.training.model import Model, build
 from tests.support.laws import LAWS, described, draws, fault, repetition
 
 TABLE = Path(__file__).with_name("start_values.csv")
-SEEDS = 24
-"""Models from which the numbers of a parameter are pooled."""
-MOST = 20_000
-"""Numbers of a parameter that are looked at: large ones need few models."""
+NUMBERS = 4_000
+"""Numbers of a parameter that are pooled from models of several seeds, at least of two."""
+TENSORS = 1_500
+"""Tensors that are made for an architecture, about; a model of few layers is made 96 times."""
 ROWS, WIDTH = 48, 24
 """Training rows that a vocabulary is made of, and the width of word vectors."""
 
@@ -293,24 +293,22 @@ def twins(found: list[Found]) -> Iterator[str]:
 
 def parameters_of(start: Start) -> list[Found]:
     """Every parameter of an architecture, in models of several seeds."""
-    models = [start.model(seed) for seed in range(SEEDS)]
-    tensors = [dict(model.named_parameters()) for model in models]
+    first = start.model(0)
     found = []
-    for name, tensor in tensors[0].items():
-        if not tensor.numel():
-            continue
-        number = min(SEEDS, max(2, -(-MOST // tensor.numel())))
-        lines, base = lines_for(start.id, models[0], name)
-        values = [one[name].detach().numpy() for one in tensors[:number]]
-        scopes = [scope(model, name, start.settings) for model in models[: number if drawn_scale(lines) else 1]]
-        owner = modules_around(models[0], name)[-1][1]
-        found.append(Found(name, values, scopes * (number // len(scopes)), lines, base, owner))
+    for name, tensor in first.named_parameters():
+        if tensor.numel():
+            lines, base = lines_for(start.id, first, name)
+            found.append(Found(name, [], [], lines, base, modules_around(first, name)[-1][1]))
+    for seed in range(max(16, min(96, TENSORS // len(found)))):
+        wanted = [each for each in found if seed < 2 or len(each.values) * each.values[0].size < NUMBERS]
+        if not wanted:
+            break
+        model = start.model(seed)
+        for each in wanted:
+            each.values.append(model.get_parameter(each.name).detach().numpy())
+            drawn = any("bincount" in line.scale for line in each.lines)  # other blocks exist in each model
+            each.scopes.append(scope(model, each.name, start.settings) if drawn or not seed else each.scopes[0])
     return found
-
-
-def drawn_scale(lines: list[Line]) -> bool:
-    """True where a scale hangs on what a module has drawn, and differs between seeds."""
-    return any("bincount" in line.scale for line in lines)
 
 
 @functools.cache
