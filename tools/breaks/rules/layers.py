@@ -104,7 +104,7 @@ def masking_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
 def gradient_cut(node: ast.AST, source: Source) -> Iterator[Change]:
     """A constant to the gradient."""
     match node:
-        case ast.Call(func=ast.Attribute(value=value), args=[first, *_]) if "torch" in source.text((0, 4000)):
+        case ast.Call(func=ast.Attribute(value=value), args=[first, *_]) if b"import torch" in source.bytes:
             of_layer = (isinstance(value, ast.Name) and value.id == "self") or (
                 is_module(value) and not _is_numpy(value)
             )
