@@ -17,7 +17,6 @@ from sklearn.svm import LinearSVC
 from architectures.blocks.ngrams import lower_words
 from harness.kinds import Estimator, Prediction
 from harness.metrics.label_sets import chosen
-from harness.metrics.ranking import average_precision, questions
 from harness.problems.base import Answer, with_probability
 from harness.problems.multilabel import probable
 from harness.registry import register
@@ -84,7 +83,6 @@ class TfIdf(Estimator):
     """
 
     task_types = ("classify", "multilabel")
-    from_dev = ("weights", "biases")  # by their strength
 
     def __init__(
         self,
@@ -116,7 +114,7 @@ class TfIdf(Estimator):
         return [row["text"] for row in rows]
 
     def features(self, rows: Sequence[Row]) -> sparse.csr_array:
-        """The numbers of each row that the machine reads (N, features)."""
+        """The numbers that the machine reads of each row (N, features)."""
         return self.joined(self.vectorizer.transform(self.texts(rows)))
 
     def joined(self, weighed: sparse.csr_array) -> sparse.csr_array:
@@ -178,6 +176,8 @@ class TfIdf(Estimator):
     def quality(self, said: Sequence[Prediction], dev: Sequence[Row]) -> float:
         """The accuracy, of sets of labels the micro F1, of rankings the mean average precision."""
         if self.task_type == "rank":
+            from harness.metrics.ranking import average_precision, questions  # evaluate takes seconds to import
+
             right = [int(row["label"]) for row in dev]
             return fmean(map(average_precision, questions(said, right, [row["group"] for row in dev])))
         if self.task_type == "multilabel":
