@@ -83,6 +83,7 @@ class TfIdf(Estimator):
     """
 
     task_types = ("classify", "multilabel")
+    from_dev = ("weights", "biases")  # by their strength
 
     def __init__(
         self,
