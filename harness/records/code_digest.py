@@ -13,7 +13,7 @@ import functools
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -47,8 +47,9 @@ _FOR_PAGES = (
     "protocol",
 )
 """Arguments of the decorators that no result depends on."""
-_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed")
-"""Methods by which a system is kept after its result, or left out before it."""
+_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed", "cut", "from_dev")
+"""Methods by which a system is kept after its result, or left out before it, and attributes that
+tell the contract alone what it does."""
 _SHOWN = {"support": SUPPORTING_FACTS}
 """Methods of a task that only the architectures use which name what they give in their
 ``sees``."""
@@ -202,13 +203,15 @@ def _described(data: bytes) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _written(tree: ast.AST, unused: tuple[str, ...] = _BESIDE_RESULTS) -> str:
-    """A syntax tree as text, however deep; methods of the names ``unused`` are taken out of it.
+def _written(tree: ast.AST, unused: Collection[str] = _BESIDE_RESULTS) -> str:
+    """A syntax tree as text, however deep; methods and attributes of classes of the names
+    ``unused`` are taken out of it.
 
     Unlike that of :func:`ast.dump` it has no empty fields, which newer Pythons add, so that it is
     the same for each of them.
     """
     text: list[str] = []
+    left_out = frozenset(unused)
     waiting: list[ast.AST | list[Any] | str] = [tree]
     while waiting:
         item = waiting.pop()
@@ -220,10 +223,19 @@ def _written(tree: ast.AST, unused: tuple[str, ...] = _BESIDE_RESULTS) -> str:
         else:
             if isinstance(item, ast.ClassDef):
                 item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
-                item.body = [each for each in item.body if getattr(each, "name", None) not in unused]
+                item.body = [each for each in item.body if left_out.isdisjoint(_names(each))]
             fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
             waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
     return "".join(text)
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """The names of a class that a statement of its body gives a meaning."""
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        return [statement.target.id]
+    return [statement.name] if isinstance(statement, ast.FunctionDef | ast.ClassDef) else []
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
