@@ -225,6 +225,7 @@ def test_every_file_has_tests():
     assert gru[0] == "tests/architectures/test_gru.py"
     assert gru[-1] == "tests/test_contract.py::test_plugin_keeps_to_the_contract[gru]"
     assert "test_paper_settings" in choice.of("architectures/recurrent/gru.py", declares=True)[0]
+    assert "tests/tasks/test_babi_support.py" in choice.of("harness/problems/answer.py")
     assert choice.of("harness/layers/crf.py")[0] == "tests/layers/test_crf.py"
     missing = {test.partition("::")[0] for file in files for test in choice.of(file)}
     assert all((ROOT / test).is_file() for test in missing)
