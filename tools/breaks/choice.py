@@ -36,7 +36,8 @@ class Choice:
     First the tests of its folder that import the file or name an id of it, the one of its name
     before others and small ones before large ones; problems are looked up by name, so that all of
     their folder count. Then the line of each id in the table of settings, and some of the other
-    tests that import the file, or a file that imports it. Last the contract of each id.
+    tests that import the file, or a file that imports it, or that name a task of its problem. Last
+    the contract of each id.
     """
 
     def __init__(self, root: Path):
@@ -50,7 +51,8 @@ class Choice:
         of_folder = [test for test in self._tests if test.startswith(folder)]
         near = [test for test in of_folder if folder == "tests/problems/" or self._concerns(test, file, ids)]
         users = {file, *(user for user in self._code if file in self._imports[user])}
-        far = [test for test in self._tests if users & self._imports[test]]
+        of_tasks = self._of_tasks(file)
+        far = [test for test in self._tests if users & self._imports[test] or test in of_tasks]
         settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
@@ -66,8 +68,8 @@ class Choice:
 
     @cached_property
     def _code(self) -> dict[str, str]:
-        """The text of each file of the architectures and the harness."""
-        folders = ("architectures", "harness")
+        """The text of each file of the architectures, the harness and the tasks."""
+        folders = ("architectures", "harness", "tasks")
         paths = [path for folder in folders for path in sorted((self.root / folder).rglob("*.py"))]
         return {path.relative_to(self.root).as_posix(): path.read_text() for path in paths}
 
@@ -89,6 +91,15 @@ class Choice:
                     for each in variants:
                         found |= dict.fromkeys([k.value for k in getattr(each, "keys", [])], sort)
         return found
+
+    def _of_tasks(self, file: str) -> set[str]:
+        """The tests that name a task of the problems that a file registers."""
+        problems = re.findall(r'@register_problem\(\s*"(\w+)"', self._code[file])
+        tasks = [text for path, text in self._code.items() if path.startswith("tasks/")]
+        of_them = [text for text in tasks if any(f'type="{problem}"' in text for problem in problems)]
+        ids = [id for text in of_them for id in re.findall(r'@register_task\(\s*"(\w+)"', text)]
+        tests = {test: text for test, text in self._tests.items() if test.startswith("tests/tasks/")}
+        return {test for test, text in tests.items() if any(f'"{id}"' in text for id in ids)}
 
     def _has_settings(self, id: str) -> bool:
         return any(line.startswith(f"{id},") for line in self._lines_of_settings)

@@ -110,7 +110,8 @@ def drawn(mutants: Iterable[Mutant], each: int) -> list[Mutant]:
 
 @dataclass(frozen=True)
 class Equivalent:
-    """Mutants that no test can tell from the code: those of a rule in a function with this text."""
+    """Mutants that no test can tell from the code: those that a rule makes in a function within a
+    piece of its text."""
 
     file: str
     function: str
@@ -118,10 +119,14 @@ class Equivalent:
     text: str
     reason: str
 
-    def covers(self, one: Mutant) -> bool:
-        """True for a mutant that the entry names."""
-        key = (one.file, one.function, one.rule, one.text)
-        return key == (self.file, self.function, self.rule, self.text)
+    def covers(self, one: Mutant, source: bytes) -> bool:
+        """True for a mutant that the entry names, of a file with this text."""
+        if (one.file, one.function, one.rule) != (self.file, self.function, self.rule):
+            return False
+        start, end = one.place
+        text = self.text.encode()
+        first = source.find(text, max(0, end - len(text)))
+        return 0 <= first <= start
 
 
 def equivalents(root: Path) -> list[Equivalent]:
@@ -140,15 +145,20 @@ def equivalents(root: Path) -> list[Equivalent]:
 
 
 def dead(root: Path) -> list[Equivalent]:
-    """Entries that name no mutant, or a second time what another one names."""
+    """Entries that name no mutant."""
+    alive = set()
     entries = equivalents(root)
-    left = {file: made(root, file) for file in {one.file for one in entries} if (root / file).is_file()}
-    alive = [one for one in entries if any(one.covers(mutant) for mutant in left.get(one.file, []))]
-    keys = Counter((one.file, one.function, one.rule, one.text) for one in entries)
-    return [one for one in entries if one not in alive or keys[one.file, one.function, one.rule, one.text] > 1]
+    for file in {one.file for one in entries if (root / one.file).is_file()}:
+        source = (root / file).read_bytes()
+        for mutant in made(root, file):
+            alive |= {one for one in entries if one.covers(mutant, source)}
+    return [one for one in entries if one not in alive]
 
 
 def that_matter(mutants: Iterable[Mutant], root: Path) -> Iterator[Mutant]:
     """Mutants that no entry of :data:`EQUIVALENT` names."""
     entries = equivalents(root)
-    yield from (one for one in mutants if not any(entry.covers(one) for entry in entries))
+    sources = {file: (root / file).read_bytes() for file in {one.file for one in entries} if (root / file).is_file()}
+    for one in mutants:
+        if not any(entry.covers(one, sources[entry.file]) for entry in entries if entry.file == one.file):
+            yield one
