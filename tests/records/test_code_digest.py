@@ -105,7 +105,8 @@ def test_methods_that_keep_a_system_are_no_part_of_its_result(digest: Plugin) ->
     keeping = "\n    def fitted_state(self):\n        return {}\n\n    def restore_fitted(self, state):\n        pass\n"
     sizing = "\n    @classmethod\n    def memory_needed(cls, size, hyperparameters):\n        return size\n"
     assert digest(text=ENCODER + keeping + sizing) == digest()
-    told = ENCODER.replace("    scale = 0.5\n", '    scale = 0.5\n    cut = "a constant"\n    from_dev: tuple = ("k",)\n')
+    scale, telling = "    scale = 0.5\n", '    cut = "a constant"\n    from_dev: tuple = ("k",)\n'
+    told = ENCODER.replace(scale, scale + telling)
     assert digest(text=told) == digest()
 
 

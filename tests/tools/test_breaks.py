@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.breaks.__main__ import DRAWN, Kept, changed_since, concerned
+from tools.breaks.__main__ import DRAWN, Kept, changed_since, concerned, reported
 from tools.breaks.lists import BadList, Break, read
+from tools.breaks.mutants import Mutant
+from tools.breaks.trial import Outcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -174,3 +176,17 @@ def test_what_is_called_caught(tree):
     assert [one.what for one in read(tree) if kept.of(one)] == ["minus"]
     (tree / "test_toy.py").write_text("")
     assert not any(map(Kept(tree / "kept.json", tree).of, read(tree)))  # other tests, other outcomes
+
+
+@pytest.mark.parametrize(
+    ("listed", "missed", "code"), [(0, 0, 0), (1, 0, 1), (0, 2, 0), (0, 12, 1)], ids=["none", "list", "few", "many"]
+)
+def test_a_listed_break_fails_a_run_and_so_do_many_mutants(capsys, listed, missed, code):
+    """Of a hundred drawn mutants some two survive always: that a change was unlucky is no reason to
+    refuse it, and twelve are no bad luck."""
+    one = Break("toy", "toy.py", "a + b", "a - b", "minus", ("test_toy.py",))
+    made = [Mutant("toy.py", "add", "sign", n, 0, (0, 1), "+", "-") for n in range(100)]
+    outcomes = {mutant: Outcome("survived" if n < missed else "caught") for n, mutant in enumerate(made)}
+    outcomes[one] = Outcome("survived" if listed else "caught")
+    assert reported([one, *made], outcomes) == code
+    assert f"{101 - listed - missed} of 101 caught" in capsys.readouterr().out

@@ -17,6 +17,8 @@ from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from scipy.stats import binom
+
 from tools.breaks import mutants
 from tools.breaks.choice import Choice
 from tools.breaks.lists import LISTS, BadList, Break, read
@@ -29,6 +31,12 @@ DRAWN = 60
 
 EACH = 1
 """Number of mutants that are tried of each file and rule."""
+
+ENOUGH = 0.97
+"""Share of all mutants that the tests must catch."""
+
+RARE = 0.001
+"""Probability below which so many missed mutants are no accident of the draw."""
 
 One = Break | Mutant
 
@@ -262,14 +270,18 @@ def _judged(outcome: Outcome, sound: Outcome) -> Outcome:
 
 
 def reported(breaks: Sequence[One], outcomes: dict[One, Outcome]) -> int:
-    """Print what was not caught; the exit code."""
+    """Print what was not caught; the exit code, which is 1 where a break of a list was not, or so
+    many mutants that it is no accident: by :data:`RARE`, if :data:`ENOUGH` of all are caught."""
     words = Counter(outcome.word for outcome in outcomes.values())
     bad = [(one, outcome) for one, outcome in outcomes.items() if outcome.word != "caught"]
     for one, outcome in bad:
         print(f"{outcome.word}: {one.name} [{one.file}; {', '.join(one.tests)}] {outcome.detail}")
     untried = len(breaks) - len(outcomes)
     print(f"{words['caught']} of {len(breaks)} caught" + (f", {untried} not tried: no time left" if untried else ""))
-    return 1 if bad else 0
+    made = [outcome for one, outcome in outcomes.items() if isinstance(one, Mutant)]
+    missed = sum(outcome.word != "caught" for outcome in made)
+    too_many = binom.sf(missed - 1, len(made), 1 - ENOUGH) < RARE
+    return 1 if too_many or any(isinstance(one, Break) for one, _ in bad) else 0
 
 
 if __name__ == "__main__":
