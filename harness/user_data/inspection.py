@@ -56,6 +56,10 @@ PAIRS = (
     ("question", "sentence"),
     ("question", "answer"),
 )
+COUNTED = (("1", "2"), ("_a", "_b"), ("first", "second"), ("left", "right"))
+"""Parts by which the names of two columns of a pair differ."""
+RANKED = 2.0
+"""Rows in which a text stands on average, from which on those beside it are its candidates."""
 PASSAGES, QUESTIONS, ANSWERS = ("passage", "context", "paragraph"), ("question",), ("answer", "answers", "answer_text")
 TOKENS, TAGS = ("tokens", "words", "text"), ("tags", "ner_tags", "pos_tags", "labels")
 
@@ -63,7 +67,8 @@ TOKENS, TAGS = ("tokens", "words", "text"), ("tags", "ner_tags", "pos_tags", "la
 @dataclass
 class Profile:
     """A column of a file: how many cells are empty, numbers, lists or paths of recordings, and the
-    values that it has (None: more than are counted)."""
+    values that it has (None: more than are counted). ``each`` is the number of rows in which one
+    of them stands, on average."""
 
     column: Column
     empty: int = 0
@@ -74,6 +79,7 @@ class Profile:
     characters: int = 0
     filled: int = 0
     values: Counter[str] | None = field(default_factory=Counter)
+    each: float = 1.0
 
     def add(self, place: int, value: Any, missing: frozenset[str]) -> None:
         """Count one cell."""
@@ -94,6 +100,7 @@ class Profile:
             self.recordings += 1
         if self.values is not None:
             self.values[text.strip()] += 1
+            self.each = self.filled / len(self.values)
             if len(self.values) > MOST_VALUES:
                 self.values = None
 
@@ -281,17 +288,23 @@ def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[s
     one, two = _pair(looked, asked)
     taken = {one, two}
     label = asked.get("label") or first_of(LABELS, lambda each: each.classes >= 2 and each.column not in taken)
+    if label is None and None not in taken:
+        label = _fewest(looked, taken)
     score = asked.get("label") or first_of(SCORES, lambda each: each.is_number and each.column not in taken)
     pair: dict[str, Column | None] = {"first": one, "second": two}
     if one is not None and two is not None:
-        if label is not None and set(looked.named(label).values or ()) == {"0", "1"} and _repeats(looked, one):
+        if (
+            label is not None
+            and set(looked.named(label).values or ()) == {"0", "1"}
+            and looked.named(one).each >= RANKED
+        ):
             yield "rank", {**pair, "label": label, "group": one}
         if label is not None and looked.named(label).classes:
             yield "match", {**pair, "label": label}
         if score is not None and looked.named(score).is_number:
             yield "regress_pair", {**pair, "score": score}
     text = asked.get("text") or first_of(TEXTS, lambda each: each.column != label) or _longest(looked, label)
-    label = label or _fewest(looked, text)
+    label = label or _fewest(looked, {text})
     if label is not None and (looked.named(label).classes or asked.get("label")):
         several = looked.named(label).is_number and not looked.named(label).classes
         yield ("regress", {"text": text, "score": label}) if several else ("classify", {"text": text, "label": label})
@@ -305,13 +318,25 @@ def _pair(looked: Looked, asked: Mapping[str, Column]) -> tuple[Column | None, C
     if "text" in asked:
         return None, None
     pairs = ((looked.first_of([one]), looked.first_of([two])) for one, two in PAIRS)
-    return next((pair for pair in pairs if None not in pair), (None, None))
+    return next((pair for pair in pairs if None not in pair), _counted(looked))
 
 
-def _repeats(looked: Looked, column: Column) -> bool:
-    """True for a column whose values stand in several rows each."""
-    values = looked.named(column).values
-    return values is None or len(values) < looked.rows
+def _counted(looked: Looked) -> tuple[Column | None, Column | None]:
+    """Two columns of texts that are one name counted from 1 to 2, or from a to b: of several such
+    pairs the one with the longer texts."""
+    texts = [each for each in looked.columns if each.filled and not each.is_number and each.classes == 0]
+    found = [
+        (one, two)
+        for one in texts
+        for two in texts
+        for first, second in COUNTED
+        if first in str(one.column).lower()
+        and str(one.column).lower().replace(first, second) == str(two.column).lower()
+    ]
+    if not found:
+        return None, None
+    one, two = max(found, key=lambda pair: sum(each.characters / each.filled for each in pair))
+    return one.column, two.column
 
 
 def _longest(looked: Looked, label: Column | None) -> Column | None:
@@ -319,10 +344,10 @@ def _longest(looked: Looked, label: Column | None) -> Column | None:
     return max(others, key=lambda each: each.characters / each.filled).column if others else None
 
 
-def _fewest(looked: Looked, text: Column | None) -> Column | None:
-    """The only column beside the text that may be a label, or that with the fewest values."""
+def _fewest(looked: Looked, texts: Collection[Column | None]) -> Column | None:
+    """The only column beside the texts that may be a label, or that with the fewest values."""
     names = (*SPLITS, *IDS)
-    others = [each for each in looked.columns if each.column != text and str(each.column).lower() not in names]
+    others = [each for each in looked.columns if each.column not in texts and str(each.column).lower() not in names]
     classes = [each for each in others if each.classes >= 2]
     if classes:
         return min(classes, key=lambda each: each.classes).column
