@@ -50,7 +50,8 @@ def rows(count: int, line: str) -> str:
          {"text": "Foo", "label": "Bar", "id": "ID"}),
         ("a.tsv", "premise\thypothesis\tlabel\n" + rows(120, "p {n}\th {n}\t{c}"), "match",
          {"first": "premise", "second": "hypothesis", "label": "label"}),
-        ("a.tsv", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + rows(120, "{z}\t{n}\t7{n}\tis {n}\twas {n}"), "match",
+        ("a.tsv", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+         + rows(120, "{z}\t{n}\t7{n}\tis {n}\twas {n}"), "match",
          {"first": "#1 String", "second": "#2 String", "label": "Quality"}),
         ("a.csv", "sentence_a,sentence_b,judgement\n" + rows(120, "p {n},h {n},{z}"), "match",
          {"first": "sentence_a", "second": "sentence_b", "label": "judgement"}),
