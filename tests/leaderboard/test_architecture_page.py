@@ -196,7 +196,16 @@ def test_every_option_of_a_run_is_kept_or_left_out_on_purpose():
     command = group.get_command(group.make_context("archbench", [], resilient_parsing=True), "run")
     options = {name for parameter in command.params for name in parameter.opts}
     left_out = {"--architectures", "-a", "--tasks", "-t", "--seeds", "--home", "--shard", "--retry-failed", "--changed"}
-    left_out |= {"--keep", "--dry-run", "--engine", "--workers", "--timeout", "--memory-limit", "--speed-alone"}
+    left_out |= {
+        "--keep",
+        "--refit",
+        "--dry-run",
+        "--engine",
+        "--workers",
+        "--timeout",
+        "--memory-limit",
+        "--speed-alone",
+    }
     left_out |= {"--results", "--mlflow"}
     assert options == KEPT | left_out
 

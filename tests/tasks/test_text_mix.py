@@ -92,7 +92,7 @@ def test_the_corpus_is_the_one_that_the_protocol_describes(task, corpora, monkey
     _assert_apart([row["text"] for row in rows["train"][::50]], "local", corpora)
     monkeypatch.setattr(mix, "_rows", lambda *_: rows["test"])
     mix.read("dev", "local", corpora)
-    assert mix.notes() == ["text_mix: dev: other rows than those of version 1, whose files were others"]
+    assert mix.notes() == ["text_mix: dev: other rows than those of version 2, whose files were others"]
 
 
 @pytest.mark.parametrize(("id", "split"), [(id, split) for id, splits in NOT_AT_HAND.items() for split in splits])
