@@ -106,18 +106,18 @@ def _key(text: str) -> str:
         "full": Budget(5, reason="all texts; a recipe has passes of its own"),
     },
     protocol=(
-        "The training texts of fourteen tasks, without labels, cut into paragraphs at empty lines, each once. Of"
-        " each hundred one is dev and one test, by the SHA-256 of the text. Left out of train is every text with a"
-        " sequence of 13 words, in lower case, that dev or test of any registered task has; a shorter text is left out"
-        " where the same stands there. Dev and test of Yelp, Amazon, DBpedia and Sogou, and MultiNLI's mismatched test,"
-        " were not at hand and are not looked at. Train is 291,329 texts of 17.1 million words, of 20.2 million before:"
-        " IMDB 34.1 %, 20 Newsgroups 15.4 %, AG News 13.5 %, WikiText-2 11.5 %, Reuters-21578 5.9 %, Ohsumed 3.9 %, MultiNLI"
-        " 3.8 %, SQuAD 1.1 2.8 %, SNLI 2.7 %, Multi30k (English) 1.8 %, CoNLL-2003 1.2 %, CoNLL-2000 1.2 %, WikiQA"
-        " 1.2 %, SST 1.0 %. AG News, SNLI, MultiNLI and SQuAD are the parts of their training sets that were at hand:"
-        " from other files come other rows, and a note says so. The score is the dev loss that all systems have in"
-        " common: the mean negative log-probability of every tenth word given the words around it, shown as perplexity;"
-        " the floor is each word's share of the training words. Coverage is no score, since random vectors cover"
-        " every word. The texts are of many publishers, so there is no tier hub."
+        "The training texts of fourteen tasks, without labels, cut into paragraphs at empty lines, each once. Of each"
+        " hundred one is dev and one test, by the SHA-256 of the text. Left out of train is every text with a sequence"
+        " of 13 words, in lower case, that dev or test of any registered task has; a shorter text is left out where"
+        " the same stands there. Dev and test of Yelp, Amazon, DBpedia and Sogou, and MultiNLI's mismatched test, were"
+        " not at hand and are not looked at. Train is 291,329 texts of 17.1 million words, of 20.2 million before:"
+        " IMDB 34.1 %, 20 Newsgroups 15.4 %, AG News 13.5 %, WikiText-2 11.5 %, Reuters-21578 5.9 %, Ohsumed 3.9 %,"
+        " MultiNLI 3.8 %, SQuAD 1.1 2.8 %, SNLI 2.7 %, Multi30k (English) 1.8 %, CoNLL-2003 1.2 %, CoNLL-2000 1.2 %,"
+        " WikiQA 1.2 %, SST 1.0 %. AG News, SNLI, MultiNLI and SQuAD are the parts of their training sets that were at"
+        " hand: from other files come other rows, and a note says so. The score is the dev loss that all systems have"
+        " in common: the mean negative log-probability of every tenth word given the words around it, shown as"
+        " perplexity; the floor is each word's share of the training words. Coverage is no score, since random vectors"
+        " cover every word. The texts are of many publishers, so there is no tier hub."
     ),
 )
 class TextMix(Task):

@@ -180,7 +180,8 @@ class TfIdf(Estimator):
             from harness.metrics.ranking import average_precision, questions  # evaluate takes seconds to import
 
             right = [int(row["label"]) for row in dev]
-            return fmean(map(average_precision, questions(said, right, [row["group"] for row in dev])))
+            asked = questions(said, right, [row["group"] for row in dev])
+            return fmean(map(average_precision, asked)) if asked else 0.0  # no question with a right candidate
         if self.task_type == "multilabel":
             pairs = [(chosen(ours), {*row["labels"]}) for ours, row in zip(said, dev, strict=True)]
             sizes = sum(len(ours) + len(theirs) for ours, theirs in pairs)
