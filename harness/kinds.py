@@ -490,9 +490,10 @@ class Estimator(Architecture):
     gives = "predictions"
     task_types: ClassVar[tuple[str, ...]] = ("classify",)
     transductive: ClassVar[bool] = False
-    from_dev: ClassVar[tuple[str, ...]] = ()
+    from_dev: ClassVar[tuple[str, ...] | None] = None
     """Parts of :meth:`fitted_state` that depend on dev, such as a setting that is chosen there; all
-    others are the same whatever dev is."""
+    others are the same whatever dev is. None, which a plugin of an older version has, says
+    nothing; of a class of this package it means that no part does."""
     deterministic: bool | None = None
     """True where equal seeds give equal bits, False where they do not, as with threads that write
     over each other's numbers; None where a system does not say."""

@@ -342,7 +342,7 @@ def test_a_system_that_learns_from_dev_is_named_for_it(from_dev, rows, message, 
     all checks."""
     file = tmp_path / "counting.py"
     file.write_text(COUNTING.format(from_dev=from_dev, rows=rows))
-    monkeypatch.setattr(registry, "_plugins", [file])
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
     found = failed(check(registry.entry("architectures", "counting")))
     assert set(found) <= {"dev changes nothing", "beats the floor on its mini task"}
     told = found.get("dev changes nothing")

@@ -50,7 +50,10 @@ def trained(cell: Cell, settings: Settings, lr: float, epochs: int, folder: Path
     return assembly, training
 
 
-def rows_of(estimator: Estimator, train: Sequence[Row], dev: Sequence[Row], test: Sequence[Row]) -> list[Row]:
-    """The rows from which a system without gradients learns anew: dev too, where it chooses nothing
-    by it."""
-    return [*train, *test] if estimator.from_dev else [*train, *dev, *test]
+def rows_of(
+    estimator: Estimator, shipped: bool, train: Sequence[Row], dev: Sequence[Row], test: Sequence[Row]
+) -> list[Row]:
+    """The rows from which a system without gradients learns anew: dev too, where it is known to
+    choose nothing by it; of one that is ``shipped`` with this package its silence says so."""
+    chooses_nothing = not estimator.from_dev and (shipped or estimator.from_dev is not None)
+    return [*train, *dev, *test] if chooses_nothing else [*train, *test]

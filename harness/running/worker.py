@@ -222,7 +222,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         def anew() -> KeptModel:
             learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
             parents.give(learner, hidden(train.to_list()) if parents.models else ())
-            rows = refit.rows_of(learner, train.to_list(), dev.to_list(), test.to_list())
+            shipped = registry.entry("architectures", cell.architecture).shipped
+            rows = refit.rows_of(learner, shipped, train.to_list(), dev.to_list(), test.to_list())
             learner.fit(rows, dev.to_list(), unlabelled)
             return model(learner, len(rows))
 
