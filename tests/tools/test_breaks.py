@@ -189,4 +189,5 @@ def test_a_listed_break_fails_a_run_and_so_do_many_mutants(capsys, listed, misse
     outcomes = {mutant: Outcome("survived" if n < missed else "caught") for n, mutant in enumerate(made)}
     outcomes[one] = Outcome("survived" if listed else "caught")
     assert reported([one, *made], outcomes) == code
+    assert reported([one, *made], outcomes, lists_alone=True) == listed
     assert f"{101 - listed - missed} of 101 caught" in capsys.readouterr().out
