@@ -71,13 +71,15 @@ class Scored:
 @dataclass(frozen=True)
 class Choice:
     """All that were tried, best first; those that chance cannot tell from the best; the one that is
-    recommended, or the reason why none is; and the cheapest of those that could have been."""
+    recommended, or the reason why none is; and the best and the cheapest of those that could have
+    been."""
 
     metric: str
     rows: tuple[Scored, ...]
     leading: tuple[Scored, ...]
     recommended: Scored | None
     reason: str = ""
+    best: Scored | None = None
     cheapest: Scored | None = None
 
 
@@ -105,7 +107,7 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
         return Choice(metric, shown, leading, None, f"none of those in front keeps to {wish.limits}")
     cheapest = min(allowed, key=lambda each: (each.tried.seconds, each.tried.parameters or 0))
     chosen = cheapest if wish.prefer == Preference.cheapest else allowed[0]
-    return Choice(metric, shown, leading, chosen, cheapest=cheapest)
+    return Choice(metric, shown, leading, chosen, best=allowed[0], cheapest=cheapest)
 
 
 def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:

@@ -110,7 +110,9 @@ def _handed_over(trial: Trial) -> list[str]:
     if trial.saw is None:
         return ["The model that is handed over is the one that was scored."]
     rows = trial.slices.rows
-    others = f"; the other {rows - trial.saw:,} said when to end it" if trial.saw < rows else ""
+    others = ""
+    if trial.saw < rows:
+        others = f"; the other {rows - trial.saw:,} end a training, choose a setting or were not drawn"
     return [
         f"The model that is handed over was trained once more, on {trial.saw:,} of the {rows:,} rows{others}. It is"
         " expected to be no worse than the score says."
@@ -123,12 +125,10 @@ def _recommended(trial: Trial, chosen: Scored) -> str:
     choice, wish = trial.choice, trial.wish
     limits = f" within {wish.limits}" if wish.limits else ""
     found = f"Recommended: {chosen.tried.entry.id}, the {wish.prefer} of those in front{limits}."
-    allowed = (each for each in choice.leading if wish.allows(each.tried.latency_ms, each.tried.size_mib))
-    best = next(allowed, chosen)
-    other = choice.cheapest if wish.prefer == Preference.best else best
+    other, which = (choice.cheapest, "cheapest") if wish.prefer == Preference.best else (choice.best, "best")
     if other is None or _is(other, chosen):
         return found
-    info, which = display_info(choice.metric), "cheapest" if wish.prefer == Preference.best else "best"
+    info = display_info(choice.metric)
     points = format_points(round(info.round(other.score) - info.round(chosen.score), 1))
     return (
         f"{found} The {which} of them, {other.tried.entry.id}, has {info.format(other.score)} ({points}) and takes"
