@@ -151,6 +151,12 @@ class Assembly:
             unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
         )
 
+    def most_epochs(self, training: FitModule) -> int:
+        """Epochs after which a training of the cell ends at the latest."""
+        return min(
+            Limits.of(self.cell.hyperparameters).max_epochs or training.settings.epochs, training.settings.epochs
+        )
+
 
 def unwrapped(
     entry: ArchitectureEntry, settings: dict[str, Any], own_dropout: bool = True

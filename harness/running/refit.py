@@ -41,12 +41,12 @@ def widened(task: Task) -> Task:
     return wide
 
 
-def trained(cell: Cell, settings: Settings, lr: float, epochs: int, folder: Path) -> tuple[Assembly, FitModule]:
-    """The training of a cell's architecture at one learning rate on train and test; at most so many
-    ``epochs``, after the best of which by dev it ends. ``folder`` is for checkpoints."""
+def trained(cell: Cell, settings: Settings, lr: float, folder: Path) -> tuple[Assembly, FitModule]:
+    """The training of a cell's architecture at one learning rate on train and test, which ends with
+    the best epoch by dev. ``folder`` is for checkpoints."""
     assembly = Assembly(cell, settings, widened(task_of(cell)))
     training = assembly.training_of(assembly.model(cell.seed), lr)
-    fit(training, folder, 1, "auto", cell.precision, min(epochs, training.settings.epochs))
+    fit(training, folder, 1, "auto", cell.precision, assembly.most_epochs(training))
     return assembly, training
 
 

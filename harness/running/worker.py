@@ -193,10 +193,15 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
     dev = task.load("dev", cell.tier, settings.data_dir)
-    estimator = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
     hidden = problem(task.entry.type).input_rows
     parents = parents_of(cell, settings)
-    parents.give(estimator, hidden(train.to_list()) if parents.models else ())
+
+    def fresh() -> Estimator:
+        learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
+        parents.give(learner, hidden(train.to_list()) if parents.models else ())
+        return learner
+
+    estimator = fresh()
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     estimator.prepare()
     began = clocks()
@@ -220,8 +225,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
             return fitted_model(_origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
 
         def anew() -> KeptModel:
-            learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
-            parents.give(learner, hidden(train.to_list()) if parents.models else ())
+            learner = fresh()
             shipped = registry.entry("architectures", cell.architecture).shipped
             rows = refit.rows_of(learner, shipped, train.to_list(), dev.to_list(), test.to_list())
             learner.fit(rows, dev.to_list(), unlabelled)
@@ -345,7 +349,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
 
         def anew() -> KeptModel:
             folder = settings.work / "checkpoints" / f"{cell.key}-refit"
-            again, second = refit.trained(cell, settings, training.lr, _most_epochs(cell, training), folder)
+            again, second = refit.trained(cell, settings, training.lr, folder)
             return _trained_model(again, second.model, fields, name, len(again.corpus.train))
 
         made = functools.partial(_trained_model, assembly, training.model, fields, name)
@@ -394,16 +398,11 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
     pilots = try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
-    epochs = _most_epochs(cell, training)
+    epochs = assembly.most_epochs(training)
     limited = settings.timeout is not None or settings.cpu_limit is not None
     foresight = [Foresight(settings, epochs)] if limited and len(pilots) == 1 else []
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=foresight)
     return assembly, training, pilots, kept
-
-
-def _most_epochs(cell: Cell, training: FitModule) -> int:
-    """Epochs after which the training of a cell ends at the latest."""
-    return int(min(Limits.of(cell.hyperparameters).max_epochs or math.inf, training.settings.epochs))
 
 
 def _score_and_measure(
