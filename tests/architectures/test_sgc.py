@@ -127,6 +127,13 @@ def test_test_texts_are_in_the_graph_and_their_labels_are_never_read():
     assert plain.parameter_count == 2 * expected.shape[0]
 
 
+def test_classes_are_numbered_by_name():
+    """In the order of a set, which changes from one process to the next, the same seed would give
+    other weights."""
+    train = [row for n in range(10) for row in rows(f"train-{n}", f"word{n}", label=f"label{(n * 7) % 10}")]
+    assert fitted(train).labels == [f"label{n}" for n in range(10)]
+
+
 def test_dev_labels_choose_the_penalty_and_are_never_trained_on():
     """A text of a good and a bad word: a large penalty answers with the commoner class, a small one
     does not; dev's label decides."""
