@@ -152,7 +152,7 @@ def index_moved(node: ast.AST, source: Source) -> Iterator[Change]:
     """The neighbour of an element."""
     if isinstance(node, ast.Subscript):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if "shape" not in source.text(node.value)[-6:]:
+        if not source.text(node.value).endswith(("shape", "kernel_size")):  # convolutions here have one dimension
             for part in parts:
                 text = source.text(part)
                 if text in ("0", "1", "2", "-1", "-2"):
