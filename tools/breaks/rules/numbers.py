@@ -82,7 +82,19 @@ def operands_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
     """The two sides of minus, of a division or of a product of matrices change places."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.MatMult):
         operator = {ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**", ast.MatMult: "@"}[type(node.op)]
+        if operator == "-" and _loses_its_sign(node, source):
+            return
         yield source.span(node), f"(({source.text(node.right)}) {operator} ({source.text(node.left)}))"
+
+
+def _loses_its_sign(node: ast.AST, source: Source) -> bool:
+    """True for what is squared or made positive at once."""
+    match source.parents[node]:
+        case ast.Attribute(attr="square" | "abs") | ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
+            return True
+        case ast.Call(args=[first, *_]) as call:
+            return first is node and called(call) in ("square", "abs")
+    return False
 
 
 @rule
