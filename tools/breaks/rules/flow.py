@@ -70,6 +70,8 @@ def update_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
 def targets_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
     """The first two of several results change places, where they are taken or given back."""
     match node:
+        case ast.Assign(value=ast.GeneratorExp(generators=[ast.comprehension(target=ast.Name(id="_"))])):
+            return  # they are made alike
         case ast.Assign(targets=[ast.Tuple(elts=[first, second, *_])], value=value) if not isinstance(value, ast.Tuple):
             pass
         case ast.Return(value=ast.Tuple(elts=[first, second, *_])):

@@ -107,7 +107,21 @@ def arguments_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
                 yield (start, end), source.text(second) + source.text((middle, again)) + source.text(first)
 
 
-ALIKE = {"zip", "max", "min", "maximum", "minimum", "isinstance", "getattr", "cat", "print", "add", "mul", "logaddexp"}
+ALIKE = {
+    "zip",
+    "max",
+    "min",
+    "maximum",
+    "minimum",
+    "isinstance",
+    "getattr",
+    "cat",
+    "print",
+    "add",
+    "mul",
+    "logaddexp",
+    "cosine_similarity",
+}
 """Calls that take their arguments in any order, or that fail at once."""
 
 
