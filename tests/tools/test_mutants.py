@@ -128,6 +128,10 @@ def test_each_rule_has_an_example():
         ("targets-exchanged", "a, b = (nn.Linear(size, 1) for _ in range(2))", "a, b"),
         ("arguments-exchanged", "return F.cosine_similarity(x, mask)", "x, mask"),
         ("gradient-cut", "nn.init.zeros_(x)", "x"),
+        ("gradient-cut", "return torch.zeros_like(x)", "x"),
+        ("index-moved", "return torch.zeros_like(x[0])", "0"),
+        ("branch-dropped", "if TYPE_CHECKING: import numpy", "TYPE_CHECKING"),
+        ("condition-negated", "if TYPE_CHECKING: import numpy", "TYPE_CHECKING"),
     ],
 )
 def test_a_change_that_changes_nothing_is_not_made(tree, rule, body, text):

@@ -261,7 +261,8 @@ def _is_numpy(value: ast.AST) -> bool:
 def _may_have_gradient(call: ast.Call, argument: ast.expr, source: Source) -> bool:
     """False for arguments that are numbers of places or of words, shapes or masks, and where a
     layer starts."""
-    if called(call).endswith("_") and source.text(call.func).startswith("nn.init."):
+    of_start = called(call).endswith("_") and source.text(call.func).startswith("nn.init.")
+    if of_start or called(call).endswith("_like"):
         return False
     if called(call) in ("zeros", "ones", "arange", "empty", "full", "tensor", "Size", "manual_seed", "one_hot", "eye"):
         return False

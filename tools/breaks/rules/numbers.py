@@ -176,7 +176,7 @@ def slice_moved(node: ast.AST, source: Source) -> Iterator[Change]:
 @rule
 def index_moved(node: ast.AST, source: Source) -> Iterator[Change]:
     """The neighbour of an element."""
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) and not called(source.parents[node]).endswith("_like"):  # its shape counts
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if not source.text(node.value).endswith(("shape", "kernel_size")):  # convolutions here have one dimension
             for part in parts:
