@@ -83,8 +83,7 @@ class NgramLanguageModel(Estimator):
         numbers, probabilities = np.zeros(len(words), dtype=np.int64), np.full(len(words), 1 / len(self.vocabulary))
         for length, (keys, shares, rests) in enumerate(zip(self.keys, self.shares, self.rests, strict=True), 1):
             where = np.flatnonzero(places >= length - 1)
-            if length > 1:
-                where = where[numbers[where - 1] >= 0]
+            where = where[numbers[where - 1] >= 0]  # the history of a word is known, and that of no words is
             wanted = self._key(numbers, words, where, length)
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             known = keys[place] == wanted

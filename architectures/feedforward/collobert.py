@@ -195,7 +195,7 @@ class SentenceTagger(WindowTagger):
         of_words = self.convolution(self.framed(words).transpose(1, 2)).transpose(1, 2)
         furthest = length - 1 + self.window // 2
         distances = torch.arange(-furthest, furthest + 1, device=mask.device).clamp(-self.reach, self.reach)
-        of_places = self.placed(self.places(distances + self.reach).T[None])[0].T  # from 1 - T to T - 1
+        of_places = self.placed(self.places(distances + self.reach).T).T  # from 1 - T to T - 1
         pooled = []
         for tagged in range(length):  # a maximum keeps its place alone, not the sums of all pairs of words
             sums = of_words + of_places[length - 1 - tagged : 2 * length - 1 - tagged]

@@ -230,6 +230,7 @@ def _words(text: Text) -> tuple[str, ...]:
 def _joined(vectors: list[np.ndarray]) -> np.ndarray:
     """The vectors of a text; of two texts both, their difference and their product."""
     if len(vectors) == 1:
-        return vectors[0]
+        [alone] = vectors
+        return alone
     first, second = vectors
     return np.concatenate([first, second, np.abs(first - second), first * second], axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.recurrent import Recurrent
@@ -67,7 +68,7 @@ class ContextualizedNonLocal(SequenceEncoder):
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         words = self.context(self.dropout(vectors), mask)
         nodes = torch.cat([pool(words, mask, "mean")[:, None], words], dim=1)
-        real = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
+        real = F.pad(mask, (1, 0), value=True)
         for _ in range(self.layers):
             messages = self.edges(nodes, real) @ self.values(nodes)
             nodes = self.update(nodes, self.dropout(messages))

@@ -97,8 +97,8 @@ class DMN(Answerer):
         return state
 
     def forward(self, facts: FactBatch, question: FactBatch) -> Tensor:
-        told, asked = self.facts(facts), question.mask[:, 0]
-        words = self.dropout(self.words(question.ids[:, 0]))
+        told, asked = self.facts(facts), question.mask.squeeze(1)
+        words = self.dropout(self.words(question.ids.squeeze(1)))
         memory = q = pool(self.question(words, asked), asked, "last")
         for _ in range(self.passes):
             gates = self.gates(told, q, memory) * facts.fact_mask

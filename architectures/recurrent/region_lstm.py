@@ -88,8 +88,8 @@ class RegionLSTM(TextEncoder):
         forwards, backwards = self.words(words.ones).chunk(2, dim=2)
         directions = (forwards, reverse(backwards, mask))
         states = [run(read, own) for read, own in zip(directions, self.recurrences, strict=True)]
-        if states[0].requires_grad:
-            for found in states:  # what arrives here is a mean over texts
+        for found in states:
+            if found.requires_grad:  # what arrives here is a mean over texts
                 found.register_hook(lambda gradient: gradient * (len(mask) / mask.sum()))
         pooled = torch.cat([pool(found, mask, "max") for found in states], dim=1)
         return self.output(self.dropout(pooled))

@@ -64,7 +64,7 @@ class Transcribe(Head):
     def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of a transcript, all its paths together."""
         found, (scores, lengths) = self.found(encoder, outputs), outputs
-        symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)), least=1)
+        symbols = Ragged.of(found, np.int64).pad(np.arange(len(found)))
         numbers, counts = (torch.from_numpy(each).to(scores.device) for each in symbols)
         losses = self.row_losses(encoder, (scores.double(), lengths), (numbers, counts))
         return with_probability(list(map(self.target.join, found)), (-losses).exp().tolist())

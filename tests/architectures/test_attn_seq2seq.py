@@ -154,6 +154,13 @@ def test_luongs_weights_start_uniform_within_the_papers_bound():
         assert abs(weight.std() * 3**0.5 - 0.1) < 0.02, name
 
 
+@pytest.mark.parametrize("model", [AttentionalSeq2Seq(4, 6, 3, 3, 3), LuongSeq2Seq(4, 6, hidden=3, attention="concat")])
+def test_scores_of_attention_have_no_bias(model):
+    """The softmax takes away what all places have: it would be a number that nothing learns."""
+    names = {name for name, _ in model.named_parameters()}
+    assert "score.weight" in names and "score.bias" not in names
+
+
 def test_dot_product_of_states_of_different_sizes_is_refused():
     with pytest.raises(ValueError, match="hidden = 2 \\* encoder_hidden, found 6 and 4"):
         AttentionalSeq2Seq(WIDTH, SYMBOLS, encoder_hidden=4, hidden=6, attention="dot")

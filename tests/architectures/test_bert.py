@@ -541,6 +541,41 @@ def test_another_kind_of_model_is_refused(tmp_path):
         BERT(13, Subwords(pretrained=str(tmp_path)))
 
 
+def test_weights_in_a_pickle_are_refused(folder, tmp_path):
+    """To read one is to run what it says."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    weights = transformers.AutoModel.from_pretrained(folder).state_dict()
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="neither a folder with safetensors weights"):
+        BERT(13, Subwords(max_length=32, pretrained=str(tmp_path)))
+
+
+def without_a_model() -> str:
+    """A type of model of which transformers knows the settings alone."""
+    types, models = transformers.CONFIG_MAPPING, transformers.MODEL_MAPPING
+    return next(name for name in types if name.endswith("_text_model") and types[name] not in models)
+
+
+@pytest.mark.parametrize("model_type", ["bert", without_a_model(), "a model of its own"])
+def test_code_in_a_folder_of_weights_is_never_run(folder, tmp_path, monkeypatch, model_type):
+    """Weights come from anybody. transformers runs a folder's code where it is told to, and where
+    nobody said otherwise it asks: one who presses "y" to go on would have run it."""
+    weights, ran = tmp_path / "weights", tmp_path / "ran"
+    shutil.copytree(folder, weights)
+    code = f"import pathlib\n\npathlib.Path({str(ran)!r}).touch()\n"
+    (weights / "own.py").write_text(code + "from transformers import BertConfig as Config, BertModel as Model\n")
+    config = json.loads((folder / "config.json").read_text())
+    own = {"auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}, "model_type": model_type}
+    (weights / "config.json").write_text(json.dumps(config | own))
+    monkeypatch.setattr(builtins, "input", lambda question: "y")
+    try:
+        BERT(13, Subwords(max_length=32, pretrained=str(weights)))
+    except ValueError:
+        assert model_type != "bert", "transformers has code of its own for it"
+    assert not ran.exists()
+
+
 def test_half_precision_weights_are_read_as_single(folder, tmp_path):
     """The precision of a run is the harness's to choose; transformers takes the file's."""
     transformers.AutoModel.from_pretrained(folder).half().save_pretrained(tmp_path)

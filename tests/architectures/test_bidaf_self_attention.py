@@ -22,7 +22,7 @@ from harness.views.words_and_characters import WordCharacterBatch
 from tests.support.batches import mask_of
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import bigru, dense, dropped, inputs_of
-from tests.support.reading import answered, bi_attended, reader_and_texts, similarity, spelt, squad
+from tests.support.reading import WIDTH, answered, bi_attended, reader_and_texts, similarity, spelt, squad
 from tests.support.same import assert_same
 
 ID = "bidaf_self_attention"
@@ -75,6 +75,17 @@ def test_a_padded_batch_is_each_example_written_out_word_by_word():
         assert_same(scores.end[row, :length], end, rtol=1e-4, atol=1e-5)
         assert_same(2 * scores.no_answer[row], z, rtol=1e-4, atol=1e-5)
         assert scores.start[row, length:].isneginf().all() and scores.end[row, length:].isneginf().all()
+
+
+def test_each_layer_has_the_size_that_the_settings_name():
+    """With sizes that are all different: the numbers of characters, words and units are not one
+    another."""
+    reader, _, _ = small_reader(hidden=3, character_size=4, filters=6, window=5, no_answer_hidden=7)
+    shapes = {name: tuple(parameter.shape) for name, parameter in reader.named_parameters()}
+    assert shapes["spelling.vectors.weight"][1] == 4 and shapes["spelling.convolution.weight"] == (6, 4, 5)
+    assert reader.contextual.forwards[0].input_size == WIDTH + 6 and reader.contextual.forwards[0].hidden_size == 3
+    assert shapes["compress.weight"] == (6, 24) and shapes["within.merge.weight"] == (6, 18)
+    assert shapes["no_answer.0.weight"] == (7, 18) and shapes["no_answer.2.weight"] == (1, 7)
 
 
 def test_no_word_attends_to_itself_and_a_single_one_to_nothing():

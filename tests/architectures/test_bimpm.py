@@ -177,6 +177,15 @@ def test_biases_start_at_zero_and_states_apart():
     assert not any(parameter.any() for name, parameter in model.named_parameters() if "bias" in name)
 
 
+def test_a_character_that_training_never_showed_is_learnt_as_one():
+    """The row of padding stays zero; that of strange characters is not the same."""
+    model, view = model_and_view()
+    text = read(view, "\u00e9t\u00e9")
+    model.words(text).sum().backward()
+    moved = model.characters.weight.grad.any(1)
+    assert moved[text.characters.unique()].all() and not moved[0] and text.characters.min() > 0
+
+
 def test_a_word_is_known_by_its_characters_in_order_and_its_vector_is_fixed():
     """Two unknown words share a vector; only their spelling tells them apart."""
     model, view = model_and_view()

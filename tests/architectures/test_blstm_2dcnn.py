@@ -76,6 +76,12 @@ def test_the_directions_are_added_not_concatenated_before_the_filters():
     assert BLSTM2D(300).size == 100 * 31 * 149
 
 
+def test_a_cell_that_is_cut_by_the_edge_of_the_map_counts():
+    """Three columns are two cells, of which the second has one column."""
+    model = model_of(hidden=5, length=9)
+    assert model.size == model(texts((9,))).shape[1] == 2 * 4 * 2
+
+
 def test_the_filters_read_neighbouring_features_together():
     """One-dimensional filters read whole states, whose features may be renumbered; a map's columns
     have an order."""

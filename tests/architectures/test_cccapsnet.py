@@ -13,7 +13,7 @@ from harness import registry
 from harness.views.words import WordBatch
 from tests.support.batches import mask_of
 from tests.support.models import small
-from tests.support.oracles import cosine, recurrent
+from tests.support.oracles import cosine, gru, recurrent
 from tests.support.same import assert_same
 
 WORDS, CLASSES = 12, 3
@@ -48,7 +48,7 @@ def written_out(model: CompositionalCodingCapsules, ids: list[int]) -> Tensor:
         vectors.append(
             sum(weight * word for code, book in codes for weight, word in zip(code.softmax(0), book, strict=True))
         )
-    states = recurrent(model.features, torch.stack(vectors))
+    states = recurrent(model.features, torch.stack(vectors), gru)
     half = states.shape[1] // 2
     text = (states[:, :half] + states[:, half:]).mean(0)
     return routed(model.routing, text.view(-1, model.capsule_size)).norm(dim=1)

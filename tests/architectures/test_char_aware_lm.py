@@ -41,6 +41,7 @@ def test_a_row_of_the_vocabulary_is_spelt_between_marks():
     assert count == 7
     assert spelt.tolist() == [[1, 2, 0, 0, 0], [1, 3, 2, 0, 0], [1, 4, 2, 0, 0], [1, 4, 5, 6, 2], [1, 5, 6, 4, 2]]
     assert spellings(VIEW.vocabulary, 9)[1].shape == (5, 9)
+    assert spellings(view_of("zyxwvutsrq").vocabulary, 2)[1][2].tolist() == [1, *range(13, 3, -1), 2], "in their order"
 
 
 def vector(model: Any, row: int) -> Tensor:

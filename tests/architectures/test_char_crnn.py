@@ -68,6 +68,12 @@ def test_the_recurrence_reads_a_quarter_of_the_characters():
     assert lengths == [(1, 10, 128)]
 
 
+def test_a_text_is_as_many_units_as_are_asked_for_from_each_end():
+    """The head reads what the encoder says that it gives."""
+    model = model_of(maps=4, hidden=7)
+    assert model.size == model(read("odd")).shape[1] == 14
+
+
 def test_half_of_what_the_recurrence_reads_and_of_the_vector_is_dropped_in_training():
     model, read_by = small(CharacterCRNN, len(ALPHABET) + 1, maps=40, hidden=100).train(), []
     with torch.no_grad():

@@ -74,6 +74,11 @@ def test_a_task_of_more_classes_is_a_skipped_cell_with_its_reason(task, reason):
     assert found is None if reason is None else reason in found
 
 
+def test_recordings_are_refused_for_what_they_are():
+    """Not for the number of their classes: with two of them there would be no text to read."""
+    assert "offers audio" in DeltaTfIdf.unfit(registry.entry("tasks", "fsdd_class"), {})
+
+
 @pytest.mark.parametrize("names", [["pos"], ["neg", "neutral", "pos"]])
 def test_other_numbers_of_classes_are_refused_by_name(names):
     with pytest.raises(ValueError, match=f"two classes to train on, and found {', '.join(names)}"):

@@ -189,6 +189,17 @@ def test_all_texts_are_learnt_in_each_pass_while_the_rate_falls(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("task_type", ["classify", "match", "rank"])
+def test_every_number_that_was_learnt_counts_as_a_parameter(task_type):
+    """The vectors of the texts, of the words before a word and of the words that are foretold, and
+    the regression where there is one; the bag of words has no words before a word."""
+    system = fitted(task_type, TRAIN if task_type == "classify" else PAIRS, epochs=1)
+    words, texts = len(system.known), len(TRAIN) if task_type == "classify" else 2 * len(PAIRS)
+    tables = texts * 2 * 8 + words * 8 + words * 3 * 8 + words * 8
+    classes = {"classify": len(planted_topics.TOPICS) * (16 + 1), "match": 4 * 16 + 1, "rank": 0}
+    assert system.parameter_count == tables + classes[task_type]
+
+
 def test_seeds_are_obeyed():
     text = [TEST[0]["text"]]
     first, again, other = (fitted(seed=seed, epochs=2).text_vectors(text) for seed in (0, 0, 1))

@@ -53,6 +53,14 @@ def routed(routing: ExpectationMaximisation, votes: Tensor, activations: Tensor)
     return torch.stack(means), torch.stack(a)
 
 
+def test_a_text_without_a_capsule_gives_numbers():
+    """Of no activation there is no share: 0 / 0 would spread through the gradients of the batch."""
+    routing, votes = ExpectationMaximisation(3, 2), torch.randn(1, 4, 3, 2, requires_grad=True)
+    poses, activations = routing(votes, torch.zeros(1, 4))
+    (poses.sum() + activations.sum()).backward()
+    assert poses.isfinite().all() and activations.isfinite().all() and votes.grad.isfinite().all()
+
+
 def written_out(model: MatrixCapsules, vectors: Tensor) -> Tensor:
     """The activations of one text (n, WIDTH)."""
     votes, activations = [], []

@@ -165,6 +165,13 @@ def test_hyperparameters_shape_the_view_and_defaults_hold_without_them():
     assert FastText.view == Bag()
 
 
+def test_a_step_reads_and_moves_the_rows_of_its_texts_alone():
+    """A whole gradient would move two million rows for each text."""
+    model, view = fasttext()
+    model({"text": view.collate(view.encode(["a b"]), np.arange(1))}).sum().backward()
+    assert model.encoder.table.weight.grad.is_sparse
+
+
 def test_vectors_start_uniform_within_one_over_their_size():
     torch.manual_seed(0)
     weight = FastText(width=5000, hidden=10).table.weight

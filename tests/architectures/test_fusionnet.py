@@ -4,7 +4,7 @@ of it."""
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from architectures.reading.fusionnet import FullyAwareAttention, FusionNet
 from tests.architectures.test_drqa_reader import PASSAGES, QUESTIONS, WIDTH, batch_of
@@ -125,6 +125,15 @@ def test_a_dropped_feature_is_dropped_at_all_words():
         assert any(each.any() for each in zeros)
     read = [one[0] == 0 for one in seen[2]]
     assert all((each[:3].any(0) == each[:3].all(0)).all() for each in read)
+
+
+def test_what_the_end_reads_of_the_start_is_dropped_number_by_number():
+    reader = reader_of(dropout=0.5).train()
+    reader.dropout = nn.Identity()
+    [seen] = inputs_of(reader.update)
+    for _ in range(20):
+        reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))
+    assert 0.3 < torch.stack([one == 0 for one in seen]).float().mean() < 0.7
 
 
 def test_vectors_stay_fixed():

@@ -146,6 +146,12 @@ def test_filters_start_uniform_within_a_hundredth_and_biases_at_zero():
     assert not model.bias.any()
 
 
+def test_a_map_has_one_bias_which_both_channels_share():
+    """With that of the convolution beside it, a map of two channels would have its bias twice."""
+    names = {name for name, _ in KimCNN(WIDTH, windows=(2, 3)).named_parameters()}
+    assert names == {"convolutions.0.weight", "convolutions.1.weight", "bias"}
+
+
 def test_half_of_the_features_are_dropped_in_training():
     model = KimCNN(WIDTH, maps=100)
     with torch.no_grad():

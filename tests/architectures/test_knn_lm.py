@@ -41,6 +41,12 @@ def test_a_search_in_blocks_finds_what_all_distances_show(monkeypatch, at_once, 
         assert found.tolist() == pytest.approx(sorted(row)[:count], abs=1e-5)
 
 
+def test_a_text_without_words_is_no_key():
+    model = NearestNeighbourLanguageModel(neighbours=2)
+    model.fit([{"id": "0", "text": "a b a"}, {"id": "1", "text": ""}], [])
+    assert model.keys.shape == (3, 32)
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeptModel]:
     """A small parent and its child, as a run of the child alone keeps them."""

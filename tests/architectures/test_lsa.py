@@ -7,9 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from architectures.feedforward.lsa import LatentSemanticAnalysis
+from architectures.feedforward.lsa import LatentSemanticAnalysis, spread
 
 TEXTS = [
     "human machine interface for lab computer applications",
@@ -88,6 +89,11 @@ def test_a_word_of_all_texts_alike_weighs_nothing_and_one_of_one_text_all():
     assert dict(zip(model.counter.get_feature_names_out(), model.weights, strict=True)) == pytest.approx(
         {"cat": 1, "cow": 1, "dog": 1, "the": 0}
     )
+
+
+def test_the_words_of_one_text_alone_weigh_one():
+    """Its logarithm is zero, by which nothing can be divided."""
+    assert spread(sparse.csr_array(np.array([[2, 1]]))).tolist() == [1.0, 1.0]
 
 
 def test_the_machine_reads_the_coordinates():

@@ -89,6 +89,14 @@ def test_position_encoding_of_two_words_and_two_features_is_the_papers():
             assert position_encoded(words, mask)[k].item() == pytest.approx(expected)
 
 
+def test_position_encoding_of_one_word_is_the_papers():
+    """l_k1 = (1 - 1) - (k/3)(1 - 2) = k/3; a sentence without words is zeros."""
+    word = torch.tensor([[1.0, 2.0, 3.0]])
+    expected = torch.tensor([1 / 3, 2 * 2 / 3, 3 * 3 / 3])
+    torch.testing.assert_close(position_encoded(word, torch.tensor([True])), expected)
+    assert not position_encoded(word, torch.tensor([False])).any()
+
+
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("hops", [1, 3])
 def test_a_batch_is_each_story_written_out(id, hops):

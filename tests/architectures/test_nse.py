@@ -55,6 +55,18 @@ def read_and_written(model: NeuralSemanticEncoder, text: Tensor) -> tuple[Tensor
     return torch.stack(states), torch.stack(memory)
 
 
+def test_only_longer_texts_are_computed_twice_to_save_memory(monkeypatch):
+    """Each step again would make the training of short texts half as fast; none, that of long ones
+    too large."""
+    again, compute = [], nse.checkpoint
+    monkeypatch.setattr(nse, "STEPS", 3)
+    monkeypatch.setattr(nse, "checkpoint", lambda *given, **named: again.append(given) or compute(*given, **named))
+    model = model_of()
+    for length, parts in ((2, 0), (3, 0), (4, 2)):
+        model(torch.randn(1, length, WIDTH), mask_of([length]))
+        assert len(again) == parts
+
+
 def memory_after(model: NeuralSemanticEncoder, vectors: Tensor, mask: Tensor) -> Tensor:
     asked = model.read(vectors)[0]
     empty = torch.zeros_like(vectors[:, 0])

@@ -138,6 +138,13 @@ def test_training_leaves_out_whole_steps_of_an_example_but_never_all(probability
     torch.testing.assert_close(layer.eval().shares(states), torch.full((4000, 5), 0.2))
 
 
+def test_no_step_is_left_out_with_a_probability_of_zero(monkeypatch):
+    """Whatever is drawn, zero itself too."""
+    layer = StochasticAnswer(4, 3, step_dropout=0.0).train()
+    monkeypatch.setattr(torch, "rand", lambda *size, device=None: torch.zeros(size))
+    torch.testing.assert_close(layer.shares(torch.randn(5, 4)), torch.full((5, 3), 1 / 3))
+
+
 def test_gradients_are_finite_where_steps_are_left_out_and_words_are_padding():
     reader = reader_of(dropout=0.0, step_dropout=0.9).train()
     found = reader(batch_of(PASSAGES, 1), batch_of(QUESTIONS, 2))

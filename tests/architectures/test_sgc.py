@@ -72,6 +72,15 @@ def test_the_regression_with_the_models_own_penalties_reaches_its_minimum(penalt
     assert np.abs(slope).max() < 2e-8
 
 
+@pytest.mark.parametrize("penalty", [1e-4, 1e-9])
+def test_what_no_text_says_about_a_class_weighs_nothing(penalty):
+    """A weight that all classes share changes no probability, so that it is zero where squares are
+    punished; the smallest penalties would leave what the search began with."""
+    gold = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    weights = logistic_regression(Propagated(GRAPH, PLACES, 2), gold, penalty)
+    assert np.abs(weights.sum(axis=1)).max() < 1e-6 < np.abs(weights).max()
+
+
 def test_of_two_penalties_that_are_right_equally_often_the_larger_one_counts():
     """In whatever order they are given: the smaller one fits noise."""
     for penalties in ((1e-3, 1e-9), (1e-9, 1e-3)):
@@ -125,6 +134,13 @@ def test_test_texts_are_in_the_graph_and_their_labels_are_never_read():
         plain.graph.adjacency.toarray(), expected.toarray()
     )
     assert plain.parameter_count == 2 * expected.shape[0]
+
+
+def test_classes_are_numbered_by_name():
+    """In the order of a set, which changes from one process to the next, the same seed would give
+    other weights."""
+    train = [row for n in range(10) for row in rows(f"train-{n}", f"word{n}", label=f"label{(n * 7) % 10}")]
+    assert fitted(train).labels == [f"label{n}" for n in range(10)]
 
 
 def test_dev_labels_choose_the_penalty_and_are_never_trained_on():

@@ -74,6 +74,15 @@ def test_features_are_measures_and_the_indicators_of_several_pairs():
     assert set(names) == kept < everything
 
 
+def test_a_measure_that_is_zero_for_all_pairs_stays_zero():
+    """Texts of which no two share a word: divided by their largest value, zeros would be no
+    numbers, and no machine learns from those."""
+    model = PairClassifier()
+    model.fit([{"first": "dogs run", "second": f"cats {verb}", "label": verb} for verb in ("sleep", "eat") * 2], [])
+    table = model.features(model.words([{"first": "dogs run", "second": "birds fly"}])).toarray()
+    assert model.scale[1:].tolist() == [1.0] * 5 and table[0, 1:6].tolist() == [0.0] * 5
+
+
 def test_the_machine_reads_the_features_and_answers():
     model = fitted(C=0.5)
     table, labels = model.features(model.words(TRAIN)), [row["label"] for row in TRAIN]

@@ -225,6 +225,21 @@ def test_the_target_is_the_answer_without_function_words_at_its_edges(answer, ex
     assert text == expected
 
 
+def test_of_several_answers_the_first_one_is_the_target():
+    passage = Passage.of(SHIP, 3)
+    both = {"text": ["Ben", "Anna"], "start": [SHIP.index("Ben"), 0]}
+    assert SHIP[passage.starts[passage.first[passage.target(both)]] :].startswith("Ben")
+
+
+def test_marks_of_a_question_are_not_asked_for():
+    """A comma of a question would make each comma of the passage a word of it."""
+    passage = "Anna bought ships , Ben goats ."
+    model = fitted([row(passage, "Who bought goats ?", "Anna"), TRAIN[1]], passes=0)
+    read = Passage.of(passage, LONGEST)
+    plain, marked = (model._amounts(read, question) for question in ("Who bought goats ?", "Who , bought goats ?"))
+    assert plain[:, :4].any() and np.array_equal(plain[:, :4], marked[:, :4])
+
+
 def test_shapes_of_words():
     assert [shape(form) for form in ("Anna", "NATO", "ship", "1999", "A4", "4th", "-")] == list("XXxddd-")
 

@@ -103,6 +103,25 @@ def test_scores_are_two_propagations_of_a_vector_per_node(monkeypatch):
         torch.testing.assert_close(mine.grad, reference.grad)
 
 
+def test_each_step_takes_the_gradient_of_its_own_epoch(monkeypatch):
+    """Gradients that add up would take ever longer steps. At a rate of zero all are the same."""
+    found = []
+
+    class Recorder(torch.optim.Adam):
+        def step(self, *given):
+            found.append([weight.grad.clone() for weight in self.param_groups[0]["params"]])
+            super().step(*given)
+
+    monkeypatch.setattr(torch.optim, "Adam", Recorder)
+    model = TextGCN(hidden=5, epochs=3, dropout=0.0, lr=0.0)
+    model.labels = ["a", "b"]
+    gold = torch.tensor([0, 2]), torch.tensor([0, 1])
+    model._train(as_tensor(normalised(corpus_graph(TEXTS, 4, 2))), gold, gold)
+    assert len(found) == 3 and found[0][0].any()
+    for later in found[1:]:
+        torch.testing.assert_close(later, found[0])
+
+
 def test_the_epoch_with_the_lowest_dev_loss_answers(epochs):
     """Training goes on for ``patience`` epochs after it, and must not take those into the
     answer."""

@@ -50,6 +50,8 @@ def test_importance_starts_at_one_and_ends_with_the_first_small_change():
     weights = graph({(0, 1): 1.0, (1, 2): 1.0}, 3)
     once = 0.15 + 0.85 * np.array([0.5, 2.0, 0.5])
     assert np.allclose(importance(weights, 0.85, 0.9), once)
+    change = np.abs(importance(weights, 0.85, 0.9) - 1).max()
+    assert not np.allclose(importance(weights, 0.85, change), once), "a change of the tolerance itself is not small"
     assert np.array_equal(importance(graph({(0, 1): 7.0}, 2), 0.85, 1e-4), [1, 1])
     assert importance(np.zeros((0, 0)), 0.85, 1e-4).size == 0
     fine = importance(weights, 0.85, 1e-4)

@@ -206,6 +206,7 @@ def test_the_measure_of_the_choice_is_the_main_metric_of_the_task_type():
     assert TfIdf("classify").quality(said, rows) == score(["accuracy"], said, rows)["accuracy"]
     sets = [dict(zip("agh", shares, strict=True)) for shares in lot.random((len(LABELS), 3)).tolist()]
     assert TfIdf("multilabel").quality(sets, LABELS) == pytest.approx(score(["micro_f1"], sets, LABELS)["micro_f1"])
+    assert TfIdf("multilabel").quality([{"a": 0.2}], [{"labels": []}]) == 0, "nothing said, and rightly so"
     scores = lot.random(50).round(1).tolist()
     rows = [{"label": str(int(label == "a")), "group": str(n // 5)} for n, label in enumerate(labels)]
     assert PairTfIdf("rank").quality(scores, rows) == pytest.approx(score(["map"], scores, rows)["map"])

@@ -101,6 +101,8 @@ def test_texts_are_counted_in_the_first_pass_of_training_only(monkeypatch):
         one = Step({"labelled": batch}, step / 4, None if step % 2 == 0 else state)
         objective.losses(model, one)
         state = one.state
+        if step == 1:
+            assert encoder.texts_with[2].tolist() == [4.0, 0.0], "an epoch's own steps read what it has counted"
     assert encoder.texts_with[2].tolist() == [4.0, 0.0], "both batches of the first epoch, none of the second"
     encoder(batch_of(TEXTS))
     assert encoder.texts_with[2].tolist() == [4.0, 0.0]

@@ -77,6 +77,23 @@ def test_long_texts_are_left_to_the_programme(monkeypatch):
         transport(np.array([3, 13]), np.array([1, 11]), np.array([[1.0, 2], [3, 5]]))
 
 
+def test_as_many_units_as_are_few_are_assigned(monkeypatch):
+    monkeypatch.setattr(wmd_knn, "MOST_UNITS", 6)
+    monkeypatch.setattr(wmd_knn, "linprog", None)
+    assert transport(np.array([1, 1]), np.array([1, 2]), np.array([[0.0, 2], [3, 0]])) == pytest.approx(1 / 6 * 2)
+
+
+def test_the_nearest_text_is_found_wherever_it_stands_in_training():
+    """A search that ends by the number of a text, not by its distance, would miss some."""
+    distances = {(row["text"], other["text"]): exact(row["text"], other["text"]) for row in ASKED for other in TRAIN}
+    for start in range(len(TRAIN)):
+        train = TRAIN[start:] + TRAIN[:start]
+        model = fitted(train, prefetch=len(TRAIN))
+        for row in ASKED:
+            nearest = min(distances[row["text"], other["text"]] for other in train)
+            assert model.nearest(row["text"], 1)[0][0] == pytest.approx(nearest)
+
+
 def test_distances_are_those_of_the_nearest_texts():
     """Every distance, in order: pruning by the relaxed one loses none of them."""
     model = fitted(prefetch=len(TRAIN))

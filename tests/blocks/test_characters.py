@@ -70,6 +70,14 @@ def test_character_vectors_start_uniform_within_the_papers_bound_and_padding_is_
     assert abs(weight[1:].std().item() - limit / math.sqrt(3)) < 0.01  # of a uniform distribution
 
 
+def test_the_vectors_of_characters_are_learnt_and_padding_stays_zero():
+    """Random vectors that nothing moves would tell characters apart, and no more of them."""
+    spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=3, dropout=0.0)
+    spelling(*padded(WORDS)).sum().backward()
+    moved = spelling.vectors.weight.grad.any(1)
+    assert moved.tolist() == [False, False, True, True, True, True, False]
+
+
 def test_dropout_acts_on_the_character_vectors():
     """With all of them dropped the filters read zeros, and their biases are left."""
     spelling = CharacterConvolution(alphabet=7, size=6, filters=7, window=3, dropout=1.0).train()

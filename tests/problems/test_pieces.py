@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from architectures.floors.characters import CharacterFloor
 from harness import registry
 from harness.contract.base import Broken
 from harness.contract.fitted import Fit, FittedCase
@@ -45,6 +46,14 @@ def test_the_floor_by_hand():
     spelt = ["a", " ", "b", "new", " ", "end"]
     expected = sum(math.log((counts[c] + 1) / (117 + 6)) for c in spelt) - math.log(CODE_POINTS)
     assert (log, characters) == (pytest.approx(expected, abs=1e-4), 5)
+
+
+def test_the_row_of_the_floor_is_that_of_the_problem():
+    """A table that shows another number than systems are checked by would mislead."""
+    floor = CharacterFloor("text", predictions="characters")
+    floor.fit(TRAIN, [])
+    asked = rows("a Bx", "ab")
+    assert floor.predict(asked) == ASKED.floors_of(TokenTrainer, TRAIN, asked)["characters"]
 
 
 def test_word_systems_keep_their_floors():

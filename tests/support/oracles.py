@@ -6,7 +6,7 @@ They read the weights of a model's layers and compute nothing with those layers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -110,15 +110,17 @@ def rnn(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
     return torch.stack(states)
 
 
-def recurrent(recurrence: nn.Module, vectors: Vectors) -> Tensor:
+def recurrent(recurrence: nn.Module, vectors: Vectors, cell: Callable[[nn.Module, Vectors], Tensor] = lstm) -> Tensor:
     """States (n, size) of a stack of one-way layers ``forwards``, joined with those of
-    ``backwards`` where there are any, which read the text from its end."""
-    written_out = {nn.LSTM: lstm, nn.GRU: gru, nn.RNN: rnn}[type(recurrence.forwards[0])]
+    ``backwards`` where there are any, which read the text from its end.
+
+    The ``cell`` is that of the paper, whatever the layers are.
+    """
     states = torch.stack(list(vectors))
     for number, forwards in enumerate(recurrence.forwards):
-        directions = [written_out(forwards, states)]
+        directions = [cell(forwards, states)]
         if recurrence.backwards:
-            directions.append(written_out(recurrence.backwards[number], states.flip(0)).flip(0))
+            directions.append(cell(recurrence.backwards[number], states.flip(0)).flip(0))
         states = torch.cat(directions, dim=1)
     return states
 

@@ -117,6 +117,28 @@ def test_each_rule_has_an_example():
     assert {rule for rule, *_ in CHANGES} | {"attribute-declined"} == set(RULES)
 
 
+@pytest.mark.parametrize(
+    ("rule", "body", "text"),
+    [
+        ("operands-exchanged", "return (x - size).square()", "x - size"),
+        ("operands-exchanged", "return (x - size) ** 2", "x - size"),
+        ("operands-exchanged", "return torch.abs(x - size)", "x - size"),
+        ("part-silenced", "return torch.cat([x.new_zeros(1)])", "x.new_zeros(1)"),
+        ("index-moved", "return layer.kernel_size[0]", "0"),
+        ("targets-exchanged", "a, b = (nn.Linear(size, 1) for _ in range(2))", "a, b"),
+        ("arguments-exchanged", "return F.cosine_similarity(x, mask)", "x, mask"),
+        ("gradient-cut", "nn.init.zeros_(x)", "x"),
+        ("gradient-cut", "return torch.zeros_like(x)", "x"),
+        ("index-moved", "return torch.zeros_like(x[0])", "0"),
+        ("branch-dropped", "if TYPE_CHECKING: import numpy", "TYPE_CHECKING"),
+        ("condition-negated", "if TYPE_CHECKING: import numpy", "TYPE_CHECKING"),
+    ],
+)
+def test_a_change_that_changes_nothing_is_not_made(tree, rule, body, text):
+    """Nobody could write a test that sees it, and its survival would look like a gap."""
+    assert not [one for one in made(tree, code(body)) if (one.rule, one.text) == (rule, text)]
+
+
 def test_a_class_loses_its_declaration(tree):
     text = "class Layer:\n    trained_by = Objective\n"
     assert [one.applied(text) for one in made(tree, text)] == ["class Layer:\n    trained_by = None\n"]
@@ -223,7 +245,9 @@ def test_every_file_has_tests():
     assert [file for file in files if not choice.of(file)] == []
     gru = choice.of("architectures/recurrent/gru.py")
     assert gru[0] == "tests/architectures/test_gru.py"
+    assert gru[-2] == "tests/architectures/test_start_values.py::test_each_parameter_starts_as_declared[gru]"
     assert gru[-1] == "tests/test_contract.py::test_plugin_keeps_to_the_contract[gru]"
+    assert not any("start_values.py::" in test for test in choice.of("architectures/classical/tfidf.py"))
     assert "test_paper_settings" in choice.of("architectures/recurrent/gru.py", declares=True)[0]
     assert "tests/tasks/test_babi_support.py" in choice.of("harness/problems/answer.py")
     assert choice.of("harness/layers/crf.py")[0] == "tests/layers/test_crf.py"

@@ -24,6 +24,7 @@ NEAR = {
 """Folders, and where the tests of their files are."""
 
 SETTINGS = "tests/architectures/test_paper_settings.py::test_an_architecture_has_the_settings_of_its_paper"
+STARTS = "tests/architectures/test_start_values.py::test_each_parameter_starts_as_declared"
 CONTRACTS = {
     "register": "tests/test_contract.py::test_plugin_keeps_to_the_contract",
     "register_input": "tests/test_contract.py::test_input_source_keeps_to_the_contract",
@@ -37,7 +38,7 @@ class Choice:
     before others and small ones before large ones; problems are looked up by name, so that all of
     their folder count. Then the line of each id in the table of settings, and some of the other
     tests that import the file, or a file that imports it, or that name a task of its problem. Last
-    the contract of each id.
+    the start values of the first id, and the contract of each.
     """
 
     def __init__(self, root: Path):
@@ -55,9 +56,10 @@ class Choice:
         far = [test for test in self._tests if users & self._imports[test] or test in of_tasks]
         settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
+        starts = [f"{STARTS}[{id}]" for id in [*ids][:1] if self._has_settings(id) and self._starts_by_lot(file)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
         rest = self._ordered([test for test in far if test not in near], file)[:most]
-        tests = [*self._ordered(near, file), *settings, *rest, *contracts]
+        tests = [*self._ordered(near, file), *settings, *rest, *starts, *contracts]
         return tuple(dict.fromkeys([*settings, *tests] if declares else tests))
 
     @cached_property
@@ -103,6 +105,10 @@ class Choice:
 
     def _has_settings(self, id: str) -> bool:
         return any(line.startswith(f"{id},") for line in self._lines_of_settings)
+
+    def _starts_by_lot(self, file: str) -> bool:
+        """False for systems that make their numbers while they fit."""
+        return not re.search(r'kind="(fit|floor)"', self._code[file])
 
     @cached_property
     def _lines_of_settings(self) -> list[str]:

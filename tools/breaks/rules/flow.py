@@ -12,7 +12,7 @@ from tools.breaks.source import TECHNICAL, Source
 @rule
 def condition_negated(node: ast.AST, source: Source) -> Iterator[Change]:
     """The other branch."""
-    if isinstance(node, ast.If | ast.IfExp) and not _is_flag_of_training(node.test):
+    if isinstance(node, ast.If | ast.IfExp) and not _is_flag_of_training(node.test) and not _is_of_types(node):
         yield source.span(node.test), f"(not ({source.text(node.test)}))"
 
 
@@ -26,7 +26,7 @@ def training_mistaken(node: ast.AST, source: Source) -> Iterator[Change]:
 @rule
 def branch_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
     """A branch that nothing enters."""
-    if isinstance(node, ast.If):
+    if isinstance(node, ast.If) and not _is_of_types(node):
         yield source.span(node.test), "False"
 
 
@@ -70,6 +70,8 @@ def update_dropped(node: ast.AST, source: Source) -> Iterator[Change]:
 def targets_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
     """The first two of several results change places, where they are taken or given back."""
     match node:
+        case ast.Assign(value=ast.GeneratorExp(generators=[ast.comprehension(target=ast.Name(id="_"))])):
+            return  # they are made alike
         case ast.Assign(targets=[ast.Tuple(elts=[first, second, *_])], value=value) if not isinstance(value, ast.Tuple):
             pass
         case ast.Return(value=ast.Tuple(elts=[first, second, *_])):
@@ -168,6 +170,11 @@ def _is_super(call: ast.Call) -> bool:
 
 def _is_flag_of_training(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "training"
+
+
+def _is_of_types(node: ast.If | ast.IfExp) -> bool:
+    """True for imports that only annotations need."""
+    return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _is_called(node: ast.AST, source: Source) -> bool:

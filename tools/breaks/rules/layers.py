@@ -207,7 +207,7 @@ def word_changed(node: ast.AST, source: Source) -> Iterator[Change]:
 def part_silenced(node: ast.AST, source: Source) -> Iterator[Change]:
     """One of the parts that are put together is all zeros."""
     for part in _parts(node):
-        if not isinstance(part, ast.Starred):
+        if not isinstance(part, ast.Starred) and called(part) not in ("zeros", "zeros_like", "new_zeros"):
             yield source.span(part), f"({source.text(part)}) * 0"
 
 
@@ -259,7 +259,11 @@ def _is_numpy(value: ast.AST) -> bool:
 
 
 def _may_have_gradient(call: ast.Call, argument: ast.expr, source: Source) -> bool:
-    """False for arguments that are numbers of places or of words, shapes or masks."""
+    """False for arguments that are numbers of places or of words, shapes or masks, and where a
+    layer starts."""
+    of_start = called(call).endswith("_") and source.text(call.func).startswith("nn.init.")
+    if of_start or called(call).endswith("_like"):
+        return False
     if called(call) in ("zeros", "ones", "arange", "empty", "full", "tensor", "Size", "manual_seed", "one_hot", "eye"):
         return False
     text = source.text(argument).lower()

@@ -82,7 +82,19 @@ def operands_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
     """The two sides of minus, of a division or of a product of matrices change places."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.MatMult):
         operator = {ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**", ast.MatMult: "@"}[type(node.op)]
+        if operator == "-" and _loses_its_sign(node, source):
+            return
         yield source.span(node), f"(({source.text(node.right)}) {operator} ({source.text(node.left)}))"
+
+
+def _loses_its_sign(node: ast.AST, source: Source) -> bool:
+    """True for what is squared or made positive at once."""
+    match source.parents[node]:
+        case ast.Attribute(attr="square" | "abs") | ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
+            return True
+        case ast.Call(args=[first, *_]) as call:
+            return first is node and called(call) in ("square", "abs")
+    return False
 
 
 @rule
@@ -95,7 +107,21 @@ def arguments_exchanged(node: ast.AST, source: Source) -> Iterator[Change]:
                 yield (start, end), source.text(second) + source.text((middle, again)) + source.text(first)
 
 
-ALIKE = {"zip", "max", "min", "maximum", "minimum", "isinstance", "getattr", "cat", "print", "add", "mul", "logaddexp"}
+ALIKE = {
+    "zip",
+    "max",
+    "min",
+    "maximum",
+    "minimum",
+    "isinstance",
+    "getattr",
+    "cat",
+    "print",
+    "add",
+    "mul",
+    "logaddexp",
+    "cosine_similarity",
+}
 """Calls that take their arguments in any order, or that fail at once."""
 
 
@@ -150,9 +176,9 @@ def slice_moved(node: ast.AST, source: Source) -> Iterator[Change]:
 @rule
 def index_moved(node: ast.AST, source: Source) -> Iterator[Change]:
     """The neighbour of an element."""
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) and not called(source.parents[node]).endswith("_like"):  # its shape counts
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if "shape" not in source.text(node.value)[-6:]:
+        if not source.text(node.value).endswith(("shape", "kernel_size")):  # convolutions here have one dimension
             for part in parts:
                 text = source.text(part)
                 if text in ("0", "1", "2", "-1", "-2"):
