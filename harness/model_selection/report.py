@@ -87,7 +87,7 @@ def _left_out(trial: Trial) -> Table:
 def sentences(trial: Trial, running: bool = False) -> list[str]:
     """The outcome in words."""
     choice = trial.choice
-    found = [trial.slices.words]
+    found = [trial.slices.words, trial.order.reason]
     models = [each for each in choice.rows if not each.tried.is_floor]
     if choice.leading:
         names = ", ".join(each.tried.entry.id for each in choice.leading)

@@ -1,4 +1,5 @@
-"""A trial: architectures on a user's rows, the cheapest first, within a total time."""
+"""A trial: architectures on a user's rows, in the order of what is known of them, within a total
+time."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from harness.errors import DataError, ModelError, RecordError
 from harness.leaderboard.tables.formatting import failure_reason
 from harness.model_selection.candidates import PROTOCOL, Candidate, candidates
 from harness.model_selection.choice import Choice, Scored, Tried, choose
+from harness.model_selection.evidence import Order, likeness, lines, ordered
 from harness.model_selection.slices import Slices, slices
 from harness.model_selection.wish import Wish
 from harness.records import Record, Store
@@ -30,15 +32,18 @@ NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
+SAMPLE = 2_000
+"""Rows for training whose words and classes tell which tasks are alike."""
 
 
 class Trial:
     """The search for what suits a task, and its outcome so far.
 
-    ``tried`` are the architectures that ended well, ``left_out`` the reason of each other one by
-    id, ``confirmed`` the recommended one on the sealed rows, ``stopped`` is true after Ctrl-C.
-    ``handed_over`` is the record of the cell whose model is kept, and ``saw`` the number of rows
-    from which that model learnt where it was trained once more (``refit``).
+    ``order`` says which comes when, and why; ``tried`` are the architectures that ended well,
+    ``left_out`` the reason of each other one by id, ``confirmed`` the recommended one on the sealed
+    rows, ``stopped`` is true after Ctrl-C. ``handed_over`` is the record of the cell whose model is
+    kept, and ``saw`` the number of rows from which that model learnt where it was trained once more
+    (``refit``).
     """
 
     def __init__(
@@ -59,8 +64,8 @@ class Trial:
         self.slices: Slices = slices(task, self.folder)
         for file in self.slices.files:
             registry.add_plugin(file)
-        entry = self._entry(self.slices.choosing[0])
-        self.waiting, self.left_out = candidates(pattern, entry, self.slices.train)
+        self.order, self.left_out = self._ordered(pattern)
+        self.waiting = self.order.candidates
         self.tried: list[Tried] = []
         self.confirmed: Scored | None = None
         self.why_not_confirmed = ""
@@ -69,6 +74,13 @@ class Trial:
         self.saw: int | None = None
         self.stopped = False
         self._work: list[tuple[float, float]] = []
+
+    def _ordered(self, pattern: str) -> tuple[Order, dict[str, str]]:
+        entry = self._entry(self.slices.choosing[0])
+        found, left_out = candidates(pattern, entry, self.slices.train)
+        train = registry.load(entry)(entry).load("train", "own")
+        sample = train.select(range(0, len(train), max(1, len(train) // SAMPLE))).to_list()
+        return ordered(found, likeness(entry, self.slices.train, sample), lines()), left_out
 
     def _entry(self, file: Path) -> registry.TaskEntry:
         return next(entry for entry in registry.entries("tasks").values() if entry.file == file.resolve())
@@ -123,7 +135,7 @@ class Trial:
         if not self._work or not candidate.is_trained:
             return None
         start = min(tried.seconds for tried in self.tried)  # of a cell that trains next to nothing
-        near = self._work[-NEAR:]
+        near = sorted(self._work, key=lambda each: abs(math.log(each[0] / candidate.work)))[:NEAR]
         slowness = sum(max(0.0, seconds - start) for _, seconds in near) / sum(work for work, _ in near)
         return start + slowness * candidate.work
 

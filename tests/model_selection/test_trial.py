@@ -46,6 +46,7 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     assert f"not chosen by -a {CHEAP}" in end and "blstm_2dcnn" in end
     assert "Confirmed once on the sealed rows:" in end
     page = Path("results/try/reviews/index.html").read_text()
+    assert "architectures fit. Order: the cheapest first" in out and "Order: the cheapest first" in page
     assert "in front, recommended" in page and "Believe the sealed score" in page
     assert "/" + str(tmp_path) not in page
     store = Store(tmp_path / "results")
