@@ -33,9 +33,6 @@ SHARES = {(True, True): 0.25, (True, False): 0.4, (False, True): 0.5, (False, Fa
 confirmed by another training, and whether what is handed over is trained once more on all rows."""
 NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
-FIRST = 0.5
-"""That share for the first ones, which are the cheapest, but wait until all is imported and the
-machine measured."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
 SAMPLE = 2_000
@@ -150,8 +147,14 @@ class Trial:
 
     def _try(self, batch: Sequence[Candidate], slots: int) -> list[Tried]:
         ids = [candidate.entry.id for candidate in batch]
-        limit = max(LEAST, self._allowed(slots), 0.0 if self.tried else FIRST * self.left)
-        found, heard = self._records(ids, self.slices.choosing, limit, rival=self._rival)
+        limit = max(LEAST, self._allowed(slots))
+        try:
+            found, heard = self._records(ids, self.slices.choosing, limit, rival=self._rival)
+        except DataError as error:  # reading the rows takes time too
+            if not self.tried:
+                raise
+            self.left_out |= dict.fromkeys(ids, str(error))
+            return []
         ended = []
         for candidate in batch:
             records = [found.get((candidate.entry.id, self._entry(file).id)) for file in self.slices.choosing]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli, registry
+from harness.errors import DataError
 from harness.model_selection.candidates import Candidate
 from harness.model_selection.report import sentences, write_page
 from harness.model_selection.trial import Trial
@@ -138,6 +139,23 @@ def test_parts_of_a_cross_validation_have_no_rival(own, tmp_path):
     assert large._rival is None
     large.run(lambda ended: None)
     assert large._rival == max(each.records[0].scores["dev"]["accuracy"] for each in large.tried)
+
+
+def test_time_that_ends_while_rows_are_read_ends_no_trial(own, tmp_path, monkeypatch):
+    """On a machine with much other work reading takes longer than what is left in the end."""
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, CHEAP, clock=lambda: 0.0)
+    whole = trial._records
+
+    def late(ids, *rest, **options):
+        if "delta_tfidf" in ids:
+            raise DataError("reading its data was still going on after 5 s")
+        return whole(ids, *rest, **options)
+
+    monkeypatch.setattr(trial, "_records", late)
+    monkeypatch.setattr("harness.model_selection.trial.default_workers", lambda threads, devices: 1)
+    trial.run(lambda ended: None)
+    assert trial.left_out["delta_tfidf"] == "reading its data was still going on after 5 s"
+    assert trial.choice.recommended is not None
 
 
 def test_ctrl_c_ends_with_what_there_is(own, tmp_path, monkeypatch):
