@@ -83,6 +83,23 @@ def test_the_committed_lines_are_those_of_their_records():
         assert evidence.line_of(record, store) == line, "make it anew: python -m tools.evidence"
 
 
+def test_who_would_end_early_is_counted_by_curves_and_by_pilots(record):
+    """By hand, on 300 rows: chance may move .70 to .75, and .80 to .75."""
+
+    def trained(id: str, pilots: tuple[float, ...], *curve: float) -> Record:
+        rates = {str(rate): score for rate, score in enumerate(pilots)}
+        training = {"curve": [{"accuracy": score} for score in curve], "learning_rates": rates}
+        return record(id).model_copy(update={"training": training, "scores": {"dev": {"accuracy": max(curve)}}})
+
+    found = [
+        trained("dan", (0.8, None), 0.75, 0.8, 0.8),
+        trained("rnn", (0.5, 0.6), 0.5, 0.6, 0.6),  # ended, and rightly
+        trained("gru", (0.5, 0.6), 0.6, 0.7, 0.8),  # ended, though it would have been in front
+        trained("lstm", (0.78,), 0.5, 0.5, 0.5),  # had no pilots, so no trial would train it like this
+    ]
+    assert evidence.halved(found, 300) == (3, 2, 1, 2, 1)
+
+
 def test_values_survive_the_file(tmp_path):
     some = [lines()[0], lines()[-1]._replace(words=None, classes=None, score=-1.5)]
     evidence.write(some, tmp_path / "evidence.csv")
