@@ -13,7 +13,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
 
 .DEFAULT_GOAL = run
-.PHONY: run first-command lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models
+.PHONY: run first-command lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models bench-try
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -68,6 +68,11 @@ test-faults: $(INSTALLED)
 	$(BIN)/python -m pip --require-virtualenv install --quiet -c constraints.txt -e '.[dev,ray]'
 	ARCHBENCH_RELIABILITY=results/reliability.md ARCHBENCH_FUZZ=$(FUZZ) ARCHBENCH_FUZZ_REPORT=/tmp/archbench-fuzz.json \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz tests/running/test_ray_engine.py tests/faults
+
+# What `archbench try` hands over on sets at hand: results/bench_try.csv and .md; an hour and a half on a quiet machine.
+# It wants ARCHBENCH_DATA, and goes on where it stopped.
+bench-try: $(INSTALLED)
+	$(BIN)/python -m tools.bench_try
 
 # Both want a machine that does nothing else; ARCHBENCH_DATA names the real corpora, FASTTEXT the public program.
 bench: $(INSTALLED)

@@ -75,7 +75,8 @@ def try_(
 ) -> None:
     """Find out which architecture suits your own data.
 
-    Trains what fits, the cheapest first, as long as there is time. The choice falls by rows that no
+    Trains what fits as long as there is time: the cheapest first, then what committed records of
+    like tasks let expect most of. The choice falls by rows that no
     training saw, and is confirmed once on rows that were sealed until then; then the chosen one
     learns from all of them. Ends with a table, a page, and a reason for each architecture that was
     left out. The same command goes on where it was stopped.
@@ -100,7 +101,8 @@ def try_(
     wish = Wish(prefer, latency_ms, size_mib)
     trial = Trial(task, results, began + 60 * minutes, architectures, command, wish, refit)
     print(f"{file}: {trial.slices.words}", flush=True)
-    print(f"{len([each for each in trial.waiting if not each.is_floor])} architectures fit.", flush=True)
+    fitting = [each for each in trial.waiting if not each.is_floor]
+    print(f"{len(fitting)} architectures fit. {trial.order.reason}", flush=True)
     trial.run(lambda ended: _show(trial, ended))
     print()
     for table in tables(trial):

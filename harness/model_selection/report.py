@@ -27,7 +27,7 @@ LEGEND = (
 
 
 def tables(trial: Trial) -> list[Table]:
-    """All that was tried, best first; and what was left out, with the reasons."""
+    """All that was tried, best first; what was stopped; and what was left out, with the reasons."""
     choice = trial.choice
     columns = [
         "Architecture",
@@ -40,7 +40,8 @@ def tables(trial: Trial) -> list[Table]:
     ]
     rows = [_row(choice, each) for each in choice.rows]
     found = Table("tried", "What was tried", columns, [Block("", rows)], [LEGEND], text_columns=(3,))
-    return [found, _left_out(trial)] if trial.left_out else [found]
+    others = [make(trial) for make, ids in ((_stopped, trial.behind), (_left_out, trial.left_out)) if ids]
+    return [found, *others]
 
 
 def _row(choice: Choice, scored: Scored) -> TableRow:
@@ -75,6 +76,13 @@ def _is(scored: Scored, other: Scored | None) -> bool:
     return other is not None and scored.tried is other.tried
 
 
+def _stopped(trial: Trial) -> Table:
+    rows = [TableRow(id, [[Part(told)]]) for id, told in trial.behind.items()]
+    title = f"Stopped early, since they were clearly behind: {len(rows)}"
+    columns = ["Architecture", "why it was stopped"]
+    return Table("stopped", title, columns, [Block("", rows)], text_columns=(0, 1))
+
+
 def _left_out(trial: Trial) -> Table:
     by_reason: dict[str, list[str]] = {}
     for id, reason in trial.left_out.items():
@@ -87,7 +95,7 @@ def _left_out(trial: Trial) -> Table:
 def sentences(trial: Trial, running: bool = False) -> list[str]:
     """The outcome in words."""
     choice = trial.choice
-    found = [trial.slices.words]
+    found = [trial.slices.words, trial.order.reason]
     models = [each for each in choice.rows if not each.tried.is_floor]
     if choice.leading:
         names = ", ".join(each.tried.entry.id for each in choice.leading)

@@ -1,4 +1,5 @@
-"""A trial: architectures on a user's rows, the cheapest first, within a total time."""
+"""A trial: architectures on a user's rows, in the order of what is known of them, within a total
+time."""
 
 from __future__ import annotations
 
@@ -6,16 +7,20 @@ import functools
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from harness import registry
 from harness.errors import DataError, ModelError, RecordError
 from harness.leaderboard.tables.formatting import failure_reason
+from harness.metrics import display_info
 from harness.model_selection.candidates import PROTOCOL, Candidate, candidates
 from harness.model_selection.choice import Choice, Scored, Tried, choose
+from harness.model_selection.evidence import Order, likeness, lines, ordered
 from harness.model_selection.slices import Slices, slices
 from harness.model_selection.wish import Wish
 from harness.records import Record, Store
+from harness.running.behind import Behind
 from harness.running.engines.local import default_workers
 from harness.running.request import Request
 from harness.running.session import Session
@@ -30,15 +35,19 @@ NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
+SAMPLE = 2_000
+"""Rows for training whose words and classes tell which tasks are alike."""
 
 
 class Trial:
     """The search for what suits a task, and its outcome so far.
 
-    ``tried`` are the architectures that ended well, ``left_out`` the reason of each other one by
-    id, ``confirmed`` the recommended one on the sealed rows, ``stopped`` is true after Ctrl-C.
-    ``handed_over`` is the record of the cell whose model is kept, and ``saw`` the number of rows
-    from which that model learnt where it was trained once more (``refit``).
+    ``order`` says which comes when, and why; ``tried`` are the architectures that ended well,
+    ``behind`` what is known by id of those that were stopped since they were clearly behind,
+    ``left_out`` the reason of each other one, ``confirmed`` the recommended one on the sealed
+    rows, ``stopped`` is true after Ctrl-C. ``handed_over`` is the record of the cell whose model is
+    kept, and ``saw`` the number of rows from which that model learnt where it was trained once more
+    (``refit``).
     """
 
     def __init__(
@@ -59,9 +68,11 @@ class Trial:
         self.slices: Slices = slices(task, self.folder)
         for file in self.slices.files:
             registry.add_plugin(file)
-        entry = self._entry(self.slices.choosing[0])
-        self.waiting, self.left_out = candidates(pattern, entry, self.slices.train)
+        self.order, self.left_out = self._ordered(pattern)
+        # What was behind the last time has its turn again when all others had theirs.
+        self.waiting = sorted(self.order.candidates, key=lambda each: self._was_behind(each.entry.id))
         self.tried: list[Tried] = []
+        self.behind: dict[str, str] = {}
         self.confirmed: Scored | None = None
         self.why_not_confirmed = ""
         self.why_not_kept = ""
@@ -69,6 +80,13 @@ class Trial:
         self.saw: int | None = None
         self.stopped = False
         self._work: list[tuple[float, float]] = []
+
+    def _ordered(self, pattern: str) -> tuple[Order, dict[str, str]]:
+        entry = self._entry(self.slices.choosing[0])
+        found, left_out = candidates(pattern, entry, self.slices.train)
+        train = registry.load(entry)(entry).load("train", "own")
+        sample = train.select(range(0, len(train), max(1, len(train) // SAMPLE))).to_list()
+        return ordered(found, likeness(entry, self.slices.train, sample), lines()), left_out
 
     def _entry(self, file: Path) -> registry.TaskEntry:
         return next(entry for entry in registry.entries("tasks").values() if entry.file == file.resolve())
@@ -123,13 +141,20 @@ class Trial:
         if not self._work or not candidate.is_trained:
             return None
         start = min(tried.seconds for tried in self.tried)  # of a cell that trains next to nothing
-        near = self._work[-NEAR:]
+        near = sorted(self._work, key=lambda each: abs(math.log(each[0] / candidate.work)))[:NEAR]
         slowness = sum(max(0.0, seconds - start) for _, seconds in near) / sum(work for work, _ in near)
         return start + slowness * candidate.work
 
     def _try(self, batch: Sequence[Candidate], slots: int) -> list[Tried]:
         ids = [candidate.entry.id for candidate in batch]
-        found, heard = self._records(ids, self.slices.choosing, max(LEAST, self._allowed(slots)))
+        limit = max(LEAST, self._allowed(slots))
+        try:
+            found, heard = self._records(ids, self.slices.choosing, limit, rival=self._rival)
+        except DataError as error:  # reading the rows takes time too
+            if not self.tried:
+                raise
+            self.left_out |= dict.fromkeys(ids, str(error))
+            return []
         ended = []
         for candidate in batch:
             records = [found.get((candidate.entry.id, self._entry(file).id)) for file in self.slices.choosing]
@@ -138,11 +163,32 @@ class Trial:
                 ended.append(Tried(candidate.entry, good))
                 if candidate.is_trained:
                     self._work.append((candidate.work, ended[-1].seconds))
+            elif (told := next(filter(None, map(_behind, records)), None)) is not None:
+                self.behind[candidate.entry.id] = told
             else:
                 self.left_out[candidate.entry.id] = self._why(records, heard)
         self.tried += ended
         self.__dict__.pop("choice", None)  # it was among fewer
         return ended
+
+    @property
+    def _rival(self) -> float | None:
+        """The best dev score so far; None in a cross-validation, each part of which has few rows
+        and ones of its own."""
+        metric = self.task.entry.main_metric
+        scores = [each.records[0].scores["dev"][metric] for each in self.tried]
+        if len(self.slices.choosing) > 1 or not scores:
+            return None
+        return max(scores, key=display_info(metric).quality)
+
+    def _was_behind(self, id: str) -> bool:
+        """True if an architecture was stopped by an earlier call."""
+        folder = self.store.folder / "records" / self._entry(self.slices.choosing[0]).id / id
+        for file in folder.glob("*.json"):
+            with suppress(RecordError):  # a damaged one is told when its turn comes
+                if _behind(self.store.read(file)) is not None:
+                    return True
+        return False
 
     def _why(self, records: Sequence[Record | None], heard: Sequence[str]) -> str:
         """The reason why an architecture has no score."""
@@ -152,7 +198,13 @@ class Trial:
         return "stopped" if self.stopped else "; ".join(heard) or "it has no record"
 
     def _records(
-        self, ids: Sequence[str], files: Sequence[Path], timeout: float, keep: bool = False, refit: bool = False
+        self,
+        ids: Sequence[str],
+        files: Sequence[Path],
+        timeout: float,
+        keep: bool = False,
+        refit: bool = False,
+        rival: float | None = None,
     ) -> tuple[dict[tuple[str, str], Record], list[str]]:
         """The records of these architectures on these slices, by architecture and task, and what
         the run told."""
@@ -167,6 +219,7 @@ class Trial:
             retry_failed=True,
             keep=keep,
             refit=refit,
+            rival=rival,
             command=self.command,
         )
         session = Session(request, heard.append, heard.append)
@@ -214,6 +267,12 @@ class Trial:
             self.why_not_kept = str(error)
         else:
             self.handed_over = record if self.slices.sealed or self.saw else None
+
+
+def _behind(record: Record | None) -> str | None:
+    """Words on a training that was stopped since it was clearly behind; None for another record."""
+    error = (record and record.error) or {}
+    return error["message"] if error.get("type") == Behind.__name__ else None
 
 
 def _rounded(seconds: float) -> str:

@@ -4,6 +4,8 @@ its limit of time."""
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,9 @@ from harness.running.worker_settings import Settings
 from harness.settings import PILOT_SHARE, Limits
 from harness.training.fit import fit
 from harness.training.fit_module import Diverged, FitModule
+
+ASKED_EVERY_S = 1.0
+"""Seconds after which a pilot that goes on is asked for its time again."""
 
 
 class TooSlow(Exception):
@@ -44,6 +49,8 @@ def try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[floa
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
         began = clocks()
+        if assembly.cell.devices == 1:  # several processes would have to end together
+            pilot.after_step = _asked(began, share, settings)
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
@@ -54,6 +61,22 @@ def try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[floa
         if told := _too_long(began, share, settings):
             raise TooSlow(f"a pilot, {share:.0%} of the steps, took {told}")
     return tried
+
+
+def _asked(began: tuple[float, float], share: float, settings: Settings) -> Callable[[int], None]:
+    """A question after each step of a pilot, which makes a share of all steps: whether it took
+    longer than all of it may. Then its end need not be awaited."""
+    last = began[0]
+
+    def after_step(steps: int) -> None:
+        nonlocal last
+        if (now := time.perf_counter()) - last < ASKED_EVERY_S:
+            return
+        last = now
+        if told := _too_long(began, share, settings):
+            raise TooSlow(f"the first {steps} steps of a pilot, which makes {share:.0%} of them, took {told}")
+
+    return after_step
 
 
 def best_rate(tried: dict[float, Pilot | None], assembly: Assembly) -> float:
@@ -78,22 +101,24 @@ class Foresight(pl.Callback):
     where the first one stays the best."""
 
     def __init__(self, settings: Settings, epochs: int):
-        self.settings, self.epochs, self.batches = settings, epochs, 0
+        self.settings, self.epochs, self.steps = settings, epochs, 0
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, FitModule)
         recipe, of_epoch = module.settings, module.steps_of_epoch(trainer.world_size)
-        least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
-        self.asked_at = max(1, round(PILOT_SHARE * least)) if trainer.current_epoch == 0 else -1
-        self.share = self.asked_at / least
+        self.least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
+        self.asked = trainer.current_epoch > 0
         self.began = clocks()
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
-        self.batches += 1
-        if self.batches == self.asked_at:
-            told = _too_long(self.began, self.share, self.settings)
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, chunk: Any, index: int
+    ) -> None:
+        self.steps += len(chunk)
+        if not self.asked and self.steps >= PILOT_SHARE * self.least:
+            self.asked, share = True, self.steps / self.least
+            told = _too_long(self.began, share, self.settings)
             if told := trainer.strategy.broadcast(told):  # all processes end together
-                raise TooSlow(f"{self.share:.0%} of the least number of steps took {told}")
+                raise TooSlow(f"{share:.0%} of the least number of steps took {told}")
 
 
 def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:

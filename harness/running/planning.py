@@ -337,6 +337,7 @@ class Planning:
             vectors=request.vectors.resolve() if request.vectors else None,
             keep=request.keep,
             refit=request.refit,
+            rival=request.rival,
             needed=self.needed,
         )
 

@@ -37,6 +37,8 @@ class Request:
     ``workers`` is None for as many cells at a time as the engine chooses, and ``mlflow`` is None
     for a database in the results folder. ``command`` is stored in the records as the command line
     that made them. ``homes`` is the only task of each architecture; None runs all on all.
+    ``rival``, which no option gives, is the best dev score so far on the task: what is clearly
+    behind it ends.
     """
 
     results: Path
@@ -70,6 +72,7 @@ class Request:
     homes: Mapping[str, str] | None = None
     keep: bool = False
     refit: bool = False
+    rival: float | None = None
     parents: Sequence[str] = ()
     dry_run: bool = False
     command: str = ""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
 from datasets import Dataset
 
@@ -39,6 +40,7 @@ from harness.records.record import Status
 from harness.registry import ArchitectureEntry
 from harness.running import devices, refit
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
+from harness.running.behind import Behind, Halving
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
@@ -82,6 +84,8 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields, status, error = {}, "oom", failure
         except TooSlow as failure:
             fields, status, error = {}, "timeout", failure
+        except Behind as failure:  # alone it would have gone on: the same cell may run again
+            fields, status, error = {}, "interrupted", failure
         except MissingWeights as failure:  # no result of the architecture: the same command tries again
             fields, status, error = {}, "skipped", failure
         except Exception as failure:
@@ -400,8 +404,10 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
     epochs = assembly.most_epochs(training)
     limited = settings.timeout is not None or settings.cpu_limit is not None
-    foresight = [Foresight(settings, epochs)] if limited and len(pilots) == 1 else []
-    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=foresight)
+    asked: list[pl.Callback] = [Foresight(settings, epochs)] if limited and len(pilots) == 1 else []
+    if settings.rival is not None:
+        asked.append(Halving(settings.rival, epochs))
+    kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=asked)
     return assembly, training, pilots, kept
 
 

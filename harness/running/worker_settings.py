@@ -17,8 +17,10 @@ class Settings:
     the cell's ``hyperparameters["vectors"]`` states. With ``keep``, what a cell learnt stays in
     ``results`` (:mod:`harness.saved_models`); what others start from does in any case, which are
     the cells whose keys are ``needed``. With ``refit`` a model stays that was trained once more on
-    all rows. ``timeout`` is in seconds of wall clock, ``cpu_limit`` in seconds of processor time,
-    and ``memory_limit_mib`` is resident memory, both of the cell's processes together.
+    all rows. A training that is clearly behind ``rival``, a dev score, ends early
+    (:mod:`harness.running.behind`). ``timeout`` is in seconds of wall clock, ``cpu_limit`` in
+    seconds of processor time, and ``memory_limit_mib`` is resident memory, both of the cell's
+    processes together.
     """
 
     results: Path
@@ -34,6 +36,7 @@ class Settings:
     vectors: Path | None = None
     keep: bool = False
     refit: bool = False
+    rival: float | None = None
     needed: frozenset[str] = frozenset()
 
     def keeps(self, cell: Cell) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,8 @@ class FitModule(pl.LightningModule):
         self.automatic_optimization = False
         self.pilot = False
         """True if :data:`PILOT_SHARE` of the steps are one epoch, and no weights are kept."""
+        self.after_step: Callable[[int], None] | None = None
+        """Called after each optimiser step with the number of those made; it may raise."""
         self.best: dict[str, Any] | None = None
         """Epoch, selection and weights (on the CPU) of the best dev epoch so far."""
         self.plateau = 1.0
@@ -241,6 +243,8 @@ class FitModule(pl.LightningModule):
         self._steps += 1
         processes = self.trainer.world_size  # the others' batches are like this one
         self.clock.step(len(batch.rows) * self.splits["labelled"].share * processes, batch.units * processes)
+        if self.after_step is not None:
+            self.after_step(self.current_epoch * self.steps_per_epoch + self._steps)
 
     def _minimised(self, optimizers: list[torch.optim.Optimizer], step: Step) -> dict[str, Tensor]:
         """The losses of a step, after the optimisers have moved."""

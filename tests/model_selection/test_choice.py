@@ -113,8 +113,10 @@ def test_a_wish_picks_among_those_in_front_alone(choice, wish, recommended):
 def test_the_other_one_is_told_with_what_it_costs(choice, prefer, told):
     wish = Wish(prefer)
     found = choice(IN_FRONT, SECONDS, wish=wish)
-    slices = SimpleNamespace(words="1,000 rows.", sealed=False)
-    trial = SimpleNamespace(choice=found, wish=wish, slices=slices, confirmed=None, why_not_kept="", handed_over=None)
+    slices, order = SimpleNamespace(words="1,000 rows.", sealed=False), SimpleNamespace(reason="Order: by cost.")
+    trial = SimpleNamespace(
+        choice=found, wish=wish, slices=slices, order=order, confirmed=None, why_not_kept="", handed_over=None
+    )
     assert told in sentences(trial)
 
 

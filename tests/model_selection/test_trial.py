@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness import cli, registry
+from harness.errors import DataError
 from harness.model_selection.candidates import Candidate
-from harness.model_selection.report import sentences
+from harness.model_selection.report import sentences, write_page
 from harness.model_selection.trial import Trial
 from harness.records import Store
 from harness.running.engines import local
@@ -46,6 +47,7 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     assert f"not chosen by -a {CHEAP}" in end and "blstm_2dcnn" in end
     assert "Confirmed once on the sealed rows:" in end
     page = Path("results/try/reviews/index.html").read_text()
+    assert "architectures fit. Order: the cheapest first" in out and "Order: the cheapest first" in page
     assert "in front, recommended" in page and "Believe the sealed score" in page
     assert "/" + str(tmp_path) not in page
     store = Store(tmp_path / "results")
@@ -101,6 +103,59 @@ def test_an_expensive_one_is_left_out_by_what_the_cheaper_ones_took(own, tmp_pat
     assert trial._no_time(Candidate(entry, 0.1), slots=5) == ""
     reason = trial._no_time(Candidate(entry, 20.0), slots=5)
     assert re.fullmatch(r"no time: about \d+ s for a training, and 50 s were left for one", reason)
+
+
+def test_the_time_of_a_training_is_foretold_by_those_of_like_cost(own, tmp_path):
+    """Now that a dear one may come before a cheap one, the last that ended is no measure."""
+    trial = Trial(own(reviews(200)), tmp_path / "results", 100.0, CHEAP, clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    start = min(each.seconds for each in trial.tried)
+    near, far = [(9.0, start + 9.0), (10.0, start + 10.0), (11.0, start + 11.0)], [(900.0, start + 9000.0)] * 3
+    for trial._work in (near + far, far + near):
+        assert trial._expected(Candidate(registry.entry("architectures", "dan"), 12.0)) == pytest.approx(start + 12.0)
+
+
+def test_what_is_clearly_behind_is_stopped_told_and_comes_last_the_next_time(own, tmp_path, monkeypatch):
+    """Nothing is silently absent, and the same command goes on where it was."""
+    monkeypatch.setattr(Trial, "_rival", 1.0)
+    monkeypatch.setattr("harness.model_selection.trial.default_workers", lambda threads, devices: 1)
+    task = own(reviews(1000))
+    trial = Trial(task, tmp_path / "results", 1e4, "dan,naive_bayes,nbsvm", clock=lambda: 0.0)
+    trial.waiting = [each for each in trial.waiting if each.entry.id != "nbsvm"]
+    trial.run(lambda ended: None)
+    assert "dan" not in trial.left_out and "on dev after 4 of 12 epochs" in trial.behind["dan"]
+    page = write_page(trial).read_text()
+    assert "Stopped early, since they were clearly behind: 1" in page and trial.behind["dan"] in page
+    again = Trial(task, tmp_path / "results", 1e4, "dan,naive_bayes,nbsvm", clock=lambda: 0.0)
+    assert [each.entry.id for each in again.waiting][-2:] == ["nbsvm", "dan"]
+
+
+def test_parts_of_a_cross_validation_have_no_rival(own, tmp_path):
+    """A part of a hundred rows tells little, and the best score of another part nothing."""
+    small = Trial(own(reviews(200)), tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    small.run(lambda ended: None)
+    assert small.tried and small._rival is None
+    large = Trial(own(reviews(1000)), tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    assert large._rival is None
+    large.run(lambda ended: None)
+    assert large._rival == max(each.records[0].scores["dev"]["accuracy"] for each in large.tried)
+
+
+def test_time_that_ends_while_rows_are_read_ends_no_trial(own, tmp_path, monkeypatch):
+    """On a machine with much other work reading takes longer than what is left in the end."""
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, CHEAP, clock=lambda: 0.0)
+    whole = trial._records
+
+    def late(ids, *rest, **options):
+        if "delta_tfidf" in ids:
+            raise DataError("reading its data was still going on after 5 s")
+        return whole(ids, *rest, **options)
+
+    monkeypatch.setattr(trial, "_records", late)
+    monkeypatch.setattr("harness.model_selection.trial.default_workers", lambda threads, devices: 1)
+    trial.run(lambda ended: None)
+    assert trial.left_out["delta_tfidf"] == "reading its data was still going on after 5 s"
+    assert trial.choice.recommended is not None
 
 
 def test_ctrl_c_ends_with_what_there_is(own, tmp_path, monkeypatch):

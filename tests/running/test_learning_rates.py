@@ -103,6 +103,25 @@ def test_a_pilot_tells_that_the_time_will_not_do(make_settings, monkeypatch, lim
         assert f"(--{kind.replace('_', '-')})" in record.error["message"]
 
 
+def test_a_pilot_that_took_longer_than_all_of_it_may_is_not_awaited(make_settings, monkeypatch):
+    """Of five minutes for a trial, a hopeless pilot would take half of one."""
+    real, steps = FitModule._minimised, []
+
+    def slow(*given: Any) -> Any:
+        steps.append(1)
+        time.sleep(0.05)
+        return real(*given)
+
+    monkeypatch.setattr(FitModule, "_minimised", slow)
+    monkeypatch.setattr(learning_rates, "ASKED_EVERY_S", 0.0)
+    asked = "dan.training.learning_rates=[0.1, 0.01]", "dan.training.batch_size=2", "dan.training.epochs=10"
+    record = run_cell(planned_cell("dan", "sst2", *asked), make_settings(timeout=1.0))
+    assert record.status == "timeout" and len(steps) < 10, "a pilot makes 50 steps"
+    assert re.match(
+        r"the first \d steps of a pilot, which makes 10% of them, took \d s: all of them would", record.error["message"]
+    )
+
+
 @pytest.mark.parametrize(("limit", "status"), [(0.001, "timeout"), (60.0, "ok")])
 def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
     """A paper's recipe has one rate: a night of them would end in timeouts of ten minutes each."""
@@ -112,8 +131,23 @@ def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings
     record = run_cell(planned_cell("dan", "sst2", *asked, "dan.training.batch_size=10"), make_settings(cpu_limit=limit))
     assert record.status == status
     if status == "timeout":
-        assert record.error["message"].startswith("10% of the least number of steps took 0 s: all of them would")
-        assert len(steps) == 5, "a tenth of five epochs of ten: patience is over after the fifth"
+        assert re.match(r"20% of the least number of steps took \d s: all of them would", record.error["message"])
+        assert len(steps) == 1, "patience is over after five epochs of ten steps, and ten are made at once"
+
+
+def test_one_rate_is_measured_by_the_steps_that_were_made(make_settings, monkeypatch):
+    """A training that keeps to its limit would be ended as too slow, had it made more
+    steps than the tenth that it is held to."""
+    real = FitModule.training_step
+
+    def slow(self: Any, *given: Any) -> None:
+        time.sleep(0.3)
+        real(self, *given)
+
+    monkeypatch.setattr(FitModule, "training_step", slow)
+    asked = "dan.training.learning_rates=[0.1]", "dan.training.epochs=9", "dan.training.patience=4"
+    cell = planned_cell("dan", "sst2", *asked, "dan.training.batch_size=10")
+    assert run_cell(cell, make_settings(timeout=10.0)).status == "ok"
 
 
 def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypatch):
