@@ -88,18 +88,21 @@ class _Family:
         children: tuple[str, ...] = (),
         inputs: bool = True,
     ) -> Planned:
-        """A cell with its parents; ``children`` are the architectures for which it is planned.
+        """A cell with its parents; ``children`` are the architectures and tasks for which it is
+        planned.
         Without ``inputs`` it reads none of the run's input sources."""
         planned = self.planner.cell(architecture, task, seed, inputs)
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
             for role, name in architecture.parents.items()
+            if name != f"{architecture.id}@{task.id}"  # where it is pre-trained it begins from nothing
         }
         wanted |= {wish.role: wish for wish in wishes}
         if not wanted or planned.reason is not None:
             return planned
-        if architecture.id in children:
-            raise UsageError(f"{architecture.file}: {' starts from '.join((*children, architecture.id))}")
+        here = f"{architecture.id} on {task.id}"
+        if here in children:
+            raise UsageError(f"{architecture.file}: {' starts from '.join((*children, here))}")
         taken = roles_taken(architecture, task, planned.cell)
         reason, unfit, parents = None, False, {}
         for role, wish in wanted.items():
@@ -110,7 +113,7 @@ class _Family:
                 raise UsageError(f"{wish.text}: {architecture.id} takes no parent in the role {role}; {listed}")
             if role == "vectors" and planned.cell.hyperparameters["vectors"]:
                 raise UsageError(f"{wish.text}: --vectors gives {architecture.id} word vectors already")
-            parent = self._parent(wish, planned.cell, task, (*children, architecture.id))
+            parent = self._parent(wish, planned.cell, task, (*children, here))
             parents[role] = {
                 "architecture": parent.cell.architecture,
                 "task": parent.cell.task,
