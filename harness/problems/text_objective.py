@@ -134,6 +134,12 @@ class FromText(Objective):
     def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
         super().__init__(owner, model, inner)
         self.packs = model is not None and model.head.learns.packs
+        self.asked = "" if model is None else type(model.head.learns).__name__
+
+    @property
+    def name(self) -> str:
+        """Name of what is learnt from the texts."""
+        return self.asked
 
     def portions(self, split: Any, settings: TrainingSettings) -> Any:
         return split.packed() if self.packs else split.cut(split.view.room)
