@@ -32,6 +32,21 @@ from harness.views.subwords import Subwords
         warmup_share=0.06,
         decay_exempt=("biases", "norms"),
     ),
+    recipes={
+        "text": Recipe(
+            optimizer="adamw",
+            lr=0.0006,
+            batch_size=32,
+            epochs=5,
+            patience=5,
+            weight_decay=0.01,
+            betas=(0.9, 0.98),
+            eps=0.000001,
+            lr_schedule="linear",
+            warmup_share=0.048,
+            decay_exempt=("biases", "norms"),
+        ),
+    },
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=("Four layers of 256, not twenty-four of 1,024, and texts of at most 128 pieces in pre-training.",),
 )
