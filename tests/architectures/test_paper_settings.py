@@ -4,9 +4,10 @@ a table of the papers' settings. Floors and references have no paper.
 ``paper_settings.csv`` has a line for each setting of each id: the value that the paper states
 (``paper``, as JSON; empty when it states none) and ours where it differs (``ours``). A setting is a
 hyperparameter, ``recipe.FIELD`` for a field of the recipe, ``recipe.TYPE.FIELD`` for one of the
-recipe of another task type, or one of :data:`ATTRIBUTES`. The lines of the id ``*`` are what a recipe has when a decorator does not name the field. ``tag`` says how the
-paper's value is known: from the authors' code, from the paper, or from memory. ``note`` says why
-ours differs; it begins with UNDECLARED where the architecture's ``deviations`` do not say so.
+recipe of another task type, or one of :data:`ATTRIBUTES`. The lines of the id ``*`` are what a
+recipe has when a decorator does not name the field. ``tag`` says how the paper's value is known:
+from the authors' code, from the paper, or from memory. ``note`` says why ours differs; it begins
+with UNDECLARED where the architecture's ``deviations`` do not say so.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_a_recipe_takes_of_a_budget_its_examples_alone():
 
 
 def test_pre_training_has_a_recipe_of_its_own():
-    """Steps of 0.00002, by which trained weights are tuned, would leave fresh ones where they were."""
+    """Steps as small as those that tune trained weights would leave fresh ones where they were."""
     entry = registry.entry("architectures", "roberta")
     for task, recipe in (("text_mix", entry.recipes["text"]), ("sst2", entry.recipe)):
         found = cell("roberta", task, protocol="paper").hyperparameters["training"]
