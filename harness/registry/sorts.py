@@ -113,7 +113,7 @@ class ArchitectureEntry(Entry):
     parents: dict[str, str] = field(default_factory=dict, hash=False)
     """Architectures that are trained first, by the role in which this one starts from them
     (:data:`harness.settings.ROLES`): ``"some_lm"``, or ``"some_lm@task"`` for another task than the
-    cell's. One that names itself is pre-trained on that task."""
+    cell's. One that names itself is pre-trained on tasks of that one's type."""
     version: int = 1
     """Raised when results would change."""
 

@@ -18,6 +18,9 @@ from harness.running.pending import Planned
 from harness.saved_models import storage
 from harness.settings import ROLES, Limits
 
+NOBODY = "none"
+"""Name in the place of a parent by which a user says that there is to be none in a role."""
+
 
 class Wish(NamedTuple):
     """A parent that the user or a registration names: by its architecture, on a task (None: that of
@@ -95,9 +98,10 @@ class _Family:
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
             for role, name in architecture.parents.items()
-            if name != f"{architecture.id}@{task.id}"  # where it is pre-trained it begins from nothing
+            if not _pre_trains(name, architecture, task)
         }
         wanted |= {wish.role: wish for wish in wishes}
+        wanted = {role: wish for role, wish in wanted.items() if wish.name != NOBODY}
         if not wanted or planned.reason is not None:
             return planned
         here = f"{architecture.id} on {task.id}"
@@ -186,6 +190,13 @@ class _Family:
                 if cell and cell.key == each.folder.name:
                     self.kept.append(cell)
         return self.kept
+
+
+def _pre_trains(name: str, architecture: ArchitectureEntry, task: TaskEntry) -> bool:
+    """True for a parent that is the architecture itself, on a task that is of the type on which it
+    is pre-trained: there it begins from nothing."""
+    parent, _, on = name.partition("@")
+    return parent == architecture.id and bool(on) and registry.entry("tasks", on).type == task.type
 
 
 def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:

@@ -66,6 +66,8 @@ def test_an_architecture_is_pre_trained_first_on_the_task_that_it_names(tmp_path
     first, *children = planned.pending.run
     assert not first.parents and {cell.parents["weights"]["key"] for cell in children} == {first.key}
     assert names(session(tmp_path, "roberta", tasks="text_mix", protocol="paper")) == ["roberta"]
+    (alone,) = session(tmp_path, "roberta", "weights=none", tasks="sst2", protocol="paper").pending.run
+    assert not alone.parents, "and where the user wants no parent"
 
 
 CIRCLE = """
