@@ -31,7 +31,7 @@ from harness.views.base import View
 from harness.views.facts import Facts
 from harness.views.frames import Frames
 from harness.views.stream import Stream
-from harness.views.subwords import Subwords
+from harness.views.subwords import SubwordBatch, Subwords
 from harness.views.words import WordBatch, Words
 from harness.views.words_and_characters import WordCharacterBatch
 
@@ -451,9 +451,35 @@ class PretrainedEncoder(Encoder):
     gives = "joined states"
     size: int
     view = Subwords()
+    takes = ("weights",)
+    learns: ClassVar[Any] = None
+    """The objective by which it learns from plain text, made of the encoder
+    (:class:`harness.problems.text_objective.TextObjective`); None for one that does not."""
+
+    @classmethod
+    def can_answer(cls, type: str) -> bool:
+        heads = registry.load(registry.entry("problems", type)).heads
+        head = heads.get(cls.output_form())
+        return head is not None and (cls.learns is not None or not head.from_text)
+
+    @classmethod
+    def inherited_view(cls, view: View, role: str, parent: Parent) -> View:
+        """A view with the tokenizer of a model whose weights it takes."""
+        if role == "weights" and isinstance(view, Subwords) and parent.view is not None:
+            view.learnt = parent.view.state()
+        return view
+
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
+        """Begin with the weights of an encoder of the same names and sizes, and not with those of
+        its head."""
+        self.load_state_dict(parent.model.encoder.state_dict())
+
+    def vector(self, pieces: SubwordBatch) -> Tensor:
+        """Vector (B, size) for the whole input."""
+        return self.pooled(self(pieces))
 
     def pooled(self, states: Tensor) -> Tensor:
-        """Vector (B, size) for the whole input."""
+        """The same from its states."""
         return states[:, 0]
 
     def word_states(self, states: Tensor) -> Tensor:

@@ -66,6 +66,10 @@ class EncodedRows(Protocol):
         """The rows in stretches of at most so many units."""
         ...
 
+    def packed(self) -> Self:
+        """The rows one behind another, in stretches as long as the view reads."""
+        ...
+
 
 @dataclass
 class Step:
@@ -74,12 +78,16 @@ class Step:
     ``batches`` has a batch for each of the objective's streams, ``progress`` is the share of the
     training that is done (0 at the first step, below 1 at the last). ``state`` is what the step
     before left there, detached from its graph: None at the start of an epoch. An objective that
-    carries state from batch to batch sets it anew.
+    carries state from batch to batch sets it anew. ``seed`` is the cell's and ``passes`` the number
+    of the pass over the rows, from 1: what an objective draws of a row may depend on these two and
+    on the row, so that it is the same on one device and on several.
     """
 
     batches: dict[str, Any]
     progress: float
     state: Any = None
+    seed: int = 0
+    passes: int = 0
 
     @property
     def batch(self) -> Any:

@@ -107,8 +107,9 @@ class TransformerLayer(nn.Module):
 
     The norm follows the sum, LayerNorm(x + Sublayer(x)), or with ``pre_norm`` precedes the
     sublayer, x + Sublayer(LayerNorm(x)). ``dropout`` acts on attention weights and on what is
-    added, ``inner_dropout`` on the inner units. ``attention`` makes the self-attention, which is
-    given ``options``; attention over a source has none of them.
+    added, ``inner_dropout`` on the inner units; ``eps`` is added to a norm's variance.
+    ``attention`` makes the self-attention, which is given ``options``; attention over a source has
+    none of them.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class TransformerLayer(nn.Module):
         pre_norm: bool = False,
         activation: Callable[[], nn.Module] = nn.ReLU,
         inner_dropout: float = 0.0,
+        eps: float = 1e-5,
         attention: Callable[..., Attention] = Attention,
         **options: Any,
     ):
@@ -131,7 +133,7 @@ class TransformerLayer(nn.Module):
         self.feedforward = nn.Sequential(
             nn.Linear(size, inner), activation(), nn.Dropout(inner_dropout), nn.Linear(inner, size)
         )
-        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(3 if cross else 2))
+        self.norms = nn.ModuleList(nn.LayerNorm(size, eps) for _ in range(3 if cross else 2))
         self.dropout = nn.Dropout(dropout)
 
     def read(self, number: int, states: Tensor) -> Tensor:
@@ -195,15 +197,16 @@ class Transformer(nn.Module):
         cross: bool = False,
         shared: bool = False,
         pre_norm: bool = False,
+        eps: float = 1e-5,
         **options: Any,
     ):
         super().__init__()
         self.causal, self.depth, self.heads = causal, layers, heads
         self.layers = nn.ModuleList(
-            TransformerLayer(size, heads, inner, dropout, cross, pre_norm, **options)
+            TransformerLayer(size, heads, inner, dropout, cross, pre_norm, eps=eps, **options)
             for _ in range(1 if shared else layers)
         )
-        self.norm = nn.LayerNorm(size) if pre_norm else nn.Identity()
+        self.norm = nn.LayerNorm(size, eps) if pre_norm else nn.Identity()
 
     def stack(self) -> list[TransformerLayer]:
         """The layers in the order in which states pass them; a shared one stands there ``depth``

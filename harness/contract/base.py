@@ -12,6 +12,7 @@ from harness.metrics import CLEARLY, above, better, info, score
 from harness.problems import problem
 from harness.registry import TaskEntry
 from harness.task import Row
+from harness.views.base import View
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,16 @@ def run(name: str, body: Check, told: type[Exception] = Broken) -> Result:
         return Result(name, False, f"{type(error).__name__}: {error}")
 
 
-def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
-    """Predictions without a model that an architecture must beat on a task."""
-    return problem(task.type).floor(train, rows)
-
-
-def floor_score(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
-    """The main metric of the first of the floors that a system must beat."""
-    return next(_floor_scores(task, train, rows, system))
+def floor_score(
+    task: TaskEntry,
+    train: list[Row],
+    rows: list[Row],
+    system: type[Architecture] = Architecture,
+    view: View | None = None,
+) -> float:
+    """The main metric of the first of the floors that a system must beat; ``view`` is what it reads
+    by, where that is fitted already."""
+    return next(_floor_scores(task, train, rows, system, view))
 
 
 def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture] = Architecture) -> float:
@@ -66,8 +69,10 @@ def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[
     return max(_floor_scores(task, train, rows, system), key=info(task.main_metric).quality)
 
 
-def _floor_scores(task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture]) -> Iterator[float]:
-    main, floors = task.main_metric, problem(task.type).floors_of(system, train, rows).values()
+def _floor_scores(
+    task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture], view: View | None = None
+) -> Iterator[float]:
+    main, floors = task.main_metric, problem(task.type).floors_of(system, train, rows, view).values()
     return (score([main], predictions, rows)[main] for predictions in floors)
 
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from harness.contract.base import NOT_FLIPPED, Broken, Flipped, floor, floor_score, require
+from harness.contract.base import NOT_FLIPPED, Broken, Flipped, floor_score, require
 from harness.contract.model_case import ModelCase
 from harness.data.batches import length_buckets
 from harness.metrics import CLEARLY, above, better, is_fraction, perfect, score
+from harness.task import Row
 from harness.training.cost import flops_per_example
 from harness.training.model import predict, predict_with_loss
 
@@ -51,7 +52,7 @@ class LearningCase(ModelCase):
         goal = perfect(main)
         if not is_fraction(main):
             known = self.problem.by_heart(gold, model.encoder)
-            low, high = (score([main], p, gold)[main] for p in (floor(self.task.entry, gold, gold), known))
+            low, high = self.floor_score(gold, gold), score([main], known, gold)[main]
             goal = low + NEARLY * (high - low)
         reached = math.nan
         for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
@@ -65,6 +66,10 @@ class LearningCase(ModelCase):
         raise Broken(
             f"{main} on its {len(rows)} training examples is {reached:.3f} after {OVERFIT_STEPS} steps, not {goal:.3g}"
         )
+
+    def floor_score(self, train: list[Row], rows: list[Row]) -> float:
+        """The main metric on the rows of what learns nothing."""
+        return floor_score(self.task.entry, train, rows, self.cls, self.corpus.view)
 
     def learns(self) -> None:
         found = self.learning
@@ -93,7 +98,7 @@ class LearningCase(ModelCase):
         """
         corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
         train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
-        limit = floor_score(self.task.entry, train, dev)
+        limit = self.floor_score(train, dev)
         wanted = above(main, limit, CLEARLY)
         shown = corpus.dev
         if flipped is not None:

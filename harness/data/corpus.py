@@ -84,6 +84,11 @@ class Split:
             self.rows, view, self.target, {field: view.cut(c, longest) for field, c in self.inputs.items()}, {}
         )
 
+    def packed(self) -> Split:
+        """The split with its texts one behind another, in stretches as long as the view reads."""
+        view: Any = self.view
+        return Stretches(self.rows, view, self.target, {field: view.packed(c) for field, c in self.inputs.items()}, {})
+
     @property
     def share(self) -> float:
         """Part of a row of the data that one of its own rows is, on average."""

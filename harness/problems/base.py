@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from harness.errors import ContractError
 from harness.kinds import Architecture, Prediction
+from harness.objectives import Objective
 from harness.ragged import Columns, Ragged
 from harness.records.outcomes import Slice
 from harness.registry import ProblemEntry
@@ -98,6 +99,10 @@ class Head(nn.Module):
     """
 
     target: Any
+    trained_by: ClassVar[type[Objective] | None] = None
+    """The objective with which the encoder is trained under this head, instead of its own."""
+    from_text: ClassVar[bool] = False
+    """True if the encoder learns by an objective of its own from plain text."""
     smooths: ClassVar[bool] = False
     """True if its loss is a cross-entropy that can smooth labels."""
     label_smoothing: float = 0.0
@@ -219,9 +224,10 @@ class Problem:
         raise NotImplementedError
 
     def floors_of(
-        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row]
+        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row], view: View | None = None
     ) -> dict[str, list[Prediction]]:
-        """The :meth:`floors` that a system must beat: those whose scores count the same units."""
+        """The :meth:`floors` that a system must beat: those whose scores count the same units.
+        ``view`` is what it reads by, fitted to the training rows, where there is one already."""
         return self.floors(train, rows)
 
     def floor(self, train: Sequence[Row], rows: Sequence[Row]) -> list[Prediction]:

@@ -59,7 +59,7 @@ def text_vector(encoder: Encoder, text: Any) -> Tensor:
     if isinstance(encoder, SequenceEncoder):
         return encoder.pooled(encoder(text.vectors, text.mask), text.mask)
     if isinstance(encoder, PretrainedEncoder):
-        return encoder.pooled(encoder(text))
+        return encoder.vector(text)
     return encoder(text)
 
 

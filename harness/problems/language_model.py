@@ -161,13 +161,7 @@ class LanguageModelProblem(Problem):
     def by_heart(self, rows: Sequence[Row], encoder: Any) -> list[Surprise]:
         """Each word by its share of the words that the rows have behind the same words before it,
         as many of them as the encoder sees: nobody knows which text begins."""
-        followed: Counter[tuple[str, ...]] = Counter()
-        histories: Counter[tuple[str, ...]] = Counter()
-        read = [_windows(words_of(row["text"]), encoder.window) for row in rows]
-        for seen in read:
-            followed.update(seen)
-            histories.update(window[:-1] for window in seen)
-        return [[sum(math.log(followed[w] / histories[w[:-1]]) for w in seen), len(seen)] for seen in read]
+        return known_by_heart([words_of(row["text"]) for row in rows], encoder.window)
 
     def tokens(self, system: Any) -> dict[str, Any]:
         """The vocabulary of a system, as a record has it: systems with another one are not
@@ -204,7 +198,19 @@ def require_sum_of_one(logs: Iterable[float], words: int, where: str) -> None:
         )
 
 
-def _windows(words: list[str], before: int | None) -> list[tuple[str, ...]]:
+def known_by_heart(texts: Sequence[Sequence[str]], window: int | None = None) -> list[Surprise]:
+    """Each unit by its share of those that the texts have behind the same units before it, at most
+    a ``window`` of them (None: all)."""
+    followed: Counter[tuple[str, ...]] = Counter()
+    histories: Counter[tuple[str, ...]] = Counter()
+    read = [_windows(text, window) for text in texts]
+    for seen in read:
+        followed.update(seen)
+        histories.update(each[:-1] for each in seen)
+    return [[sum(math.log(followed[w] / histories[w[:-1]]) for w in seen), len(seen)] for seen in read]
+
+
+def _windows(words: Sequence[str], before: int | None) -> list[tuple[str, ...]]:
     """Each word of a text behind the words before it, at most so many; the text's beginning is
     one."""
     marked = ("", *words)

@@ -11,15 +11,16 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from harness.kinds import Architecture, Estimator
-from harness.problems.base import Head
+from harness.kinds import Architecture, Estimator, PretrainedEncoder
+from harness.problems.base import Head, Target
 from harness.problems.language_model import UNKNOWN, LanguageModelProblem, Surprise, require_sum_of_one
 from harness.problems.pieces import CHARACTERS, character_floor, require_one_text
+from harness.problems.text_objective import LearnText, PieceTarget, counted, require_logarithms
 from harness.ragged import Ragged
 from harness.registry import register_problem
 from harness.rows import in_parts
 from harness.task import Row
-from harness.views.base import Text, words_of
+from harness.views.base import Text, View, words_of
 from harness.views.words import UNKNOWN as UNKNOWN_ID
 from harness.views.words import Vocabulary, Words
 
@@ -34,6 +35,8 @@ TUNED_ON = 300
 """Words of dev on which the strength of the vectors is chosen."""
 STRONGEST = 50.0
 """Bound of that strength: e^50 times the share of a word is certainty."""
+PIECES = "pieces"
+"""Name of the floor of encoders of word pieces."""
 AT_ONCE = 10_000
 """Texts that are numbered together."""
 
@@ -80,10 +83,12 @@ class TextProblem(LanguageModelProblem):
     and their number. Words are read in lower case; a system says over which ones its probabilities
     sum to one (``vocabulary``), among them :data:`~harness.problems.language_model.UNKNOWN`, which
     all other words are read as. A system whose ``unit`` is the character gives whole texts a
-    probability (:class:`~harness.problems.pieces.TokenTrainer`), and has a floor of its own.
+    probability (:class:`~harness.problems.pieces.TokenTrainer`), and has a floor of its own. So has
+    an encoder of word pieces, which is pre-trained here: its objective says what it is asked
+    (:class:`~harness.problems.text_objective.TextObjective`).
     """
 
-    heads: ClassVar[dict[str, type[Head]]] = {}
+    heads: ClassVar[dict[str, type[Head]]] = {"joined states": LearnText}
     floor_names = ("unigram", "uniform", CHARACTERS)
 
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Surprise]]:
@@ -99,13 +104,33 @@ class TextProblem(LanguageModelProblem):
         }
 
     def floors_of(
-        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row]
+        self, system: type[Architecture], train: Sequence[Row], rows: Sequence[Row], view: View | None = None
     ) -> dict[str, list[Surprise]]:
         if counts_characters(system):
             return {CHARACTERS: character_floor(train, rows)}
+        if issubclass(system, PretrainedEncoder):
+            read: Any = view or system.reads("text", {})
+            if view is None:
+                read.fit([row["text"] for row in train])
+            return {PIECES: system.learns.floor(read, train, rows)}
         return self.floors(train, rows)
 
+    def target(self, gives: str) -> Target:  # type: ignore[override]
+        return PieceTarget() if gives == PretrainedEncoder.gives else super().target(gives)
+
+    def head(self, encoder: Any, target: Any) -> Head:
+        """The head, which tells the target what scores count."""
+        head: Any = super().head(encoder, target)
+        target.counted = counted(head.learns.unit, encoder.view)
+        return head
+
+    def by_heart(self, rows: Sequence[Row], encoder: Any) -> list[Surprise]:
+        return encoder.learns.by_heart(encoder.view, rows)
+
     def tokens(self, system: Any) -> dict[str, Any]:
+        if isinstance(system, PieceTarget):
+            assert system.counted is not None  # there is a model
+            return system.counted
         return {"name": CHARACTERS} if counts_characters(system) else super().tokens(system)
 
     def right(self, row: Row) -> Surprise:
@@ -116,6 +141,8 @@ class TextProblem(LanguageModelProblem):
         """Raise :class:`ContractError` unless the probabilities of all words at one place sum to
         one: a system that looks at the word itself, or at less than the vocabulary, is found so."""
         self.tokens(system)
+        if isinstance(system, PieceTarget):
+            return require_logarithms(predict, train)
         if counts_characters(system):
             return require_one_text(predict, train)
         beginning = words_of(train[0]["text"])[:EVERY]

@@ -97,6 +97,9 @@ class ArchitectureEntry(Entry):
     source: str
     year: int
     recipe: Recipe = Recipe()
+    recipes: dict[str, Recipe] = field(default_factory=dict, hash=False)
+    """Recipes of tasks on which it is trained otherwise, by their type: that of pre-training,
+    ``{"text": Recipe(...)}``."""
     hyperparameters: dict[str, Any] = field(default_factory=dict, hash=False)
     """Constructor arguments that are fixed for this id."""
     tiny: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -110,7 +113,7 @@ class ArchitectureEntry(Entry):
     parents: dict[str, str] = field(default_factory=dict, hash=False)
     """Architectures that are trained first, by the role in which this one starts from them
     (:data:`harness.settings.ROLES`): ``"some_lm"``, or ``"some_lm@task"`` for another task than the
-    cell's."""
+    cell's. One that names itself is pre-trained on tasks of that one's type."""
     version: int = 1
     """Raised when results would change."""
 
@@ -119,6 +122,10 @@ class ArchitectureEntry(Entry):
         """True for a system of no paper, which has no home, no settings of a paper and no published
         scores."""
         return self.source == REFERENCE
+
+    def recipe_on(self, type: str) -> Recipe:
+        """The recipe for tasks of a type."""
+        return self.recipes.get(type, self.recipe)
 
     def check(self) -> None:
         if self.kind not in KINDS:

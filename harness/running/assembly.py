@@ -131,8 +131,9 @@ class Assembly:
     @functools.cached_property
     def pilot_floor(self) -> float:
         """The main metric on :attr:`pilot_dev` of predictions without a model."""
-        rows, main = self.pilot_dev.rows.to_list(), self.task.entry.main_metric
-        return score([main], self.corpus.problem.floor(self.corpus.train.rows.to_list(), rows), rows)[main]
+        rows, main, corpus = self.pilot_dev.rows.to_list(), self.task.entry.main_metric, self.corpus
+        floors = corpus.problem.floors_of(self.encoder_class, corpus.train.rows.to_list(), rows, corpus.view)
+        return score([main], next(iter(floors.values())), rows)[main]
 
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""

@@ -18,6 +18,9 @@ from harness.running.pending import Planned
 from harness.saved_models import storage
 from harness.settings import ROLES, Limits
 
+NOBODY = "none"
+"""Name in the place of a parent by which a user says that there is to be none in a role."""
+
 
 class Wish(NamedTuple):
     """A parent that the user or a registration names: by its architecture, on a task (None: that of
@@ -88,18 +91,22 @@ class _Family:
         children: tuple[str, ...] = (),
         inputs: bool = True,
     ) -> Planned:
-        """A cell with its parents; ``children`` are the architectures for which it is planned.
+        """A cell with its parents; ``children`` are the architectures and tasks for which it is
+        planned.
         Without ``inputs`` it reads none of the run's input sources."""
         planned = self.planner.cell(architecture, task, seed, inputs)
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
             for role, name in architecture.parents.items()
+            if not _pre_trains(name, architecture, task)
         }
         wanted |= {wish.role: wish for wish in wishes}
+        wanted = {role: wish for role, wish in wanted.items() if wish.name != NOBODY}
         if not wanted or planned.reason is not None:
             return planned
-        if architecture.id in children:
-            raise UsageError(f"{architecture.file}: {' starts from '.join((*children, architecture.id))}")
+        here = f"{architecture.id} on {task.id}"
+        if here in children:
+            raise UsageError(f"{architecture.file}: {' starts from '.join((*children, here))}")
         taken = roles_taken(architecture, task, planned.cell)
         reason, unfit, parents = None, False, {}
         for role, wish in wanted.items():
@@ -110,7 +117,7 @@ class _Family:
                 raise UsageError(f"{wish.text}: {architecture.id} takes no parent in the role {role}; {listed}")
             if role == "vectors" and planned.cell.hyperparameters["vectors"]:
                 raise UsageError(f"{wish.text}: --vectors gives {architecture.id} word vectors already")
-            parent = self._parent(wish, planned.cell, task, (*children, architecture.id))
+            parent = self._parent(wish, planned.cell, task, (*children, here))
             parents[role] = {
                 "architecture": parent.cell.architecture,
                 "task": parent.cell.task,
@@ -183,6 +190,13 @@ class _Family:
                 if cell and cell.key == each.folder.name:
                     self.kept.append(cell)
         return self.kept
+
+
+def _pre_trains(name: str, architecture: ArchitectureEntry, task: TaskEntry) -> bool:
+    """True for a parent that is the architecture itself, on a task that is of the type on which it
+    is pre-trained: there it begins from nothing."""
+    parent, _, on = name.partition("@")
+    return parent == architecture.id and bool(on) and registry.entry("tasks", on).type == task.type
 
 
 def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:

@@ -228,7 +228,9 @@ class FitModule(pl.LightningModule):
         """
         optimizers, schedules = _listed(self.optimizers(use_pl_optimizer=False)), _listed(self.lr_schedulers())
         done = self.current_epoch * self.steps_per_epoch + self._steps
-        step = Step(batches, done / max(1, self.epochs * self.steps_per_epoch), self._state)
+        progress = done / max(1, self.epochs * self.steps_per_epoch)
+        passes = 1 + done * self.passes_per_epoch // self.steps_per_epoch
+        step = Step(batches, progress, self._state, self.seed, passes)
         losses = self._minimised(optimizers, step)
         for schedule in schedules:
             schedule.step()

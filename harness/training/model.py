@@ -213,11 +213,11 @@ def _source(name: str, settings: Mapping[str, Any], view: View) -> InputSource:
 
 
 def objective_of(model: Model, settings: TrainingSettings, regime: Regime | None = None) -> Objective:
-    """The objective with which a model is trained: the supervised loss, inside the encoder's own
-    objective where it has one, inside the regime's where there is one."""
+    """The objective with which a model is trained: the supervised loss, inside the head's or the
+    encoder's own objective where one has one, inside the regime's where there is one."""
     objective: Objective = Supervised(model.encoder, model, settings)
-    if model.encoder.trained_by is not None:
-        objective = model.encoder.trained_by(model.encoder, model, objective)
+    if own := model.head.trained_by or model.encoder.trained_by:
+        objective = own(model.encoder, model, objective)
     if regime is not None:
         objective = (regime.trained_by or RegimeLoss)(regime, model, objective)
     return objective

@@ -46,7 +46,7 @@ def training(protocol: str, architecture: ArchitectureEntry, task: TaskEntry, bu
         min_steps=budget.min_steps,
         dropout=task.dropout,
     )
-    settings = {"smoke": SMOKE, "equal": equal, "paper": architecture.recipe}
+    settings = {"smoke": SMOKE, "equal": equal, "paper": architecture.recipe_on(task.type)}
     PROTOCOLS[protocol]
     return settings[protocol]
 

@@ -96,16 +96,25 @@ class Subwords(View):
     stride: int = 0
     joins: ClassVar[bool] = True
     may_be_zero: ClassVar[tuple[str, ...]] = ("stride",)
+    learnt: ClassVar[dict[str, Any] | None] = None
+    """The state of another view, by whose tokenizer this one reads, whatever the training texts."""
 
     @property
     def width(self) -> int:
         return self.tokenizer.get_vocab_size()
 
+    @property
+    def room(self) -> int:
+        """Pieces of a text that fit into a sequence."""
+        return self.max_length - 2
+
     def fit(self, texts: Sequence[Text]) -> None:
-        if self.pretrained:
+        if self.learnt is not None:
+            self.restore(self.learnt)
+        elif self.pretrained:
             self._adopt(self.pretrained)
         else:
-            self._set(_trained(list(map(plain, texts)), self.size, self.lower), SPECIAL[:4])
+            self._set(_trained(list(map(plain, texts)), self.size, self.lower), SPECIAL)
 
     def _adopt(self, source: str) -> None:
         from transformers import AutoTokenizer  # slow to import, and an extra
@@ -124,11 +133,14 @@ class Subwords(View):
         tokenizer = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self._set(tokenizer, special)
+        self._set(tokenizer, [*special, *filter(None, [loaded.mask_token])])
 
     def _set(self, tokenizer: Tokenizer, special: list[str]) -> None:
+        """Read by a tokenizer whose special pieces stand in the order of :data:`SPECIAL`; the last
+        one, by which a piece is masked, may be missing."""
         self.tokenizer, self.special = tokenizer, special
-        self.pad, self.unknown, self.start, self.separator = (tokenizer.token_to_id(token) for token in special)
+        numbers = [tokenizer.token_to_id(token) for token in special]
+        self.pad, self.unknown, self.start, self.separator, self.mask = [*numbers, None][: len(SPECIAL)]
 
     def _encodings(self, texts: Sequence[Text]) -> Iterator[Encoding]:
         for begin in range(0, len(texts), _AT_ONCE):
@@ -164,6 +176,18 @@ class Subwords(View):
 
     def lengths(self, columns: Columns) -> np.ndarray:
         return np.minimum(columns["ids"].lengths, self.max_length)
+
+    def cut(self, columns: Columns, longest: int) -> Columns:
+        """The pieces of each text in stretches of at most so many."""
+        ids: Any = columns["ids"]
+        return {"ids": Ragged.of(text[i : i + longest] for text in ids for i in range(0, len(text), longest))}
+
+    def packed(self, columns: Columns) -> Columns:
+        """The pieces of all texts, a separator behind each, in stretches that fill a sequence; the
+        last one may be shorter."""
+        ids: Any = columns["ids"]
+        values = np.insert(ids.values, ids.offsets[1:], self.separator)
+        return {"ids": Ragged(values, np.append(np.arange(0, len(values), self.room), len(values)))}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> SubwordBatch:
         """``[CLS]`` a ``[SEP]``, a cut where it is too long."""

@@ -3,10 +3,11 @@ a table of the papers' settings. Floors and references have no paper.
 
 ``paper_settings.csv`` has a line for each setting of each id: the value that the paper states
 (``paper``, as JSON; empty when it states none) and ours where it differs (``ours``). A setting is a
-hyperparameter, ``recipe.FIELD`` for a field of the recipe, or one of :data:`ATTRIBUTES`. The lines
-of the id ``*`` are what a recipe has when a decorator does not name the field. ``tag`` says how the
-paper's value is known: from the authors' code, from the paper, or from memory. ``note`` says why
-ours differs; it begins with UNDECLARED where the architecture's ``deviations`` do not say so.
+hyperparameter, ``recipe.FIELD`` for a field of the recipe, ``recipe.TYPE.FIELD`` for one of the
+recipe of another task type, or one of :data:`ATTRIBUTES`. The lines of the id ``*`` are what a
+recipe has when a decorator does not name the field. ``tag`` says how the paper's value is known:
+from the authors' code, from the paper, or from memory. ``note`` says why ours differs; it begins
+with UNDECLARED where the architecture's ``deviations`` do not say so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 import ast
 import csv
 import dataclasses
+import functools
 import json
+import operator
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -53,10 +56,16 @@ def expected(line: dict[str, str]) -> Any:
     return json.loads(line["ours"] or line["paper"])
 
 
-def recipe_of(recipe: Recipe) -> dict[str, Any]:
+def recipe_of(recipe: Recipe, name: str = "recipe") -> dict[str, Any]:
     """All fields of a recipe, by setting."""
     plain = json.loads(json.dumps(dataclasses.asdict(recipe)))
-    return {f"recipe.{name}": value for name, value in plain.items()}
+    return {f"{name}.{field}": value for field, value in plain.items()}
+
+
+def recipes_of(entry: ArchitectureEntry) -> dict[str, Any]:
+    """All fields of all recipes of an architecture, by setting."""
+    others = [recipe_of(recipe, f"recipe.{type}") for type, recipe in entry.recipes.items()]
+    return functools.reduce(operator.or_, others, recipe_of(entry.recipe))
 
 
 def named_in_recipe(entry: Entry) -> set[str]:
@@ -73,8 +82,10 @@ def named_in_recipe(entry: Entry) -> set[str]:
             options |= members(variants[entry.id])
         elif entry.id != ast.literal_eval(call.args[0]):
             continue
-        recipe = options.get("recipe")
-        return {f"recipe.{keyword.arg}" for keyword in recipe.keywords} if isinstance(recipe, ast.Call) else set()
+        others = members(options["recipes"]) if "recipes" in options else {}
+        recipes = {"recipe": options.get("recipe")} | {f"recipe.{type}": recipe for type, recipe in others.items()}
+        calls = [(name, recipe) for name, recipe in recipes.items() if isinstance(recipe, ast.Call)]
+        return {f"{name}.{keyword.arg}" for name, recipe in calls for keyword in recipe.keywords}
     raise LookupError(f"{entry.file} has no @register of {entry.id}")
 
 
@@ -100,7 +111,7 @@ def in_code(entry: Entry) -> tuple[dict[str, Any], set[str]]:
         return values, set(values)
     chosen = hyperparameters(entry)
     attributes = attributes_of(load(entry))
-    values = {name: value for name, (value, _) in attributes.items()} | recipe_of(entry.recipe) | chosen
+    values = {name: value for name, (value, _) in attributes.items()} | recipes_of(entry) | chosen
     own = {name for name, (_, differs) in attributes.items() if differs}
     return values, set(chosen) | named_in_recipe(entry) | own
 

@@ -55,6 +55,41 @@ def test_parents_are_planned_before_and_once_for_all_their_children(tmp_path: Pa
     assert first["mean_last"].row == second["mean_last"].row != first["mean_after"].row
 
 
+def test_an_architecture_is_pre_trained_first_on_the_task_that_it_names(tmp_path: Path) -> None:
+    """And begins from nothing there: it would else wait for itself."""
+    planned = session(tmp_path, "roberta", tasks="sst2,ag_news", protocol="paper")
+    assert [(cell.architecture, cell.task) for cell in planned.pending.run] == [
+        ("roberta", "text_mix"),
+        ("roberta", "sst2"),
+        ("roberta", "ag_news"),
+    ]
+    first, *children = planned.pending.run
+    assert not first.parents and {cell.parents["weights"]["key"] for cell in children} == {first.key}
+    assert names(session(tmp_path, "roberta", tasks="text_mix", protocol="paper")) == ["roberta"]
+    (alone,) = session(tmp_path, "roberta", "weights=none", tasks="sst2", protocol="paper").pending.run
+    assert not alone.parents, "and where the user wants no parent"
+
+
+CIRCLE = """
+from harness.kinds import TextEncoder
+from harness.registry import register
+
+
+@register("hen", name="Hen", kind="text", paper="none", source="-", year=1, parents={"weights": "egg"})
+@register("egg", name="Egg", kind="text", paper="none", source="-", year=1, parents={"weights": "hen"})
+class Bird(TextEncoder):
+    takes = ("weights",)
+"""
+
+
+def test_architectures_that_start_from_each_other_are_refused(tmp_path: Path) -> None:
+    """The plan would have no end."""
+    file = tmp_path / "birds.py"
+    file.write_text(CIRCLE)
+    with pytest.raises(UsageError, match="hen on sst2 starts from egg on sst2 starts from hen on sst2"):
+        session(tmp_path, "hen", plugins=[file])
+
+
 def test_a_dry_run_shows_parents_first_and_who_waits_for_them(tmp_path: Path, capsys) -> None:
     planned = session(tmp_path, "mean_after", dry_run=True)
     show(planned.pending, planned.estimate, planned.slots)

@@ -70,6 +70,15 @@ def test_a_recipe_takes_of_a_budget_its_examples_alone():
     assert TrainingSettings.from_dict(found.hyperparameters["training"]) == recipe
 
 
+def test_pre_training_has_a_recipe_of_its_own():
+    """Steps as small as those that tune trained weights would leave fresh ones where they were."""
+    entry = registry.entry("architectures", "roberta")
+    for task, recipe in (("text_mix", entry.recipes["text"]), ("sst2", entry.recipe)):
+        found = cell("roberta", task, protocol="paper").hyperparameters["training"]
+        assert TrainingSettings.from_dict(found) == recipe
+    assert entry.recipes["text"] != entry.recipe
+
+
 def test_a_task_that_declares_no_budget_has_all_its_examples():
     """Such as one of a plugin."""
     plain = dataclasses.replace(registry.entry("tasks", "sst2"), budgets={}, epochs=7)

@@ -180,6 +180,7 @@ def _facts(architecture: str, entry: ArchitectureEntry | None) -> list[tuple[str
     facts += [("file", _path(entry.file)), ("class", entry.class_name), ("version", str(entry.version))]
     facts.append(("settings of this id", ", ".join(in_words(*setting) for setting in entry.hyperparameters.items())))
     facts.append(("training in protocol paper", _recipe(entry.recipe)))
+    facts += [(f"the same on tasks of type {type}", _recipe(recipe)) for type, recipe in entry.recipes.items()]
     return [(name, text) for name, text in facts if text]
 
 

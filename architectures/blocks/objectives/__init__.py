@@ -1,0 +1,1 @@
+"""What encoders of word pieces learn from plain text."""

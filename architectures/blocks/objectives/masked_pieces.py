@@ -1,0 +1,88 @@
+"""Masked pieces: some pieces of a text are hidden, and told from the others (Devlin et al. 2018:
+3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.layers.noise import Noise
+from harness.problems.language_model import Surprise
+from harness.problems.text_objective import Foretold, TextObjective, batches, log_shares, summed
+from harness.task import Row
+from harness.views.subwords import SubwordBatch, Subwords
+
+
+def content(pieces: SubwordBatch, view: Subwords) -> Tensor:
+    """True (B, T) at the pieces of texts: not at padding, nor at what marks where texts begin and
+    end."""
+    return pieces.mask & (pieces.ids != view.start) & (pieces.ids != view.separator)
+
+
+def share_of(allowed: Tensor, share: float, numbers: Tensor) -> Tensor:
+    """True (B, T) at a share of the ``allowed`` places of each text, at one at least: those with
+    the lowest of the ``numbers`` (B, T)."""
+    count = (share * allowed.sum(1, keepdim=True)).round().clamp(min=1)
+    ranks = numbers.masked_fill(~allowed, 2).argsort(1).argsort(1)
+    return allowed & (ranks < count)
+
+
+class WordScores(nn.Module):
+    """Natural log-probabilities of pieces: a dense layer, GELU and a norm, then the encoder's table
+    of pieces as the output layer, with a bias for each (V,)."""
+
+    def __init__(self, encoder: Any):
+        super().__init__()
+        pieces, size = encoder.table.weight.shape
+        self.transform = nn.Sequential(nn.Linear(encoder.size, size), nn.GELU(), nn.LayerNorm(size, encoder.eps))
+        self.bias = nn.Parameter(torch.zeros(pieces))
+
+    def forward(self, encoder: Any, states: Tensor, pieces: Tensor) -> Tensor:
+        """Those (N,) of ``pieces`` (N,) by states (N, size)."""
+        scores = F.linear(self.transform(states), encoder.table.weight, self.bias)
+        return -F.cross_entropy(scores, pieces, reduction="none")
+
+
+class MaskedPieces(TextObjective):
+    """A share of the pieces is chosen; of these 80 % are read as the mask, 10 % as any piece of the
+    vocabulary, and 10 % as they are, and the model tells which they were.
+
+    Scores are computed at the chosen places alone.
+    """
+
+    unit = "masked pieces"
+    share = 0.15
+
+    def __init__(self, encoder: Any):
+        super().__init__(encoder)
+        self.scores = WordScores(encoder)
+
+    @classmethod
+    def chosen(cls, pieces: SubwordBatch, view: Subwords, noise: Noise) -> Tensor:
+        """True (B, T) at the pieces that are asked for."""
+        return share_of(content(pieces, view), cls.share, noise.uniform(pieces.ids.shape[1]))
+
+    @staticmethod
+    def hidden(ids: Tensor, chosen: Tensor, view: Subwords, noise: Noise) -> Tensor:
+        """The pieces (B, T) as the model reads them."""
+        how, others = noise.uniform(ids.shape[1]), noise.uniform(ids.shape[1])
+        read = torch.where(how < 0.8, torch.full_like(ids, view.mask), (others * view.width).long())
+        return torch.where(chosen & (how < 0.9), read, ids)
+
+    def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+        chosen = self.chosen(pieces, encoder.view, noise)
+        states = encoder(pieces._replace(ids=self.hidden(pieces.ids, chosen, encoder.view, noise)))
+        return Foretold.at(self.scores(encoder, states[chosen], pieces.ids[chosen]), chosen)
+
+    @classmethod
+    def floor(cls, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
+        """Each hidden piece by its share of the pieces of the training texts."""
+        logs, found = log_shares(view, train), []
+        for pieces in batches(view, rows):
+            chosen = cls.chosen(pieces, view, Noise(pieces.ids, pieces.mask))
+            found += summed(Foretold.at(logs[pieces.ids[chosen]], chosen), len(chosen))
+        return found

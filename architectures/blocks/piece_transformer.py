@@ -1,0 +1,80 @@
+"""The body of pre-trained models: a transformer over the pieces of a text."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from architectures.blocks.transformer import Transformer
+from harness.kinds import PretrainedEncoder
+from harness.views.subwords import SubwordBatch, Subwords
+
+
+class PieceTransformer(PretrainedEncoder):
+    """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
+    stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
+    further ``options`` go.
+
+    ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
+    et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
+    number of units at each position, by default four times the width of the states. Weights begin
+    normal with deviation ``spread``, biases at 0.
+    """
+
+    view_settings: ClassVar[dict[str, str]] = {
+        "size": "vocabulary",
+        "max_length": "max_length",
+        "stride": "stride",
+    }
+
+    def __init__(
+        self,
+        width: int,
+        view: Subwords,
+        layers: int,
+        hidden: int,
+        heads: int,
+        dropout: float,
+        inner: int | None = None,
+        embedded: int | None = None,
+        segments: int = 2,
+        norm: bool = True,
+        eps: float = 1e-12,
+        spread: float = 0.02,
+        **options: Any,
+    ):
+        super().__init__()
+        self.view, self.size, self.eps = view, hidden, eps
+        embedded = embedded or hidden
+        self.table = nn.Embedding(width, embedded)
+        self.positions = nn.Embedding(view.max_length, embedded)
+        self.segments = nn.Embedding(segments, embedded) if segments else None
+        self.norm = nn.LayerNorm(embedded, eps) if norm else nn.Identity()
+        self.projection = nn.Identity() if embedded == hidden else nn.Linear(embedded, hidden)
+        self.body = Transformer(hidden, heads, inner or 4 * hidden, layers, dropout, eps=eps, **options)
+        self.dropout = nn.Dropout(dropout)
+        self.begin(self, spread)
+
+    @staticmethod
+    def begin(part: nn.Module, spread: float) -> None:
+        """Draw the weights of a part at random."""
+        for module in part.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=spread)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+    def embedded(self, pieces: SubwordBatch) -> Tensor:
+        """What the first layer reads (B, T, size)."""
+        vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
+        if self.segments is not None:
+            vectors = vectors + self.segments(pieces.segments)
+        return self.projection(self.dropout(self.norm(vectors)))
+
+    def forward(self, pieces: SubwordBatch) -> Tensor:
+        return self.body(self.embedded(pieces), pieces.mask)
+
+    def word_states(self, states: Tensor) -> Tensor:
+        return self.dropout(states)

@@ -1,0 +1,188 @@
+"""Pre-training: what an encoder of word pieces learns from plain text, and how well it has learnt
+it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.errors import ContractError
+from harness.layers.noise import Noise
+from harness.objectives import Learner, Objective, Step, Supervised
+from harness.problems.base import Batch, EncodedSplit, Head, Inputs, NoTarget
+from harness.problems.language_model import Surprise
+from harness.ragged import Ragged
+from harness.rows import in_parts
+from harness.task import Row
+from harness.views.subwords import SubwordBatch, Subwords
+
+if TYPE_CHECKING:
+    from harness.kinds import PretrainedEncoder
+    from harness.settings import TrainingSettings
+
+
+class Foretold(NamedTuple):
+    """Natural log-probabilities (N,) of what was asked, and the text (N,) of each one's batch."""
+
+    logs: Tensor
+    texts: Tensor
+
+    @classmethod
+    def at(cls, logs: Tensor, asked: Tensor) -> Foretold:
+        """Those (N,) of the places (B, T) where ``asked`` is true, in their order."""
+        return cls(logs, asked.nonzero()[:, 0])
+
+
+def summed(foretold: Foretold, texts: int) -> list[Surprise]:
+    """The predictions of so many texts."""
+    sums = torch.zeros(texts, dtype=torch.double).index_add(0, foretold.texts.cpu(), foretold.logs.double().cpu())
+    counts = foretold.texts.bincount(minlength=texts)
+    return [[total, count] for total, count in zip(sums.tolist(), counts.tolist(), strict=True)]
+
+
+class TextObjective(nn.Module):
+    """What an encoder learns from plain text.
+
+    ``forward(encoder, pieces, noise)`` asks the encoder something of each text that the text itself
+    answers, and returns how probable the answers were to it; further terms of the loss are added by
+    :func:`harness.objectives.add_loss`. Whatever is drawn is drawn from ``noise``, so that a text
+    is asked the same in any batch, in one process or several, and when a training goes on. In
+    evaluation each text is asked one thing for ever, which is its score; systems with one ``unit``
+    and one vocabulary are asked the same.
+
+    Its modules are trained with the encoder and kept in the head: whoever starts from the encoder's
+    weights leaves them behind.
+    """
+
+    unit: ClassVar[str]
+    """What is asked for, in words, such as "masked pieces"."""
+    packs: ClassVar[bool] = True
+    """True if the texts of training are put together to the full length, with a separator between
+    them; False if each stays for itself, cut where it is too long."""
+
+    def __init__(self, encoder: PretrainedEncoder):
+        super().__init__()
+
+    def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+        raise NotImplementedError
+
+    @classmethod
+    def floor(cls, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
+        """Predictions for the rows that need no learning, by a view that was fitted to the training
+        rows."""
+        raise NotImplementedError
+
+    @classmethod
+    def by_heart(cls, view: Subwords, rows: Sequence[Row]) -> list[Surprise]:
+        """Predictions of who knows the rows by heart: certainty, unless what it sees of a text
+        cannot tell which one it is."""
+        return [[0.0, 1] for _ in rows]
+
+
+class PieceTarget(NoTarget):
+    """Texts without answers; ``counted`` says what the scores of a model count."""
+
+    counted: dict[str, Any] | None = None
+
+
+class LearnText(Head):
+    """The head in which an encoder learns from plain text by the objective that it names.
+
+    The loss is the mean surprise of what is asked for, in nats.
+    """
+
+    from_text = True
+    trained_by: ClassVar[type[Objective] | None] = None  # set below
+
+    def __init__(self, encoder: Any, target: PieceTarget):
+        super().__init__()
+        self.target = target
+        self.learns: TextObjective = encoder.learns(encoder)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> tuple[Foretold, int]:
+        pieces: SubwordBatch = inputs["text"]
+        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()))
+        return self.learns(encoder, pieces, noise), len(pieces.ids)
+
+    def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
+        logs = outputs[0].logs
+        return -logs.sum() / max(1, len(logs))
+
+    def row_losses(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
+        (logs, texts), rows = outputs
+        return -logs.new_zeros(rows).index_add(0, texts, logs)
+
+    def decode(self, encoder: Any, outputs: tuple[Foretold, int], batch: Batch, split: EncodedSplit) -> list[Surprise]:
+        return summed(*outputs)
+
+    def evidence(self, encoder: Any, outputs: tuple[Foretold, int]) -> list[Tensor]:
+        (logs, texts), rows = outputs
+        return [logs[texts == row] for row in range(rows)]
+
+
+class FromText(Objective):
+    """The training of a :class:`LearnText` head: each pass over the texts asks other things of
+    them, which the seed, the number of the pass and the text alone decide."""
+
+    def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
+        super().__init__(owner, model, inner)
+        self.packs = model is not None and model.head.learns.packs
+        self.asked = "" if model is None else type(model.head.learns).__name__
+
+    @property
+    def name(self) -> str:
+        """Name of what is learnt from the texts."""
+        return self.asked
+
+    def portions(self, split: Any, settings: TrainingSettings) -> Any:
+        return split.packed() if self.packs else split.cut(split.view.room)
+
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
+        assert isinstance(self.inner, Supervised)
+        inputs = model.read(step.batch.inputs) | {"pass": (step.seed, step.passes)}
+        return self.inner.at(model, inputs, step.batch.target)
+
+
+LearnText.trained_by = FromText
+
+
+def counted(unit: str, view: Subwords) -> dict[str, Any]:
+    """What a score counts, as a record has it (:class:`harness.records.blocks.Tokens`)."""
+    pieces = json.dumps(sorted(view.tokenizer.get_vocab().items()))
+    digest = hashlib.sha256(pieces.encode()).hexdigest()
+    return {"name": f"{unit} of {view.width:,}", "symbols": view.width, "artefact": digest}
+
+
+def log_shares(view: Subwords, rows: Sequence[Row]) -> Tensor:
+    """Natural logarithm of each piece's share (V,) of the pieces of texts, with a separator behind
+    each text, every piece of the vocabulary counted once more."""
+    ids = view.encode([row["text"] for row in rows])["ids"]
+    assert isinstance(ids, Ragged)
+    counts = 1 + np.bincount(ids.values, minlength=view.width)
+    counts[view.separator] += len(rows)
+    return torch.from_numpy(np.log(counts) - math.log(counts.sum()))
+
+
+def batches(view: Subwords, rows: Sequence[Row], at_once: int = 64) -> Iterator[SubwordBatch]:
+    """The batches of the rows in their order."""
+    for part in in_parts(rows, at_once):
+        columns = view.encode([row["text"] for row in part])
+        yield view.collate(columns, np.arange(len(part)))
+
+
+def require_logarithms(predict: Callable[[list[Row]], list[Surprise]], rows: Sequence[Row]) -> None:
+    """Raise :class:`~harness.errors.ContractError` for a surprise that is none: a probability above
+    1, or a text that is asked nothing."""
+    for row, (log, count) in zip(rows, predict(list(rows)), strict=True):
+        if count < 1 or not -math.inf < log <= 0:
+            raise ContractError(
+                f"the answers to {count} questions on row {row['id']} have the log-probability {log:.4g}; expected is"
+                " at least one question, and a number that is not above 0"
+            )

@@ -1,0 +1,1 @@
+"""What pre-training is worth where plain text tells what few labels do not."""
