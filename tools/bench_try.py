@@ -147,7 +147,9 @@ def next_keys(folder: Path, handed_over: str, count: int) -> dict[str, str]:
         return {}
     options = ["--protocol", "equal", "--keep", "--refit", "--timeout", str(LIMIT_S), "--mlflow", "none"]
     task = "./results/try/rows/rows_sealed.toml"
-    call(folder, "run", "-a", ",".join(others), "-t", task, "--tier", "own", *options, "--results", "results")
+    done = call(folder, "run", "-a", ",".join(others), "-t", task, *options, "--results", "results")
+    if done.returncode > 1:  # 1: one of them failed
+        raise RuntimeError(f"archbench run -a {','.join(others)}: {done.stderr[-2000:]}")
     records = [each for each in store.all() if each.task == "rows_sealed" and each.status == "ok"]
     return {each.architecture: each.key for each in records if each.architecture in others}
 
@@ -166,7 +168,6 @@ def tried(store: Store) -> list[Record]:
 def line_of(task: str, asked: int, minutes: float, data: Path, count: int, folder: Path) -> Line:
     """The line of a set; :class:`RuntimeError` where nothing is handed over."""
     rows, aside = divided(task, data, asked)
-    right = np.array([row["label"] for row in aside])
     write_rows(rows, (*texts_of(rows), "label"), folder / "rows.csv")
     done = call(folder, "try", "rows.csv", "--minutes", str(minutes), "--results", "results")
     (folder / "try.log").write_text(done.stdout + done.stderr, encoding="utf-8")
@@ -176,31 +177,53 @@ def line_of(task: str, asked: int, minutes: float, data: Path, count: int, folde
     store = Store(folder / "results")
     records = list(store.all())
     [chosen] = [each.architecture for each in records if each.key == found[1]]
-    ours = answers(folder, found[1], aside)
-    said = references(registry.entry("tasks", task), rows, aside)
     known = tried(store)
-    beside = said | {chosen: ours}
-    beside |= {id: answers(folder, key, aside) for id, key in next_keys(folder, chosen, count).items()}
+    values: dict[str, Any] = {
+        "set": task, "asked": asked, "rows": len(rows), "aside": len(aside), "minutes": f"{minutes:g}",
+        "handed_over": chosen, "tried": len(known),
+        "stopped": sum(each.task == "rows_choice" and each.status == "interrupted" for each in records),
+        "cpu": environment()["cpu"], "commit": known[0].commit[:8],
+    }  # fmt: skip
+    values |= judged(
+        np.array([row["label"] for row in rows]),
+        np.array([row["label"] for row in aside]),
+        (chosen, answers(folder, found[1], aside)),
+        references(registry.entry("tasks", task), rows, aside),
+        {id: answers(folder, key, aside) for id, key in next_keys(folder, chosen, count).items()},
+    )
+    return {name: str(values[name]) for name in COLUMNS}
+
+
+def judged(
+    known: Answers,
+    right: Answers,
+    handed_over: tuple[str, Answers],
+    said: dict[str, Answers],
+    others: dict[str, Answers],
+) -> dict[str, str]:
+    """Scores of what was handed over, of the best reference, of the oracle and of the commonest of
+    the ``known`` labels, on the rows put aside, whose labels are ``right``."""
 
     def share(each: Answers) -> float:
         return float((each == right).mean())
 
+    ours = handed_over[1]
     reference = max(said, key=lambda id: share(said[id]))
-    oracle = max(beside, key=lambda id: share(beside[id]))
-    commonest = Counter(row["label"] for row in rows).most_common(1)[0][0]
-    floor, best = share(np.full(len(right), commonest)), share(beside[oracle])
+    # A reference may be handed over too: trained by the harness it has another strength.
+    oracle, theirs = max([handed_over, *said.items(), *others.items()], key=lambda each: share(each[1]))
+    floor, best = share(np.full(len(right), Counter(known.tolist()).most_common(1)[0][0])), share(theirs)
     difference, error = paired(ours, said[reference], right)
-    values: dict[str, Any] = {
-        "set": task, "asked": asked, "rows": len(rows), "aside": len(aside), "minutes": f"{minutes:g}",
-        "handed_over": chosen, "score": f"{share(ours):.4f}", "tried": len(known),
-        "stopped": sum(each.task == "rows_choice" and each.status == "interrupted" for each in records),
-        "reference": reference, "reference_score": f"{share(said[reference]):.4f}",
-        "difference": f"{difference:.4f}", "error": f"{error:.4f}",
-        "oracle": oracle, "oracle_score": f"{best:.4f}", "floor": f"{floor:.4f}",
+    return {
+        "score": f"{share(ours):.4f}",
+        "reference": reference,
+        "reference_score": f"{share(said[reference]):.4f}",
+        "difference": f"{difference:.4f}",
+        "error": f"{error:.4f}",
+        "oracle": oracle,
+        "oracle_score": f"{best:.4f}",
+        "floor": f"{floor:.4f}",
         "reached": f"{(share(ours) - floor) / (best - floor):.3f}" if best > floor else "",
-        "cpu": environment()["cpu"], "commit": known[0].commit[:8],
-    }  # fmt: skip
-    return {name: str(values[name]) for name in COLUMNS}
+    }
 
 
 def read(table: Path) -> list[Line]:

@@ -6,6 +6,7 @@ import csv
 import math
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,32 @@ def test_the_error_of_a_difference_is_over_the_same_rows():
     difference, error = bench_try.paired(ours, theirs, right)
     assert difference == 0.0 and error == pytest.approx(math.sqrt(2 / 3) / 2)
     assert bench_try.paired(ours, ours, right) == (0.0, 0.0)
+
+
+def test_the_oracle_is_the_best_of_all_and_the_share_is_from_the_floor():
+    """Ten rows, six of them the commonest label: 7 of 10 is a third of the way from 6 to 9."""
+    right = np.array(["a"] * 6 + ["b"] * 4)
+    known = np.array(["a", "a", "b"])
+
+    def answers(wrong: int) -> np.ndarray:
+        return np.where(np.arange(10) < wrong, "c", right)
+
+    found = bench_try.judged(known, right, ("tfidf_svm", answers(3)), {"tfidf_svm": answers(2)}, {"dan": answers(1)})
+    assert (found["score"], found["reference_score"], found["oracle_score"]) == ("0.7000", "0.8000", "0.9000")
+    assert (found["reference"], found["oracle"], found["floor"]) == ("tfidf_svm", "dan", "0.6000")
+    assert float(found["reached"]) == pytest.approx(1 / 3, abs=1e-3) and float(found["difference"]) == -0.1
+    found = bench_try.judged(known, right, ("tfidf_svm", answers(3)), {"tfidf_svm": answers(2)}, {})
+    assert found["oracle_score"] == "0.8000", "the reference, though one of its name was handed over"
+
+
+def test_what_cannot_run_for_the_oracle_is_told(tmp_path, monkeypatch):
+    """An oracle of nothing would be reached by whatever is handed over."""
+    done = subprocess.CompletedProcess([], 2, "", "archbench: --tier own: unknown")
+    monkeypatch.setattr(bench_try, "call", lambda *_: done)
+    monkeypatch.setattr(bench_try, "tried", lambda store: [SimpleNamespace(architecture=id) for id in ("dan", "rnn")])
+    with pytest.raises(RuntimeError, match="archbench run -a dan: .*--tier own"):
+        bench_try.next_keys(tmp_path, "rnn", 2)
+    assert bench_try.next_keys(tmp_path, "rnn", 0) == {}
 
 
 def test_an_answer_too_few_is_an_error(tmp_path, monkeypatch):
