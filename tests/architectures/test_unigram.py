@@ -20,7 +20,7 @@ def learnt(words: dict[str, int], size: int, **settings: float) -> UnigramPieces
 
 
 def test_training_begins_with_as_many_substrings_as_are_asked_for():
-    """Those that fill the most of the text: "aa" stands for 8 characters, "a" for 7, "aab" for 6."""
+    """Those that fill the most of the text: "aa" is 8 of its characters, "a" 7, "aab" 6."""
     assert seeds({"aab": 2, "aaa": 1}, 3) == {"aa": 4.0, "a": 7.0, "aab": 2.0}
 
 
