@@ -24,10 +24,16 @@ class PieceTransformer(PretrainedEncoder):
     """
 
     view_settings: ClassVar[dict[str, str]] = {
+        "pretrained": "pretrained",
         "size": "vocabulary",
         "max_length": "max_length",
         "stride": "stride",
     }
+
+    @classmethod
+    def default_parents(cls, parents: dict[str, str], hyperparameters: dict[str, Any]) -> dict[str, str]:
+        """All of them, but no weights where others' are loaded."""
+        return {} if hyperparameters.get("pretrained") else parents
 
     def __init__(
         self,

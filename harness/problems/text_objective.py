@@ -146,7 +146,7 @@ class FromText(Objective):
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
-        inputs = model.read(step.batch.inputs) | {"pass": (step.seed, step.passes)}
+        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
         return self.inner.at(model, inputs, step.batch.target)
 
 

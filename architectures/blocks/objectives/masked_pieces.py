@@ -74,9 +74,13 @@ class MaskedPieces(TextObjective):
         return torch.where(chosen & (how < 0.9), read, ids)
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+        return self.told(encoder, pieces, noise)[0]
+
+    def told(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> tuple[Foretold, Tensor]:
+        """The chosen pieces, and the states (B, T, size) by which they are told."""
         chosen = self.chosen(pieces, encoder.view, noise)
         states = encoder(pieces._replace(ids=self.hidden(pieces.ids, chosen, encoder.view, noise)))
-        return Foretold.at(self.scores(encoder, states[chosen], pieces.ids[chosen]), chosen)
+        return Foretold.at(self.scores(encoder, states[chosen], pieces.ids[chosen]), chosen), states
 
     @classmethod
     def floor(cls, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
