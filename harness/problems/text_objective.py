@@ -63,6 +63,8 @@ class TextObjective(nn.Module):
 
     unit: ClassVar[str]
     """What is asked for, in words, such as "masked pieces"."""
+    weight: ClassVar[float] = 1.0
+    """Factor on the mean surprise in the loss, where the paper has one beside its other terms."""
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
@@ -95,7 +97,7 @@ class PieceTarget(NoTarget):
 class LearnText(Head):
     """The head in which an encoder learns from plain text by the objective that it names.
 
-    The loss is the mean surprise of what is asked for, in nats.
+    The loss is the mean surprise of what is asked for, in nats, times the objective's ``weight``.
     """
 
     from_text = True
@@ -113,11 +115,11 @@ class LearnText(Head):
 
     def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
         logs = outputs[0].logs
-        return -logs.sum() / max(1, len(logs))
+        return -self.learns.weight * logs.sum() / max(1, len(logs))
 
     def row_losses(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
         (logs, texts), rows = outputs
-        return -logs.new_zeros(rows).index_add(0, texts, logs)
+        return -self.learns.weight * logs.new_zeros(rows).index_add(0, texts, logs)
 
     def decode(self, encoder: Any, outputs: tuple[Foretold, int], batch: Batch, split: EncodedSplit) -> list[Surprise]:
         return summed(*outputs)
