@@ -110,6 +110,11 @@ def test_marks_start_with_the_deviation_of_the_word_vectors():
     assert 0.24 < marks.std() < 0.26 and not torch.equal(marks[0], marks[1])
 
 
+def test_tables_of_the_vocabulary_are_not_kept_with_the_weights():
+    """They are made of the vocabulary, which a kept model has beside them."""
+    assert not OverlapFeatures(view()).state_dict()
+
+
 def features_of(first: str, second: str) -> list[float]:
     return OverlapFeatures(view())(read(first), read(second))[0].tolist()
 

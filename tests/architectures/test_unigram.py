@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from architectures.vectors.unigram import UnigramPieces, expected_counts, probabilities, pruned, without
+from architectures.vectors.unigram import UnigramPieces, expected_counts, probabilities, pruned, seeds, without
 from harness.problems.pieces import MARK
 from tests.architectures.test_bpe import drawn
 
@@ -17,6 +17,11 @@ def learnt(words: dict[str, int], size: int, **settings: float) -> UnigramPieces
     system = UnigramPieces(size=size, **settings)
     system.fit([{"id": word, "text": " ".join([word] * count)} for word, count in words.items()], [])
     return system
+
+
+def test_training_begins_with_as_many_substrings_as_are_asked_for():
+    """Those that fill the most of the text: "aa" is 8 of its characters, "a" 7, "aab" 6."""
+    assert seeds({"aab": 2, "aaa": 1}, 3) == {"aa": 4.0, "a": 7.0, "aab": 2.0}
 
 
 def log_probabilities(system: UnigramPieces) -> dict[str, float]:

@@ -51,3 +51,9 @@ def test_additive_attention_is_the_mean_of_the_keys_under_the_softmax_of_its_sco
             assert_same(weights[row, place, :length], expected)
             assert_same(found[row, place], expected @ keys[row, :length])
     assert not weights[1, :, 2:].any()
+
+
+def test_the_score_of_additive_attention_has_no_bias():
+    """The softmax takes away what all keys have: nothing would learn it."""
+    names = {name for name, _ in AdditiveAttention(3, 4, 5).named_parameters()}
+    assert names == {"query.weight", "query.bias", "key.weight", "score.weight"}
