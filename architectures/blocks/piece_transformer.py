@@ -72,7 +72,7 @@ class PieceTransformer(PretrainedEncoder):
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
 
-    def vectors(self, pieces: SubwordBatch) -> Tensor:
+    def embed(self, pieces: SubwordBatch) -> Tensor:
         """What the first layer reads (B, T, size)."""
         vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
         if self.segments is not None:
@@ -80,7 +80,7 @@ class PieceTransformer(PretrainedEncoder):
         return self.projection(self.dropout(self.norm(vectors)))
 
     def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.vectors(pieces), pieces.mask)
+        return self.body(self.embed(pieces), pieces.mask)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)
