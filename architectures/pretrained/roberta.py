@@ -32,7 +32,6 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
         eps=0.000001,
         lr_schedule="linear",
         warmup_share=0.06,
-        decay_exempt=("biases", "norms"),
     ),
     recipes={
         "text": Recipe(
