@@ -66,7 +66,7 @@ class PieceTransformer(PretrainedEncoder):
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
 
-    def vectors(self, pieces: SubwordBatch) -> Tensor:
+    def embedded(self, pieces: SubwordBatch) -> Tensor:
         """What the first layer reads (B, T, size)."""
         vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
         if self.segments is not None:
@@ -74,7 +74,7 @@ class PieceTransformer(PretrainedEncoder):
         return self.projection(self.dropout(self.norm(vectors)))
 
     def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.vectors(pieces), pieces.mask)
+        return self.body(self.embedded(pieces), pieces.mask)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)
