@@ -38,8 +38,24 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
         eps=0.000001,
         decay_exempt=("biases", "norms"),
     ),
+    recipes={
+        "text": Recipe(
+            optimizer="adamw",
+            lr=0.0001,
+            batch_size=32,
+            epochs=5,
+            patience=5,
+            weight_decay=0.01,
+            clip=1.0,
+            lr_schedule="linear",
+            warmup_share=0.01,
+            eps=1e-06,
+            decay_exempt=("biases", "norms"),
+        ),
+    },
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
+        "Pre-training makes five passes in batches of 32 sequences; the paper makes a million steps of 256.",
         (
             "Four layers of 256, not twelve of 768, and 8,000 pieces in lower case, where words are tagged too;"
             " -o bert.pretrained=FOLDER loads the paper's."
@@ -47,10 +63,6 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
         (
             "Pre-training reads the text mix of 17 million words, not books and Wikipedia of 3,300 million, a text at"
             " a time and at most 128 pieces of it, not 512."
-        ),
-        (
-            "Pre-training has the rate, batches and passes of tuning; the paper has 1e-4, 256 sequences and a million"
-            " steps."
         ),
         "A text is divided behind a full stop, or anywhere where there is none, and the other text is of the batch.",
         (
@@ -71,6 +83,7 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
             "sees": ("foreign weights",),
             "source": "M2.10[7] T1-T4 R25",
             "parents": {},
+            "recipes": {},
             "hyperparameters": {
                 "pretrained": "bert-base-{case}",
                 "layers": 12,
@@ -80,13 +93,14 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
                 "stride": 128,
             },
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "without_deviations": ("Four layers", "Pre-training reads", "A window is"),
+            "without_deviations": ("Four layers", "Pre-training makes", "Pre-training reads", "A window is"),
         },
         "bert_large": {
             "name": "BERT-large",
             "sees": ("foreign weights",),
             "source": "M2.10[7] T1-T4 R25",
             "parents": {},
+            "recipes": {},
             "hyperparameters": {
                 "pretrained": "bert-large-{case}",
                 "layers": 24,
@@ -96,7 +110,7 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
                 "stride": 128,
             },
             "tiny": {"pretrained": "", "layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
-            "without_deviations": ("Four layers", "Pre-training reads", "A window is"),
+            "without_deviations": ("Four layers", "Pre-training makes", "Pre-training reads", "A window is"),
             "deviations": (
                 "Each seed counts; the paper starts several times on small tasks and keeps the best run on dev.",
             ),

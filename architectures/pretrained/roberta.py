@@ -42,7 +42,7 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
             patience=5,
             weight_decay=0.01,
             betas=(0.9, 0.98),
-            eps=0.000001,
+            eps=1e-06,
             lr_schedule="linear",
             warmup_share=0.048,
             decay_exempt=("biases", "norms"),
@@ -50,6 +50,7 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
     },
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
+        "Pre-training makes five passes in batches of 32 sequences; the paper makes 500,000 steps of 8,000.",
         (
             "Four layers of 256, not twenty-four of 1,024, and 8,000 word pieces in lower case, not 50,000 of bytes;"
             " -o roberta.pretrained=FOLDER loads the paper's."
@@ -57,10 +58,6 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
         (
             "Pre-training reads the text mix of 17 million words, not 160 GB, in sequences of at most 128 pieces, not"
             " 512, which begin and end anywhere in a text, not between its sentences."
-        ),
-        (
-            "Pre-training has the rates, batches and passes of tuning; the paper has 4e-4, 8,000 sequences and 500,000"
-            " steps."
         ),
         (
             "A batch is of 32 texts, and passes are ten, on all tasks; the paper has 16 too, and on SQuAD 1.5e-5,"

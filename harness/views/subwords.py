@@ -114,7 +114,11 @@ class Subwords(View):
         elif self.pretrained:
             self._adopt(self.pretrained)
         else:
-            self._set(_trained(list(map(plain, texts)), self.size, self.lower), SPECIAL)
+            self._set(self._learn(list(map(plain, texts))), SPECIAL)
+
+    def _learn(self, texts: list[str]) -> Tokenizer:
+        """A tokenizer with the pieces :data:`SPECIAL`, the same at every call."""
+        return _trained(texts, self.size, self.lower)
 
     def _adopt(self, source: str) -> None:
         from transformers import AutoTokenizer  # slow to import, and an extra
