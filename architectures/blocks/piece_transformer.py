@@ -73,7 +73,7 @@ class PieceTransformer(PretrainedEncoder):
                 nn.init.zeros_(module.bias)
 
     def embed(self, pieces: SubwordBatch) -> Tensor:
-        """What the first layer reads (B, T, size)."""
+        """The vectors (B, T, size) that the first layer reads."""
         vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
         if self.segments is not None:
             vectors = vectors + self.segments(pieces.segments)
