@@ -80,7 +80,7 @@ class PieceTransformer(PretrainedEncoder):
         return self.dropout(self.norm(vectors))
 
     def inputs(self, pieces: SubwordBatch) -> Tensor:
-        """What the first layer reads (B, T, size)."""
+        """Input of the first layer (B, T, size)."""
         return self.projection(self.embeddings(pieces))
 
     def forward(self, pieces: SubwordBatch) -> Tensor:

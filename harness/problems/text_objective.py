@@ -48,7 +48,7 @@ def summed(foretold: Foretold, texts: int) -> list[Surprise]:
 
 
 class TextObjective(nn.Module):
-    """What an encoder learns from plain text.
+    """The questions on plain text from which an encoder learns.
 
     ``forward(encoder, pieces, noise)`` asks the encoder something of each text that the text itself
     answers, and returns how probable the answers were to it; further terms of the loss are added by
@@ -62,7 +62,7 @@ class TextObjective(nn.Module):
     """
 
     unit: ClassVar[str]
-    """What is asked for, in words, such as "masked pieces"."""
+    """The name of what is asked for, such as "masked pieces"."""
     weight: ClassVar[float] = 1.0
     """Factor on the mean surprise in the loss, where the paper has one beside its other terms."""
     packs: ClassVar[bool] = True
@@ -156,7 +156,7 @@ LearnText.trained_by = FromText
 
 
 def counted(unit: str, view: Subwords) -> dict[str, Any]:
-    """What a score counts, as a record has it (:class:`harness.records.blocks.Tokens`)."""
+    """The units that a score counts, as a record has them (:class:`harness.records.blocks.Tokens`)."""
     pieces = json.dumps(sorted(view.tokenizer.get_vocab().items()))
     digest = hashlib.sha256(pieces.encode()).hexdigest()
     return {"name": f"{unit} of {view.width:,}", "symbols": view.width, "artefact": digest}
