@@ -41,7 +41,7 @@ from harness.views.subwords import Subwords
             "Pre-training has the rates, batches and passes of tuning, and stretches of 128 pieces that may hold"
             " several texts; the paper's are 1e-4, 256 segments of 512 of one text, and 2.4 million steps."
         ),
-        "Batches of 32, four passes and three rates serve all tasks; the paper has ten passes, tries 16 and five rates.",
+        "Batches of 32, four passes and three rates serve all tasks; the paper has ten, and tries 16 and five rates.",
         "A masked span of random pieces has any of the vocabulary; the authors draw them by their frequency.",
         "A span at the beginning or end of a text is told by the mark there, too; the authors leave it out.",
         "The loss beside the span is of all its pieces; the authors leave out those behind the twentieth.",
