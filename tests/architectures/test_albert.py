@@ -136,6 +136,11 @@ def test_words_are_masked_whole_in_spans_of_the_drawn_lengths(view):
     alone = [(a, b) for a, b in places if b != a + 1]
     assert {(a, a + 1) for a in range(9)} <= set(places)
     assert all(9 in pair for pair in alone)  # a span that begins at the last word ends there
+    ids = ids.clone()
+    ids[:, 2] = view.separator
+    divided = in_spans(pieces._replace(ids=ids), view, noise, law, 0.2)[:, 1:-1]
+    beside = {tuple(row.nonzero()[:, 0].tolist())[1] for row in divided if row[0]}
+    assert len(beside) > 4  # the first word is a text, and does not take the one behind the separator with it
 
 
 def test_words_of_several_pieces_are_masked_whole_and_spans_stay_in_their_text(view):
