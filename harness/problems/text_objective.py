@@ -156,7 +156,7 @@ LearnText.trained_by = FromText
 
 
 def counted(unit: str, view: Subwords) -> dict[str, Any]:
-    """The units that a score counts, as a record has them (:class:`harness.records.blocks.Tokens`)."""
+    """The units of a score, as a record has them (:class:`harness.records.blocks.Tokens`)."""
     pieces = json.dumps(sorted(view.tokenizer.get_vocab().items()))
     digest = hashlib.sha256(pieces.encode()).hexdigest()
     return {"name": f"{unit} of {view.width:,}", "symbols": view.width, "artefact": digest}
