@@ -79,12 +79,12 @@ class PieceTransformer(PretrainedEncoder):
             vectors = vectors + self.segments(pieces.segments)
         return self.dropout(self.norm(vectors))
 
-    def inputs(self, pieces: SubwordBatch) -> Tensor:
-        """Input of the first layer (B, T, size)."""
+    def embed(self, pieces: SubwordBatch) -> Tensor:
+        """The vectors (B, T, size) that the first layer reads."""
         return self.projection(self.embeddings(pieces))
 
     def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.inputs(pieces), pieces.mask)
+        return self.body(self.embed(pieces), pieces.mask)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

@@ -31,6 +31,21 @@ from harness.views.subwords import Subwords
         warmup_share=0.1,
         decay_exempt=("biases", "norms"),
     ),
+    recipes={
+        "text": Recipe(
+            optimizer="adamw",
+            lr=0.0001,
+            batch_size=32,
+            epochs=5,
+            patience=5,
+            weight_decay=0.1,
+            clip=1.0,
+            eps=1e-08,
+            lr_schedule="linear",
+            warmup_share=0.0042,
+            decay_exempt=("biases", "norms"),
+        ),
+    },
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
         (
@@ -38,8 +53,8 @@ from harness.views.subwords import Subwords
             " windows of passages of 128 pieces, 64 apart."
         ),
         (
-            "Pre-training has the rates, batches and passes of tuning, and stretches of 128 pieces that may hold"
-            " several texts; the paper's are 1e-4, 256 segments of 512 of one text, and 2.4 million steps."
+            "Pre-training makes five passes in batches of 32 stretches of 128 pieces that may hold several texts; the"
+            " paper makes 2.4 million steps of 256 segments of 512 pieces of one text."
         ),
         "Batches of 32, four passes and three rates serve all tasks; the paper has ten, and tries 16 and five rates.",
         "A masked span of random pieces has any of the vocabulary; the authors draw them by their frequency.",
