@@ -54,6 +54,11 @@ def test_a_text_that_is_hard_to_divide_comes_back(text):
     assert again(ids_of(text)) == text
 
 
+def test_a_text_that_spells_a_special_piece_does_not_get_it():
+    """A review with "[SEP]" in it must not end its sequence."""
+    assert not set(ids_of("[CLS] a [SEP][PAD] [MASK]")) & set(range(len(SPECIAL)))
+
+
 def test_a_character_that_training_never_showed_is_its_bytes():
     assert [VIEW.tokenizer.id_to_token(id) for id in ids_of("日")] == ["æ", "Ĺ", "¥"]
 
