@@ -124,6 +124,12 @@ class Architecture:
         child is loaded. Whatever it raises ends the cell as failed."""
 
     @classmethod
+    def default_parents(cls, parents: dict[str, str], hyperparameters: dict[str, Any]) -> dict[str, str]:
+        """Those of its registered parents, by role, from which it starts with these
+        hyperparameters."""
+        return parents
+
+    @classmethod
     def inherited_view(cls, view: View, role: str, parent: Parent) -> View:
         """The view with what a kept model gives to the reading of texts, such as a tag for each
         word. Called once for each role, before the view is fitted or restored."""

@@ -80,7 +80,8 @@ class Step:
     before left there, detached from its graph: None at the start of an epoch. An objective that
     carries state from batch to batch sets it anew. ``seed`` is the cell's and ``passes`` the number
     of the pass over the rows, from 1: what an objective draws of a row may depend on these two and
-    on the row, so that it is the same on one device and on several.
+    on the row, so that it is the same on one device and on several. In pass 0 it asks what
+    evaluation asks.
     """
 
     batches: dict[str, Any]

@@ -107,7 +107,7 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def answers(folder: Path, key: str, aside: Sequence[Row]) -> Answers:
-    """What a kept model says of the rows put aside."""
+    """Answers of a kept model to the rows put aside."""
     write_rows(aside, texts_of(aside), folder / "aside.csv")
     done = call(folder, "predict", key, "aside.csv", "--to", "csv", "--results", "results")
     said = [line["prediction"] for line in csv.DictReader(done.stdout.splitlines())]
@@ -117,7 +117,7 @@ def answers(folder: Path, key: str, aside: Sequence[Row]) -> Answers:
 
 
 def references(task: registry.TaskEntry, rows: Sequence[Row], aside: Sequence[Row]) -> dict[str, Answers]:
-    """What each reference says of the rows put aside, by its id."""
+    """Answers of each reference to the rows put aside, by its id."""
     found = {}
     for id, entry in registry.entries("architectures").items():
         settings = grid.hyperparameters(entry)

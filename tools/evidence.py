@@ -61,7 +61,7 @@ def counted(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def line_of(record: Record, store: Store) -> Line:
-    """What a record says."""
+    """The line of a record."""
     task, name = registry.entry("tasks", record.task), record.cell.budget["name"]
     outcomes, spent = store.load_outcomes(record), record.spent or {}
     words = (record.view or {}).get("view") == Words.__name__ and spent.get("tokens")

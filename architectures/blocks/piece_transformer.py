@@ -24,10 +24,16 @@ class PieceTransformer(PretrainedEncoder):
     """
 
     view_settings: ClassVar[dict[str, str]] = {
+        "pretrained": "pretrained",
         "size": "vocabulary",
         "max_length": "max_length",
         "stride": "stride",
     }
+
+    @classmethod
+    def default_parents(cls, parents: dict[str, str], hyperparameters: dict[str, Any]) -> dict[str, str]:
+        """All of them, but no weights where others' are loaded."""
+        return {} if hyperparameters.get("pretrained") else parents
 
     def __init__(
         self,
@@ -66,15 +72,19 @@ class PieceTransformer(PretrainedEncoder):
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
 
-    def embedded(self, pieces: SubwordBatch) -> Tensor:
-        """What the first layer reads (B, T, size)."""
+    def embeddings(self, pieces: SubwordBatch) -> Tensor:
+        """The sum of each piece's vectors (B, T, embedded)."""
         vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
         if self.segments is not None:
             vectors = vectors + self.segments(pieces.segments)
-        return self.projection(self.dropout(self.norm(vectors)))
+        return self.dropout(self.norm(vectors))
+
+    def embed(self, pieces: SubwordBatch) -> Tensor:
+        """The vectors (B, T, size) that the first layer reads."""
+        return self.projection(self.embeddings(pieces))
 
     def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.embedded(pieces), pieces.mask)
+        return self.body(self.embed(pieces), pieces.mask)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

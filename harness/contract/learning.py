@@ -55,7 +55,7 @@ class LearningCase(ModelCase):
             low, high = self.floor_score(gold, gold), score([main], known, gold)[main]
             goal = low + NEARLY * (high - low)
         reached = math.nan
-        for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, lr=0.005), start=1):
+        for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, 0.005, False), start=1):
             if step % 20 == 0:
                 model.eval()
                 with torch.no_grad():

@@ -85,9 +85,9 @@ class ModelCase(Case):
     def loss(self, model: Model, batch: Batch) -> Tensor:
         return self.losses(model, objective_of(model, SETTINGS, self.regime), batch)["loss"]
 
-    def losses(self, model: Model, objective: Objective, batch: Batch) -> dict[str, Tensor]:
-        """Losses of a labelled batch."""
-        return objective.losses(model, Step(self.streams(objective, batch), progress=0.5))
+    def losses(self, model: Model, objective: Objective, batch: Batch, passes: int = 1) -> dict[str, Tensor]:
+        """Losses of a labelled batch, in the pass over the rows of this number."""
+        return objective.losses(model, Step(self.streams(objective, batch), progress=0.5, passes=passes))
 
     def streams(self, objective: Objective, batch: Batch) -> dict[str, Batch]:
         """A labelled batch, and the same rows without labels where the objective asks for some."""
@@ -134,17 +134,20 @@ class ModelCase(Case):
         inputs = self.encoded(dict.fromkeys(self.corpus.fields, rows))
         return Split(table, view, target, inputs, target.encode(rows, view))
 
-    def train(self, model: Model, split: Split, batches: list[np.ndarray], lr: float) -> Iterator[Tensor]:
-        """Losses of one Adam step per batch."""
+    def train(
+        self, model: Model, split: Split, batches: list[np.ndarray], lr: float, anew: bool = True
+    ) -> Iterator[Tensor]:
+        """Losses of one Adam step per batch, each a pass of its own; without ``anew`` an objective
+        that asks other things in each asks what it does in evaluation."""
         objective = objective_of(model, SETTINGS, self.regime)
         trained = objective.trained(model)
         optimizers = [LazyAdam(parameters, lr=lr) for parameters in trained.values()]
         model.train()
         objective.train()
-        for rows in batches:
+        for number, rows in enumerate(batches, start=1):
             for optimizer in optimizers:
                 optimizer.zero_grad()
-            losses = self.losses(model, objective, split.collate(rows))
+            losses = self.losses(model, objective, split.collate(rows), number if anew else 0)
             set_gradients(losses, trained)
             for optimizer, parameters in zip(optimizers, trained.values(), strict=True):
                 clip_gradients(parameters, 5.0)

@@ -173,7 +173,7 @@ class TrainedCase(LearningCase):
         batches = in_double(self.streams(objective, self.corpus.train.collate(self.eight())))
 
         def losses() -> dict[str, Tensor]:  # of a step of its own, into which no state is carried
-            return objective.losses(model, Step(batches, progress=0.5))
+            return objective.losses(model, Step(batches, progress=0.5, passes=1))
 
         for loss, parameters in objective.players(model).items():
             Slopes(losses, loss, dict(parameters), [model, objective]).require_gradient()

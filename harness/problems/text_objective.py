@@ -48,7 +48,7 @@ def summed(foretold: Foretold, texts: int) -> list[Surprise]:
 
 
 class TextObjective(nn.Module):
-    """What an encoder learns from plain text.
+    """The questions on plain text from which an encoder learns.
 
     ``forward(encoder, pieces, noise)`` asks the encoder something of each text that the text itself
     answers, and returns how probable the answers were to it; further terms of the loss are added by
@@ -62,7 +62,9 @@ class TextObjective(nn.Module):
     """
 
     unit: ClassVar[str]
-    """What is asked for, in words, such as "masked pieces"."""
+    """The name of what is asked for, such as "masked pieces"."""
+    weight: ClassVar[float] = 1.0
+    """Factor on the mean surprise in the loss, where the paper has one beside its other terms."""
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
@@ -95,7 +97,7 @@ class PieceTarget(NoTarget):
 class LearnText(Head):
     """The head in which an encoder learns from plain text by the objective that it names.
 
-    The loss is the mean surprise of what is asked for, in nats.
+    The loss is the mean surprise of what is asked for, in nats, times the objective's ``weight``.
     """
 
     from_text = True
@@ -113,11 +115,11 @@ class LearnText(Head):
 
     def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
         logs = outputs[0].logs
-        return -logs.sum() / max(1, len(logs))
+        return -self.learns.weight * logs.sum() / max(1, len(logs))
 
     def row_losses(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
         (logs, texts), rows = outputs
-        return -logs.new_zeros(rows).index_add(0, texts, logs)
+        return -self.learns.weight * logs.new_zeros(rows).index_add(0, texts, logs)
 
     def decode(self, encoder: Any, outputs: tuple[Foretold, int], batch: Batch, split: EncodedSplit) -> list[Surprise]:
         return summed(*outputs)
@@ -146,7 +148,7 @@ class FromText(Objective):
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
-        inputs = model.read(step.batch.inputs) | {"pass": (step.seed, step.passes)}
+        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
         return self.inner.at(model, inputs, step.batch.target)
 
 
@@ -154,7 +156,7 @@ LearnText.trained_by = FromText
 
 
 def counted(unit: str, view: Subwords) -> dict[str, Any]:
-    """What a score counts, as a record has it (:class:`harness.records.blocks.Tokens`)."""
+    """The units of a score, as a record has them (:class:`harness.records.blocks.Tokens`)."""
     pieces = json.dumps(sorted(view.tokenizer.get_vocab().items()))
     digest = hashlib.sha256(pieces.encode()).hexdigest()
     return {"name": f"{unit} of {view.width:,}", "symbols": view.width, "artefact": digest}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import UsageError, check_choice, unknown
+from harness.kinds import Architecture
 from harness.problems import problem
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
@@ -92,12 +93,15 @@ class _Family:
         inputs: bool = True,
     ) -> Planned:
         """A cell with its parents; ``children`` are the architectures and tasks for which it is
-        planned.
-        Without ``inputs`` it reads none of the run's input sources."""
+        planned. Without ``inputs`` it reads none of the run's input sources."""
         planned = self.planner.cell(architecture, task, seed, inputs)
+        own: dict[str, str] = {}
+        if architecture.parents:
+            cls: type[Architecture] = registry.load(architecture)
+            own = cls.default_parents(architecture.parents, planned.cell.hyperparameters)
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
-            for role, name in architecture.parents.items()
+            for role, name in own.items()
             if not _pre_trains(name, architecture, task)
         }
         wanted |= {wish.role: wish for wish in wishes}

@@ -114,7 +114,11 @@ class Subwords(View):
         elif self.pretrained:
             self._adopt(self.pretrained)
         else:
-            self._set(_trained(list(map(plain, texts)), self.size, self.lower), SPECIAL)
+            self._set(self._learn(list(map(plain, texts))), SPECIAL)
+
+    def _learn(self, texts: list[str]) -> Tokenizer:
+        """A tokenizer with the pieces :data:`SPECIAL`, the same at every call."""
+        return _trained(texts, self.size, self.lower)
 
     def _adopt(self, source: str) -> None:
         from transformers import AutoTokenizer  # slow to import, and an extra
@@ -137,8 +141,12 @@ class Subwords(View):
 
     def _set(self, tokenizer: Tokenizer, special: list[str]) -> None:
         """Read by a tokenizer whose special pieces stand in the order of :data:`SPECIAL`; the last
-        one, by which a piece is masked, may be missing."""
+        one, by which a piece is masked, may be missing. ``continues`` (V,) is true at the pieces
+        that continue a word, by the mark that word pieces have; without it each piece is a
+        word."""
         self.tokenizer, self.special = tokenizer, special
+        self.continues = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
+        self.continues[[id for piece, id in tokenizer.get_vocab().items() if piece.startswith("##")]] = True
         numbers = [tokenizer.token_to_id(token) for token in special]
         self.pad, self.unknown, self.start, self.separator, self.mask = [*numbers, None][: len(SPECIAL)]
 

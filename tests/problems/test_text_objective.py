@@ -20,7 +20,7 @@ from harness.layers.noise import Noise
 from harness.objectives import Step
 from harness.problems import problem
 from harness.problems.base import Batch
-from harness.problems.text_objective import Foretold, FromText, LearnText, PieceTarget
+from harness.problems.text_objective import Foretold, FromText, PieceTarget
 from harness.settings import TrainingSettings
 from harness.training.model import Model, build, objective_of
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords
@@ -164,16 +164,12 @@ def test_the_next_piece_is_told_from_those_before_it_alone():
 
 
 def test_a_prediction_is_the_sum_of_a_text_and_the_number_of_its_questions():
-    foretold = LearnText.decode(None, None, _foretold(), None, None)  # type: ignore[arg-type]
-    assert foretold == [[-3.0, 2], [0.0, 0], [-4.0, 1]]
-    head = LearnText.__new__(LearnText)
-    assert LearnText.row_losses(head, None, _foretold(), None).tolist() == [3, 0, 4]
-    assert LearnText.loss(head, None, _foretold(), None).item() == pytest.approx(7 / 3)
-    assert [each.tolist() for each in LearnText.evidence(head, None, _foretold())] == [[-1, -2], [], [-4]]
-
-
-def _foretold() -> Any:
-    return Foretold(torch.tensor([-1.0, -2.0, -4.0]), torch.tensor([0, 0, 2])), 3
+    head: Any = model_of(Masked).head
+    foretold = Foretold(torch.tensor([-1.0, -2.0, -4.0]), torch.tensor([0, 0, 2])), 3
+    assert head.decode(None, foretold, None, None) == [[-3.0, 2], [0.0, 0], [-4.0, 1]]
+    assert head.row_losses(None, foretold, None).tolist() == [3, 0, 4]
+    assert head.loss(None, foretold, None).item() == pytest.approx(7 / 3)
+    assert [each.tolist() for each in head.evidence(None, foretold)] == [[-1, -2], [], [-4]]
 
 
 def test_the_floor_is_the_share_of_a_piece_in_the_training_texts():

@@ -119,7 +119,7 @@ def test_an_untrained_bert_has_the_published_vocabulary_and_knows_the_texts(tmp_
     untrained_bert(tmp_path, layers=1, hidden=8, heads=2, task="sst2")
     view = BERT.reads("text", {"pretrained": str(tmp_path)})
     view.fit([])
-    assert BERT(view.width, view).model.embeddings.word_embeddings.num_embeddings == BERT_PIECES
+    assert BERT(view.width, view).table.num_embeddings == BERT_PIECES
     assert view.unknown not in view.encode(["the film is good ."])["ids"].values
 
 

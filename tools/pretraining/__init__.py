@@ -1,1 +1,1 @@
-"""What pre-training is worth where plain text tells what few labels do not."""
+"""The worth of pre-training where plain text tells what few labels do not."""

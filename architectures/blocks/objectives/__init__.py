@@ -1,1 +1,1 @@
-"""What encoders of word pieces learn from plain text."""
+"""Objectives by which encoders of word pieces learn from plain text."""

@@ -33,18 +33,24 @@ def share_of(allowed: Tensor, share: float, numbers: Tensor) -> Tensor:
 
 class WordScores(nn.Module):
     """Natural log-probabilities of pieces: a dense layer, GELU and a norm, then the encoder's table
-    of pieces as the output layer, with a bias for each (V,)."""
+    of pieces as the output layer, with a bias for each (V,). States have ``size`` numbers, by
+    default as many as the encoder's."""
 
-    def __init__(self, encoder: Any):
+    def __init__(self, encoder: Any, size: int | None = None):
         super().__init__()
-        pieces, size = encoder.table.weight.shape
-        self.transform = nn.Sequential(nn.Linear(encoder.size, size), nn.GELU(), nn.LayerNorm(size, encoder.eps))
+        pieces, embedded = encoder.table.weight.shape
+        self.transform = nn.Sequential(
+            nn.Linear(size or encoder.size, embedded), nn.GELU(), nn.LayerNorm(embedded, encoder.eps)
+        )
         self.bias = nn.Parameter(torch.zeros(pieces))
+
+    def scores(self, encoder: Any, states: Tensor) -> Tensor:
+        """Scores (N, V) of all pieces by states (N, size), before the softmax."""
+        return F.linear(self.transform(states), encoder.table.weight, self.bias)
 
     def forward(self, encoder: Any, states: Tensor, pieces: Tensor) -> Tensor:
         """Those (N,) of ``pieces`` (N,) by states (N, size)."""
-        scores = F.linear(self.transform(states), encoder.table.weight, self.bias)
-        return -F.cross_entropy(scores, pieces, reduction="none")
+        return -F.cross_entropy(self.scores(encoder, states), pieces, reduction="none")
 
 
 class MaskedPieces(TextObjective):
@@ -74,9 +80,13 @@ class MaskedPieces(TextObjective):
         return torch.where(chosen & (how < 0.9), read, ids)
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+        return self.told(encoder, pieces, noise)[0]
+
+    def told(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> tuple[Foretold, Tensor]:
+        """The chosen pieces, and the states (B, T, size) by which they are told."""
         chosen = self.chosen(pieces, encoder.view, noise)
         states = encoder(pieces._replace(ids=self.hidden(pieces.ids, chosen, encoder.view, noise)))
-        return Foretold.at(self.scores(encoder, states[chosen], pieces.ids[chosen]), chosen)
+        return Foretold.at(self.scores(encoder, states[chosen], pieces.ids[chosen]), chosen), states
 
     @classmethod
     def floor(cls, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:

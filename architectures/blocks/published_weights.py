@@ -1,0 +1,123 @@
+"""Weights that others have trained and published, for the body of pre-trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from harness.errors import MissingWeights
+
+
+class Family(NamedTuple):
+    """Models of one type of transformers, and where they have what our body has.
+
+    ``names`` has the place of each of our modules in theirs; "*" stands for the number of a layer.
+    ``after_padding``: the first piece stands at the position behind the number of the padding.
+    """
+
+    type: str
+    names: Mapping[str, str]
+    after_padding: bool = False
+
+
+LAYERS = {
+    "table": "embeddings.word_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "segments": "embeddings.token_type_embeddings",
+    "norm": "embeddings.LayerNorm",
+    "body.layers.*.attention.query": "encoder.layer.*.attention.self.query",
+    "body.layers.*.attention.key": "encoder.layer.*.attention.self.key",
+    "body.layers.*.attention.value": "encoder.layer.*.attention.self.value",
+    "body.layers.*.attention.output": "encoder.layer.*.attention.output.dense",
+    "body.layers.*.norms.0": "encoder.layer.*.attention.output.LayerNorm",
+    "body.layers.*.feedforward.0": "encoder.layer.*.intermediate.dense",
+    "body.layers.*.feedforward.3": "encoder.layer.*.output.dense",
+    "body.layers.*.norms.1": "encoder.layer.*.output.LayerNorm",
+}
+EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
+"""Settings without which a model would run in our body, and answer otherwise."""
+
+
+class PublishedWeights:
+    """A model of a family in a folder or on the hub, for a tokenizer of ``pieces`` and sequences of
+    at most ``max_length``.
+
+    ``ValueError`` when there is none or it does not suit. Only safetensors are read, and code in
+    the folder is not run.
+    """
+
+    def __init__(self, source: str, family: Family, pieces: int, max_length: int):
+        self.source, self.family = source, family
+        self.model = _model(source, family.type)
+        self.config: Any = self.model.config
+        self.first = self.config.pad_token_id + 1 if family.after_padding else 0
+        self.rows = {"table": slice(pieces), "positions": slice(self.first, self.first + max_length)}
+        """Rows of their tables that are read here, by our name."""
+        if pieces > self.config.vocab_size:
+            raise ValueError(
+                f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for"
+                f" {self.config.vocab_size}"
+            )
+        if max_length > self.config.max_position_embeddings - self.first:
+            raise ValueError(
+                f"max_length={max_length}: pretrained={source!r} has"
+                f" {self.config.max_position_embeddings - self.first} positions"
+            )
+        for name, wanted in EXPECTED.items():
+            if (found := getattr(self.config, name, wanted)) != wanted:
+                raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Settings of :class:`~architectures.blocks.piece_transformer.PieceTransformer`."""
+        return {
+            "layers": self.config.num_hidden_layers,
+            "hidden": self.config.hidden_size,
+            "heads": self.config.num_attention_heads,
+            "inner": self.config.intermediate_size,
+            "dropout": self.config.hidden_dropout_prob,
+            "eps": self.config.layer_norm_eps,
+        }
+
+    def give(self, encoder: Any) -> None:
+        """Put the weights into an encoder of these sizes.
+
+        Where it has no vectors of segments, all pieces stand in the first one, whose vector is then
+        added to those of the positions.
+        """
+        for name, place in self.family.names.items():
+            count = len(encoder.body.layers) if "*" in name else 1
+            for number in map(str, range(count)):
+                ours, theirs = name.replace("*", number), self.model.get_submodule(place.replace("*", number))
+                if name == "segments" and encoder.segments is None:
+                    encoder.positions.weight.data += theirs.weight.data[0]
+                else:
+                    encoder.get_submodule(ours).load_state_dict(self._state(name, theirs))
+        for layer in encoder.body.layers:
+            layer.attention.dropout = self.config.attention_probs_dropout_prob
+
+    def _state(self, name: str, module: nn.Module) -> dict[str, Tensor]:
+        rows = self.rows.get(name, slice(None))
+        return {part: weights[rows] for part, weights in module.state_dict().items()}
+
+
+def _model(source: str, type: str) -> nn.Module:
+    """The model of a type of transformers in a folder or on the hub, in single precision."""
+    try:
+        from transformers import AutoConfig, AutoModel  # slow to import, and an extra
+    except ImportError as error:
+        raise ImportError("pretrained weights need transformers: pip install 'archbench[plm]'") from error
+
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        config._attn_implementation = "sdpa"  # the folder may name one that is not installed
+        model = AutoModel.from_pretrained(source, config=config, use_safetensors=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise MissingWeights(
+            f"pretrained={source!r}: neither a folder with safetensors weights nor a name on the hub: {error}"
+        ) from error
+    if config.model_type != type:
+        raise ValueError(f"pretrained={source!r} is of type {config.model_type}, expected {type}")
+    return model.float()

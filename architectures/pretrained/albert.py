@@ -1,0 +1,98 @@
+"""ALBERT."""
+
+from __future__ import annotations
+
+import functools
+
+from torch import Tensor, nn
+
+from architectures.blocks.objectives.sentence_order import SentenceOrder
+from architectures.blocks.piece_transformer import PieceTransformer
+from harness.registry import Recipe, register
+from harness.views.subwords import Subwords
+
+
+@register(
+    "albert",
+    name="ALBERT, small",
+    kind="plm",
+    paper="Lan et al. 2020",
+    source="M2.10[147] T1 T3",
+    year=2019,
+    parents={"weights": "albert@text_mix"},
+    recipe=Recipe(
+        optimizer="adamw",
+        lr=(0.00001, 0.00002, 0.00003),
+        batch_size=32,
+        epochs=10,
+        patience=10,
+        weight_decay=0.01,
+        clip=1.0,
+        eps=0.000001,
+        lr_schedule="linear",
+        warmup_share=0.06,
+        decay_exempt=("biases", "norms"),
+    ),
+    recipes={
+        "text": Recipe(
+            optimizer="adamw",
+            lr=0.0005,
+            batch_size=32,
+            epochs=5,
+            patience=5,
+            weight_decay=0.01,
+            clip=1.0,
+            eps=1e-06,
+            lr_schedule="linear",
+            warmup_share=0.025,
+            decay_exempt=("biases", "norms"),
+        ),
+    },
+    tiny={"layers": 2, "hidden": 32, "heads": 2, "embedded": 16, "vocabulary": 1000},
+    deviations=(
+        (
+            "Pre-training makes five passes in batches of 32 sequences by AdamW at a rate of 0.0005; the paper makes"
+            " 125,000 steps of 4,096 by LAMB at 0.00176."
+        ),
+        (
+            "Four layers of 256, not twelve of 768, 8,000 word pieces, not 30,000 of SentencePiece, and windows of"
+            " passages of 128 pieces, 64 apart."
+        ),
+        (
+            "Batches, passes and warm-up are the same on all tasks, and the rate is the best of three on dev; the paper"
+            " has others for each."
+        ),
+        "Dropout in tuning is that of pre-training; the largest model, whose settings the paper states, has none.",
+        "A text that fills the sequence has no separator at its end.",
+    ),
+)
+class ALBERT(PieceTransformer):
+    """An encoder with narrow vectors of pieces and one layer, which all its depth shares, and which
+    learns from masked n-grams and the order of two segments.
+
+    The vector of a text is the first state, through a linear layer and tanh.
+    """
+
+    learns = SentenceOrder
+    unused = ("pooler",)  # tags and spans are read from the states
+
+    def __init__(
+        self,
+        width: int,
+        view: Subwords,
+        layers: int = 4,
+        hidden: int = 256,
+        heads: int = 4,
+        embedded: int = 128,
+        dropout: float = 0.1,
+        vocabulary: int = 8000,
+        max_length: int = 128,
+        stride: int = 64,
+    ):
+        gelu = functools.partial(nn.GELU, "tanh")  # as in the authors' program
+        super().__init__(width, view, layers, hidden, heads, dropout, embedded=embedded, shared=True, activation=gelu)
+        self.pooler = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh())
+        self.begin(self.pooler, 0.02)
+
+    def pooled(self, states: Tensor) -> Tensor:
+        return self.dropout(self.pooler(states[:, 0]))

@@ -1,0 +1,92 @@
+"""SpanBERT."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from architectures.blocks.objectives.spans import MaskedSpans
+from architectures.blocks.piece_transformer import PieceTransformer
+from harness.registry import Recipe, register
+from harness.views.subwords import Subwords
+
+
+@register(
+    "spanbert",
+    name="SpanBERT, small",
+    kind="plm",
+    paper="Joshi et al. 2020",
+    source="M2.10[149] T3",
+    year=2020,
+    parents={"weights": "spanbert@text_mix"},
+    recipe=Recipe(
+        optimizer="adamw",
+        lr=(0.00001, 0.00002, 0.00003),
+        batch_size=32,
+        epochs=4,
+        patience=4,
+        weight_decay=0.01,
+        clip=1.0,
+        eps=0.000001,
+        lr_schedule="linear",
+        warmup_share=0.1,
+        decay_exempt=("biases", "norms"),
+    ),
+    recipes={
+        "text": Recipe(
+            optimizer="adamw",
+            lr=0.0001,
+            batch_size=32,
+            epochs=5,
+            patience=5,
+            weight_decay=0.1,
+            clip=1.0,
+            eps=1e-08,
+            lr_schedule="linear",
+            warmup_share=0.0042,
+            decay_exempt=("biases", "norms"),
+        ),
+    },
+    tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
+    deviations=(
+        (
+            "Four layers of 256, not twenty-four of 1,024, 8,000 word pieces in lower case, not 29,000 with case, and"
+            " windows of passages of 128 pieces, 64 apart."
+        ),
+        (
+            "Pre-training makes five passes in batches of 32 stretches of 128 pieces that may hold several texts; the"
+            " paper makes 2.4 million steps of 256 segments of 512 pieces of one text."
+        ),
+        "Batches of 32, four passes and three rates serve all tasks; the paper has ten, and tries 16 and five rates.",
+        "A masked span of random pieces has any of the vocabulary; the authors draw them by their frequency.",
+        "A span at the beginning or end of a text is told by the mark there, too; the authors leave it out.",
+        "The loss beside the span is of all its pieces; the authors leave out those behind the twentieth.",
+    ),
+)
+class SpanBERT(PieceTransformer):
+    """BERT without a second segment in pre-training, which learns from masked spans of words and
+    from the two states beside each.
+
+    The vector of a text is the first state, through a linear layer and tanh.
+    """
+
+    learns = MaskedSpans
+    unused = ("pooler",)  # tags, spans and masked pieces are read from the states
+
+    def __init__(
+        self,
+        width: int,
+        view: Subwords,
+        layers: int = 4,
+        hidden: int = 256,
+        heads: int = 4,
+        dropout: float = 0.1,
+        vocabulary: int = 8000,
+        max_length: int = 128,
+        stride: int = 64,
+    ):
+        super().__init__(width, view, layers, hidden, heads, dropout, activation=nn.GELU)
+        self.pooler = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh())
+        self.begin(self.pooler, 0.02)
+
+    def pooled(self, states: Tensor) -> Tensor:
+        return self.dropout(self.pooler(states[:, 0]))
