@@ -15,7 +15,6 @@ from harness.contract.base import NOT_FLIPPED, Broken, Flipped, floor_score, req
 from harness.contract.model_case import ModelCase
 from harness.data.batches import length_buckets
 from harness.metrics import CLEARLY, above, better, is_fraction, perfect, score
-from harness.task import Row
 from harness.training.cost import flops_per_example
 from harness.training.model import predict, predict_with_loss
 
@@ -51,8 +50,9 @@ class LearningCase(ModelCase):
         main = self.problem.learnt_by_heart or self.task.entry.main_metric
         goal = perfect(main)
         if not is_fraction(main):
+            nothing = next(iter(self.problem.floors_of(self.cls, gold, gold, self.corpus.view).values()))
             known = self.problem.by_heart(gold, model.encoder)
-            low, high = self.floor_score(gold, gold), score([main], known, gold)[main]
+            low, high = (score([main], predictions, gold)[main] for predictions in (nothing, known))
             goal = low + NEARLY * (high - low)
         reached = math.nan
         for step, _ in enumerate(self.train(model, split, [rows] * OVERFIT_STEPS, 0.005, False), start=1):
@@ -66,10 +66,6 @@ class LearningCase(ModelCase):
         raise Broken(
             f"{main} on its {len(rows)} training examples is {reached:.3f} after {OVERFIT_STEPS} steps, not {goal:.3g}"
         )
-
-    def floor_score(self, train: list[Row], rows: list[Row]) -> float:
-        """The main metric on the rows of what learns nothing."""
-        return floor_score(self.task.entry, train, rows, self.cls, self.corpus.view)
 
     def learns(self) -> None:
         found = self.learning
@@ -98,7 +94,7 @@ class LearningCase(ModelCase):
         """
         corpus, main, flipped = self.corpus, self.task.entry.main_metric, self.flipped
         train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
-        limit = self.floor_score(train, dev)
+        limit = floor_score(self.task.entry, train, dev, self.cls, self.corpus.view)
         wanted = above(main, limit, CLEARLY)
         shown = corpus.dev
         if flipped is not None:

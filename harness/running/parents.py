@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from harness import registry
 from harness.errors import UsageError, check_choice, unknown
-from harness.kinds import Architecture
 from harness.problems import problem
 from harness.records import Cell, Record
 from harness.registry import ArchitectureEntry, TaskEntry
@@ -97,7 +96,7 @@ class _Family:
         planned = self.planner.cell(architecture, task, seed, inputs)
         own: dict[str, str] = {}
         if architecture.parents:
-            cls: type[Architecture] = registry.load(architecture)
+            cls: Any = registry.load(architecture)
             own = cls.default_parents(architecture.parents, planned.cell.hyperparameters)
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
