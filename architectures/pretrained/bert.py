@@ -128,7 +128,7 @@ class BERT(PieceTransformer):
     ``vocabulary``. A sequence has at most ``max_length`` pieces; a longer passage is read in
     windows that begin ``stride`` pieces apart. The vector of a text is the last state of [CLS]
     through a linear layer and tanh. In front of the layer that scores classes or labels, dropout
-    stands; spans are scored without.
+    stands; spans are scored without. Models of the published sizes are slow without a GPU.
     """
 
     learns = NextSentence

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import registry
-from harness.contract.base import Broken, Result, require, run, shortened, with_unknown_words
+from harness.contract.base import Broken, Result, floor, require, run, shortened, with_unknown_words
 from harness.contract.fitted import FittedCase
 from harness.contract.imports import changes_nothing
 from harness.contract.learning import LEARNING_EPOCHS, OVERFIT_STEPS

@@ -52,6 +52,11 @@ def run(name: str, body: Check, told: type[Exception] = Broken) -> Result:
         return Result(name, False, f"{type(error).__name__}: {error}")
 
 
+def floor(task: TaskEntry, train: list[Row], rows: list[Row]) -> list[Any]:
+    """Predictions without a model, the first of those of a task's type: for files of users."""
+    return problem(task.type).floor(train, rows)
+
+
 def floor_score(
     task: TaskEntry,
     train: list[Row],
