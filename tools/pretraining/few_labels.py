@@ -65,7 +65,8 @@ def labelled(split: Split) -> Iterator[tuple[str, str]]:
     """Labelled texts: of training two of each word that it shows, of dev and test one of each other
     word."""
     random, words = Random(f"labelled {split}"), kinds()
-    asked = 2 * words[:SHOWN] if split == "train" else words[SHOWN:][split == "test" :: 2]
+    half = SHOWN + (WORDS - SHOWN) // 2
+    asked = {"train": 2 * words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
     for word, kind in asked:
         yield random.choice(NEUTRAL).format(word), kind
 
@@ -121,7 +122,7 @@ class Shuffled(Plain):
     metrics=("accuracy",),
     main_metric="accuracy",
     sizes={"train": 32, "dev": 56, "test": 56},
-    budgets={"full": Budget(40, batch_size=8, reason="until the 32 texts are known by heart")},
+    budgets={"full": Budget(40, min_steps=160, batch_size=8, reason="until the 32 texts are known by heart")},
     protocol="Generated; dev and test ask for words that no labelled text of training has.",
 )
 class FewLabels(Task):
