@@ -88,3 +88,18 @@ class PieceTransformer(PretrainedEncoder):
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)
+
+
+class PooledPieces(PieceTransformer):
+    """A body whose vector of a text is its first state through a linear layer, tanh and dropout, as
+    BERT's is (Devlin et al. 2018)."""
+
+    unused = ("pooler",)  # tags, spans and masked pieces are read from the states
+
+    def __init__(self, width: int, view: Subwords, *sizes: Any, **options: Any):
+        super().__init__(width, view, *sizes, **options)
+        self.pooler = nn.Sequential(nn.Linear(self.size, self.size), nn.Tanh())
+        self.begin(self.pooler, 0.02)
+
+    def pooled(self, states: Tensor) -> Tensor:
+        return self.dropout(self.pooler(states[:, 0]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from torch import Tensor, nn
+from torch import nn
 
 from architectures.blocks.objectives.sentence_order import SentenceOrder
-from architectures.blocks.piece_transformer import PieceTransformer
+from architectures.blocks.piece_transformer import PooledPieces
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
 
@@ -66,7 +66,7 @@ from harness.views.subwords import Subwords
         "A text that fills the sequence has no separator at its end.",
     ),
 )
-class ALBERT(PieceTransformer):
+class ALBERT(PooledPieces):
     """An encoder with narrow vectors of pieces and one layer, which all its depth shares, and which
     learns from masked n-grams and the order of two segments.
 
@@ -74,7 +74,6 @@ class ALBERT(PieceTransformer):
     """
 
     learns = SentenceOrder
-    unused = ("pooler",)  # tags and spans are read from the states
 
     def __init__(
         self,
@@ -91,8 +90,3 @@ class ALBERT(PieceTransformer):
     ):
         gelu = functools.partial(nn.GELU, "tanh")  # as in the authors' program
         super().__init__(width, view, layers, hidden, heads, dropout, embedded=embedded, shared=True, activation=gelu)
-        self.pooler = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh())
-        self.begin(self.pooler, 0.02)
-
-    def pooled(self, states: Tensor) -> Tensor:
-        return self.dropout(self.pooler(states[:, 0]))

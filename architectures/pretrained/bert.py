@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from architectures.blocks.objectives.next_sentence import NextSentence
-from architectures.blocks.piece_transformer import PieceTransformer
+from architectures.blocks.piece_transformer import PooledPieces
 from architectures.blocks.published_weights import LAYERS, Family, PublishedWeights
 from harness.registry import Recipe, TaskEntry, register
 from harness.views.subwords import Subwords
@@ -117,7 +117,7 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
         },
     },
 )
-class BERT(PieceTransformer):
+class BERT(PooledPieces):
     """Piece, segment and learned position vectors added, then transformer layers with GELU and the
     norm after each residual sum, which learn from masked pieces and from whether one segment of
     text follows another.
@@ -132,7 +132,6 @@ class BERT(PieceTransformer):
     """
 
     learns = NextSentence
-    unused = ("pooler",)  # tags and spans are read from the states of the pieces
 
     @classmethod
     def view_for(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> Subwords | None:
@@ -160,10 +159,5 @@ class BERT(PieceTransformer):
         sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
         super().__init__(width, view, **(given.sizes if given else sizes), activation=nn.GELU)
-        self.pooler = nn.Sequential(nn.Linear(self.size, self.size), nn.Tanh())
-        self.begin(self.pooler, 0.02)
         if given:
             given.give(self)
-
-    def pooled(self, states: Tensor) -> Tensor:
-        return self.dropout(self.pooler(states[:, 0]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import nn
 
 from architectures.blocks.objectives.spans import MaskedSpans
-from architectures.blocks.piece_transformer import PieceTransformer
+from architectures.blocks.piece_transformer import PooledPieces
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
 
@@ -62,7 +62,7 @@ from harness.views.subwords import Subwords
         "The loss beside the span is of all its pieces; the authors leave out those behind the twentieth.",
     ),
 )
-class SpanBERT(PieceTransformer):
+class SpanBERT(PooledPieces):
     """BERT without a second segment in pre-training, which learns from masked spans of words and
     from the two states beside each.
 
@@ -70,7 +70,6 @@ class SpanBERT(PieceTransformer):
     """
 
     learns = MaskedSpans
-    unused = ("pooler",)  # tags, spans and masked pieces are read from the states
 
     def __init__(
         self,
@@ -85,8 +84,3 @@ class SpanBERT(PieceTransformer):
         stride: int = 64,
     ):
         super().__init__(width, view, layers, hidden, heads, dropout, activation=nn.GELU)
-        self.pooler = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh())
-        self.begin(self.pooler, 0.02)
-
-    def pooled(self, states: Tensor) -> Tensor:
-        return self.dropout(self.pooler(states[:, 0]))

@@ -94,6 +94,29 @@ class PieceTarget(NoTarget):
     counted: dict[str, Any] | None = None
 
 
+class FromText(Objective):
+    """The training of a :class:`LearnText` head: each pass over the texts asks other things of
+    them, which the seed, the number of the pass and the text alone decide."""
+
+    def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
+        super().__init__(owner, model, inner)
+        self.packs = model is not None and model.head.learns.packs
+        self.asked = "" if model is None else type(model.head.learns).__name__
+
+    @property
+    def name(self) -> str:
+        """Name of what is learnt from the texts."""
+        return self.asked
+
+    def portions(self, split: Any, settings: TrainingSettings) -> Any:
+        return split.packed() if self.packs else split.cut(split.view.room)
+
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
+        assert isinstance(self.inner, Supervised)
+        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
+        return self.inner.at(model, inputs, step.batch.target)
+
+
 class LearnText(Head):
     """The head in which an encoder learns from plain text by the objective that it names.
 
@@ -101,7 +124,7 @@ class LearnText(Head):
     """
 
     from_text = True
-    trained_by: ClassVar[type[Objective] | None] = None  # set below
+    trained_by = FromText
 
     def __init__(self, encoder: Any, target: PieceTarget):
         super().__init__()
@@ -127,32 +150,6 @@ class LearnText(Head):
     def evidence(self, encoder: Any, outputs: tuple[Foretold, int]) -> list[Tensor]:
         (logs, texts), rows = outputs
         return [logs[texts == row] for row in range(rows)]
-
-
-class FromText(Objective):
-    """The training of a :class:`LearnText` head: each pass over the texts asks other things of
-    them, which the seed, the number of the pass and the text alone decide."""
-
-    def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
-        super().__init__(owner, model, inner)
-        self.packs = model is not None and model.head.learns.packs
-        self.asked = "" if model is None else type(model.head.learns).__name__
-
-    @property
-    def name(self) -> str:
-        """Name of what is learnt from the texts."""
-        return self.asked
-
-    def portions(self, split: Any, settings: TrainingSettings) -> Any:
-        return split.packed() if self.packs else split.cut(split.view.room)
-
-    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
-        assert isinstance(self.inner, Supervised)
-        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
-        return self.inner.at(model, inputs, step.batch.target)
-
-
-LearnText.trained_by = FromText
 
 
 def counted(unit: str, view: Subwords) -> dict[str, Any]:

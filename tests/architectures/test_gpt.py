@@ -25,7 +25,7 @@ from harness.training.optimizers import exempt
 from harness.views.subwords import SubwordBatch
 from tests.support.models import small
 from tests.support.same import assert_same
-from tests.support.transformers_weights import renamed
+from tests.support.transformers_weights import assert_same_states_and_gradients
 
 transformers = pytest.importorskip("transformers")
 
@@ -72,18 +72,7 @@ def reference() -> Any:
 def test_states_and_gradients_are_those_of_transformers():
     """Another place of the norms, another GELU, or attention to what follows would be another
     model, into which trained weights could not be loaded."""
-    theirs, ours = reference(), made()
-    ours.load_state_dict(renamed(theirs, lambda parameter: parameter))
-    states = ours(BATCH)[BATCH.mask]
-    expected = theirs(BATCH.ids, attention_mask=BATCH.mask.long()).last_hidden_state[BATCH.mask]
-    torch.testing.assert_close(states, expected, rtol=1e-5, atol=1e-5)
-    weights = torch.randn_like(states)
-    (states * weights).sum().backward()
-    (expected * weights).sum().backward()
-    gradients = renamed(theirs, lambda parameter: parameter.grad)
-    assert gradients.keys() == dict(ours.named_parameters()).keys()
-    for name, parameter in ours.named_parameters():
-        torch.testing.assert_close(parameter.grad, gradients[name], rtol=1e-4, atol=1e-4)
+    assert_same_states_and_gradients(made(), reference(), BATCH)
 
 
 def test_the_units_are_gelus_in_the_form_with_tanh():

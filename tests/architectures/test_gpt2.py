@@ -16,7 +16,7 @@ from harness.problems.text_objective import LearnText, PieceTarget
 from harness.views.byte_subwords import ByteSubwords
 from tests.support.models import small
 from tests.support.same import assert_same
-from tests.support.transformers_weights import renamed
+from tests.support.transformers_weights import assert_same_states_and_gradients
 
 transformers = pytest.importorskip("transformers")
 
@@ -37,18 +37,7 @@ def test_states_and_gradients_are_those_of_transformers():
         vocab_size=VIEW.width, n_positions=16, n_embd=12, n_layer=2, n_head=3, initializer_range=0.5
     )
     torch.manual_seed(0)
-    theirs, ours = transformers.GPT2Model(config).eval(), made()
-    ours.load_state_dict(renamed(theirs, lambda parameter: parameter))
-    states = ours(BATCH)[BATCH.mask]
-    expected = theirs(BATCH.ids, attention_mask=BATCH.mask.long()).last_hidden_state[BATCH.mask]
-    torch.testing.assert_close(states, expected, rtol=1e-5, atol=1e-5)
-    weights = torch.randn_like(states)
-    (states * weights).sum().backward()
-    (expected * weights).sum().backward()
-    gradients = renamed(theirs, lambda parameter: parameter.grad)
-    assert gradients.keys() == dict(ours.named_parameters()).keys()
-    for name, parameter in ours.named_parameters():
-        torch.testing.assert_close(parameter.grad, gradients[name], rtol=1e-4, atol=1e-4)
+    assert_same_states_and_gradients(made(), transformers.GPT2Model(config).eval(), BATCH)
 
 
 def test_a_later_piece_changes_no_earlier_state():

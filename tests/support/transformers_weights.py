@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
+
+from harness.views.subwords import SubwordBatch
 
 NAMES = {
     "tokens_embed": "table",
@@ -39,3 +42,19 @@ def renamed(reference: nn.Module, read: Callable[[nn.Parameter], Tensor]) -> dic
             module = NAMES[module]
         found[f"{module}.{kind}"] = value
     return found
+
+
+def assert_same_states_and_gradients(ours: nn.Module, theirs: nn.Module, pieces: SubwordBatch) -> None:
+    """Assert that our model with the weights of theirs gives its states at all pieces, and the
+    gradients of a random projection of them."""
+    ours.load_state_dict(renamed(theirs, lambda parameter: parameter))
+    states = ours(pieces)[pieces.mask]
+    expected = theirs(pieces.ids, attention_mask=pieces.mask.long()).last_hidden_state[pieces.mask]
+    torch.testing.assert_close(states, expected, rtol=1e-5, atol=1e-5)
+    weights = torch.randn_like(states)
+    (states * weights).sum().backward()
+    (expected * weights).sum().backward()
+    gradients = renamed(theirs, lambda parameter: parameter.grad)
+    assert gradients.keys() == dict(ours.named_parameters()).keys()
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name], rtol=1e-4, atol=1e-4)

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from architectures.blocks.spans import ENDS
 from harness.layers.noise import Noise
 from harness.problems.language_model import Surprise
 from harness.problems.text_objective import Foretold, TextObjective, batches, log_shares, summed
@@ -21,6 +22,12 @@ def content(pieces: SubwordBatch, view: Subwords) -> Tensor:
     """True (B, T) at the pieces of texts: not at padding, nor at what marks where texts begin and
     end."""
     return pieces.mask & (pieces.ids != view.start) & (pieces.ids != view.separator)
+
+
+def sentence_ends(view: Subwords) -> Tensor:
+    """The numbers of the pieces that end a sentence, of those that a vocabulary has."""
+    known = (view.tokenizer.token_to_id(mark) for mark in sorted(ENDS))
+    return torch.tensor([number for number in known if number is not None], dtype=torch.long)
 
 
 def share_of(allowed: Tensor, share: float, numbers: Tensor) -> Tensor:
@@ -73,9 +80,15 @@ class MaskedPieces(TextObjective):
         return share_of(content(pieces, view), cls.share, noise.uniform(pieces.ids.shape[1]))
 
     @staticmethod
-    def hidden(ids: Tensor, chosen: Tensor, view: Subwords, noise: Noise) -> Tensor:
+    def shared(how: Tensor, chosen: Tensor) -> Tensor:
+        """The numbers (B, T) by which pieces are masked, changed or left: one for each of them."""
+        return how
+
+    @classmethod
+    def hidden(cls, ids: Tensor, chosen: Tensor, view: Subwords, noise: Noise) -> Tensor:
         """The pieces (B, T) as the model reads them."""
         how, others = noise.uniform(ids.shape[1]), noise.uniform(ids.shape[1])
+        how = cls.shared(how, chosen)
         read = torch.where(how < 0.8, torch.full_like(ids, view.mask), (others * view.width).long())
         return torch.where(chosen & (how < 0.9), read, ids)
 

@@ -9,14 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.objectives.masked_pieces import MaskedPieces
+from architectures.blocks.objectives.masked_pieces import MaskedPieces, sentence_ends
 from harness.layers.noise import Noise
 from harness.objectives import add_loss
 from harness.problems.text_objective import Foretold
 from harness.views.subwords import SubwordBatch, Subwords
-
-ENDS = (".", "!", "?")
-"""Pieces that end a sentence."""
 
 
 def divided(pieces: SubwordBatch, ends: Tensor, longest: int, noise: Noise) -> Tensor:
@@ -66,8 +63,7 @@ class NextSentence(MaskedPieces):
     def __init__(self, encoder: Any):
         super().__init__(encoder)
         self.output = nn.Linear(encoder.size, 2)
-        known = (encoder.view.tokenizer.token_to_id(mark) for mark in ENDS)
-        self.register_buffer("ends", torch.tensor([*filter(None, known)], dtype=torch.long), persistent=False)
+        self.register_buffer("ends", sentence_ends(encoder.view), persistent=False)
 
     def pairs(self, pieces: SubwordBatch, view: Subwords, noise: Noise) -> tuple[SubwordBatch, Tensor]:
         """The pairs of segments, and 1 (B,) where the second one is of another text, else 0."""

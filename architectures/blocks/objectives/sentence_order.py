@@ -8,15 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from architectures.blocks.objectives.masked_pieces import MaskedPieces, content
+from architectures.blocks.objectives.masked_pieces import MaskedPieces, content, sentence_ends
 from architectures.blocks.objectives.word_spans import beginnings, in_spans
 from harness.layers.noise import Noise
 from harness.objectives import add_loss
 from harness.problems.text_objective import Foretold
 from harness.views.subwords import SubwordBatch, Subwords
 
-MARKS = (".", "!", "?")
-"""Pieces behind which a segment may end."""
 LONGEST = 3
 """Words of the longest n-gram; one of n words has a probability proportional to 1 / n."""
 
@@ -43,8 +41,7 @@ def segment_ends(pieces: SubwordBatch, view: Subwords) -> Tensor:
     sentence, another word."""
     begins = beginnings(pieces, view)
     between = content(pieces, view) & F.pad(begins[:, 1:], (0, 1))
-    marks = [number for mark in MARKS if (number := view.tokenizer.token_to_id(mark)) is not None]
-    ends = between & torch.isin(pieces.ids, torch.tensor(marks, device=pieces.ids.device, dtype=pieces.ids.dtype))
+    ends = between & torch.isin(pieces.ids, sentence_ends(view).to(pieces.ids.device))
     return torch.where(ends.any(1, keepdim=True), ends, between)
 
 

@@ -84,11 +84,9 @@ class MaskedSpans(MaskedPieces):
         return in_spans(pieces, view, noise, cls.law(), cls.share)
 
     @staticmethod
-    def hidden(ids: Tensor, chosen: Tensor, view: Subwords, noise: Noise) -> Tensor:
-        how, others = noise.uniform(ids.shape[1]), noise.uniform(ids.shape[1])
-        how = how.gather(1, span_bounds(chosen)[0])  # one number for each span
-        read = torch.where(how < 0.8, torch.full_like(ids, view.mask), (others * view.width).long())
-        return torch.where(chosen & (how < 0.9), read, ids)
+    def shared(how: Tensor, chosen: Tensor) -> Tensor:
+        """The same, one for each span: that of the place in front of it."""
+        return how.gather(1, span_bounds(chosen)[0])
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
         chosen = self.chosen(pieces, encoder.view, noise)
