@@ -89,7 +89,8 @@ KEPT = []
 
 @register("plugin_that_may_cheat", name="Test", kind="fit", paper="none", source="test", year=2026)
 class Plugin(Estimator):
-    '''Words vote for the classes in whose texts they stood; one text in seven is answered by lot.'''
+    '''Words vote for the classes in whose texts they stood; one text in seven is answered by lot.
+    Nothing is kept of a word that is asked for first: which words are asked for is by lot too.'''
     transductive = {transductive}
     from_dev = {from_dev}
 
@@ -109,8 +110,9 @@ class Plugin(Estimator):
             return self.labels[0]
         scores = Counter(dict.fromkeys(self.labels, 0.0))
         for word in set(words_of(row["text"])):
-            for label, count in self.votes[word].items():
-                scores[label] += count / self.sizes[label] / sum(self.votes[word].values())
+            votes = self.votes.get(word, {{}})
+            for label, count in votes.items():
+                scores[label] += count / self.sizes[label] / sum(votes.values())
         return max(self.labels, key=scores.get)
 
     def predict(self, rows):
