@@ -35,10 +35,11 @@ class Choice:
     """The tests that concern each file of a tree.
 
     First the tests of its folder that import the file or name an id of it, the one of its name
-    before others and small ones before large ones; problems are looked up by name, so that all of
-    their folder count. Then the line of each id in the table of settings, and some of the other
-    tests that import the file, or a file that imports it, or that name a task of its problem. Last
-    the start values of the first id, and the contract of each.
+    before others and small ones before large ones. Then the line of each id in the table of
+    settings, and some of the other tests that import the file, or a file that imports it, or that
+    name a task of its problem. Last the start values of the first id, and the contract of each.
+    Problems are looked up by name, so that the other tests of their folder count, but last: each
+    of them runs all problems.
     """
 
     def __init__(self, root: Path):
@@ -50,7 +51,8 @@ class Choice:
         ids = self.ids(file)
         folder = next(tests for folder, tests in NEAR.items() if file.startswith(folder))
         of_folder = [test for test in self._tests if test.startswith(folder)]
-        near = [test for test in of_folder if folder == "tests/problems/" or self._concerns(test, file, ids)]
+        near = [test for test in of_folder if self._concerns(test, file, ids)]
+        others = [test for test in of_folder if folder == "tests/problems/" and test not in near]
         users = {file, *(user for user in self._code if file in self._imports[user])}
         of_tasks = self._of_tasks(file)
         far = [test for test in self._tests if users & self._imports[test] or test in of_tasks]
@@ -58,8 +60,8 @@ class Choice:
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
         starts = [f"{STARTS}[{id}]" for id in [*ids][:1] if self._has_settings(id) and self._starts_by_lot(file)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
-        rest = self._ordered([test for test in far if test not in near], file)[:most]
-        tests = [*self._ordered(near, file), *settings, *rest, *starts, *contracts]
+        rest = self._ordered([test for test in far if test not in of_folder], file)[:most]
+        tests = [*self._ordered(near, file), *settings, *rest, *starts, *contracts, *self._ordered(others, file)]
         return tuple(dict.fromkeys([*settings, *tests] if declares else tests))
 
     @cached_property
@@ -96,12 +98,16 @@ class Choice:
 
     def _of_tasks(self, file: str) -> set[str]:
         """The tests that name a task of the problems that a file registers."""
-        problems = re.findall(r'@register_problem\(\s*"(\w+)"', self._code[file])
+        problems = self._problems(file)
         tasks = [text for path, text in self._code.items() if path.startswith("tasks/")]
         of_them = [text for text in tasks if any(f'type="{problem}"' in text for problem in problems)]
         ids = [id for text in of_them for id in re.findall(r'@register_task\(\s*"(\w+)"', text)]
         tests = {test: text for test, text in self._tests.items() if test.startswith("tests/tasks/")}
         return {test for test, text in tests.items() if any(f'"{id}"' in text for id in ids)}
+
+    def _problems(self, file: str) -> list[str]:
+        """The problems that a file registers."""
+        return re.findall(r'@register_problem\(\s*"(\w+)"', self._code[file])
 
     def _has_settings(self, id: str) -> bool:
         return any(line.startswith(f"{id},") for line in self._lines_of_settings)
@@ -115,7 +121,8 @@ class Choice:
         return (self.root / "tests/architectures/paper_settings.csv").read_text().splitlines()
 
     def _concerns(self, test: str, file: str, ids: dict[str, str]) -> bool:
-        return file in self._imports[test] or any(f'"{id}"' in self._tests[test] for id in ids)
+        names = [*ids, *self._problems(file)]
+        return file in self._imports[test] or any(f'"{name}"' in self._tests[test] for name in names)
 
     def _ordered(self, tests: list[str], file: str) -> list[str]:
         """Tests, those of the file's name first, then by size."""
