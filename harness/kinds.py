@@ -563,6 +563,11 @@ class Estimator(Architecture):
         that knows how sure it is says so beside it."""
         return [{"prediction": prediction} for prediction in self.predict(rows)]
 
+    def chosen_on_dev(self) -> dict[str, Any]:
+        """The hyperparameters that :meth:`fit` chose on dev: with them a fit without dev chooses
+        nothing. Who wants a model for use has it learn from dev's rows too then."""
+        return {}
+
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         """Bytes of memory that a fit takes, about: ``size`` are those of its training rows as Arrow

@@ -174,6 +174,9 @@ class WordMoversNeighbours(Estimator):
             del found[k:]
         return found
 
+    def chosen_on_dev(self) -> dict[str, Any]:
+        return {"neighbours": (self.k,)}
+
     def _answer(self, near: Sequence[tuple[float, int]]) -> str:
         return vote([self.labels[place] for _, place in near]) if near else self.commonest
 

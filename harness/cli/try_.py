@@ -34,7 +34,12 @@ def try_(
     ],
     minutes: Annotated[
         float,
-        typer.Option(min=0.5, metavar="N", help="Wall-clock time of all together.", rich_help_panel=EXECUTION),
+        typer.Option(
+            min=0.5,
+            metavar="N",
+            help="Wall-clock time of all together; the last trainings are ended, though they take longer.",
+            rich_help_panel=EXECUTION,
+        ),
     ] = 20.0,
     architectures: Architectures = "*",
     text: Text = None,

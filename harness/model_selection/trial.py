@@ -28,9 +28,11 @@ from harness.saved_models import storage
 from harness.saved_models.folder import describe
 from harness.user_data.task import OwnTask
 
-SHARES = {(True, True): 0.25, (True, False): 0.4, (False, True): 0.5, (False, False): 0.9}
-"""Share of the time that is left which one architecture may take: by whether its choice is to be
-confirmed by another training, and whether what is handed over is trained once more on all rows."""
+SHARE = 0.9
+"""Share of the time that is left which trainings may take; the rest is for reading and scoring."""
+LATE = 2.0
+"""The last trainings may take so many times what is foretold of them, even where they pass the end:
+a model a little late is worth more than none."""
 NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
 LEAST = 5.0
@@ -122,9 +124,19 @@ class Trial:
         return batch
 
     def _allowed(self, slots: int) -> float:
-        """Seconds that a cell may take now."""
-        share = SHARES[self.slices.sealed, self.refit]
-        return share * self.left / math.ceil(len(self.slices.choosing) / slots)
+        """Seconds that a cell may take now: what it is chosen by, and its last trainings if it is
+        chosen, fit into the time that is left, and so do those of the one that would be chosen
+        now."""
+        turns, left = math.ceil(len(self.slices.choosing) / slots), SHARE * self.left
+        best = self.choice.recommended if self.tried else None
+        kept_free = 0.0 if best is None else self._last_trainings(best.tried.seconds)
+        return max(0.0, min(left / (turns + self._last_trainings(1.0)), (left - kept_free) / turns))
+
+    def _last_trainings(self, seconds: float) -> float:
+        """Seconds of the training that confirms a choice, and of the one on all rows, of an
+        architecture whose cells took so many on fewer rows."""
+        count = (self.slices.sealed or self.refit) + self.refit
+        return count * seconds * self.slices.rows / self.slices.train
 
     def _no_time(self, candidate: Candidate, slots: int) -> str:
         """The reason why an architecture cannot be tried in the time that is left; empty if it
@@ -239,12 +251,13 @@ class Trial:
         recommended = self.choice.recommended
         if recommended is None or not (self.slices.sealed or self.refit):
             return
-        if self.stopped or self.left < LEAST:
-            self.why_not_confirmed = "stopped" if self.stopped else "no time was left"
+        if self.stopped:
+            self.why_not_confirmed = "stopped"
             return
         entry, file = recommended.tried.entry, self.slices.last
+        limit = max(self.left, LEAST, LATE * self._last_trainings(recommended.tried.seconds))
         try:
-            found, heard = self._records([entry.id], [file], self.left, keep=True, refit=self.refit)
+            found, heard = self._records([entry.id], [file], limit, keep=True, refit=self.refit)
         except DataError as error:  # reading the rows takes time too
             self.why_not_confirmed = str(error)
             return

@@ -2,13 +2,13 @@
 
 The score of a cell is that of a model which dev chose and which never saw test. Whoever wants a
 model for use has no need of rows that nobody learns from. The rate and all settings are those that
-the first training found; dev still says when to stop, and which settings of a system without
-gradients are good.
+the first training found. Dev still says when to stop; a system without gradients that says what it
+chose there learns from dev too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,10 +50,22 @@ def trained(cell: Cell, settings: Settings, lr: float, folder: Path) -> tuple[As
     return assembly, training
 
 
-def rows_of(
-    estimator: Estimator, shipped: bool, train: Sequence[Row], dev: Sequence[Row], test: Sequence[Row]
-) -> list[Row]:
-    """The rows from which a system without gradients learns anew: dev too, where it is known to
-    choose nothing by it; of one that is ``shipped`` with this package its silence says so."""
-    chooses_nothing = not estimator.from_dev and (shipped or estimator.from_dev is not None)
-    return [*train, *dev, *test] if chooses_nothing else [*train, *test]
+def learnt_anew(
+    first: Estimator,
+    fresh: Callable[..., Estimator],
+    shipped: bool,
+    rows: Mapping[Split, Sequence[Row]],
+    unlabelled: Sequence[Row],
+) -> tuple[Estimator, int]:
+    """A ``fresh`` system without gradients, given the hyperparameters that the ``first`` one chose
+    on dev, and the number of rows from which it learnt.
+
+    Dev is learnt from too, but for a system that chooses there and does not say what, or does not
+    say whether: one that is ``shipped`` with this package says so by its silence.
+    """
+    found = first.chosen_on_dev()
+    learner = fresh(**found)
+    every = bool(found) or (not first.from_dev and (shipped or first.from_dev is not None))
+    known = [*rows["train"], *(rows["dev"] if every else ()), *rows["test"]]
+    learner.fit(known, () if found else rows["dev"], unlabelled)
+    return learner, len(known)

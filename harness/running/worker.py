@@ -52,7 +52,7 @@ from harness.saved_models.model import KeptModel, fitted_model, trained_model
 from harness.saved_models.parents import Parents
 from harness.scoring import error_analysis
 from harness.settings import CUSTOM, PILOT_SHARE, Limits
-from harness.task import Split, Task, fingerprint
+from harness.task import Row, Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import fit
 from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
@@ -200,8 +200,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     hidden = problem(task.entry.type).input_rows
     parents = parents_of(cell, settings)
 
-    def fresh() -> Estimator:
-        learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell))
+    def fresh(**found: Any) -> Estimator:
+        learner = made(architecture, task.entry.type, cell.seed, constructor_settings(cell) | found)
         parents.give(learner, hidden(train.to_list()) if parents.models else ())
         return learner
 
@@ -229,11 +229,9 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
             return fitted_model(_origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
 
         def anew() -> KeptModel:
-            learner = fresh()
+            rows: dict[Split, list[Row]] = {name: split.to_list() for name, split in loaded.items()}
             shipped = registry.entry("architectures", cell.architecture).shipped
-            rows = refit.rows_of(learner, shipped, train.to_list(), dev.to_list(), test.to_list())
-            learner.fit(rows, dev.to_list(), unlabelled)
-            return model(learner, len(rows))
+            return model(*refit.learnt_anew(estimator, fresh, shipped, rows, unlabelled))
 
         keep(cell, settings, lambda: model(estimator), anew, entered, took)
     speed: dict[str, Any] = {

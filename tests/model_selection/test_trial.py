@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,7 +82,8 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
 
 
 def test_what_there_is_no_time_for_is_named(own, tmp_path, monkeypatch):
-    """A tool that stops for hours in one model, or drops it, is of no use."""
+    """A tool that stops for hours in one model, or drops it, is of no use. One that has no model in
+    the end is of less: what is in front is confirmed and handed over, though it takes longer."""
     now, whole = [0.0], local.run
 
     def slow(*arguments, **options):
@@ -93,6 +96,43 @@ def test_what_there_is_no_time_for_is_named(own, tmp_path, monkeypatch):
     trial.run(lambda ended: None)
     assert [each.entry.id for each in trial.tried if not each.is_floor] == ["naive_bayes"]
     assert re.fullmatch(r"no time: .*\d+ s were left for one", trial.left_out["delta_tfidf"])
+    assert now[0] > 200.0 and trial.handed_over is not None and trial.saw == 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "refit", "seconds", "allowed"),
+    [
+        (1000, True, None, 90 / (1 + 2 * 1000 / 525)),  # a training, then two on up to 1,000 rows
+        (1000, False, None, 90 / (1 + 1000 / 525)),
+        (200, True, None, 90 / (1 + 2 * 200 / 140)),
+        (200, False, None, 90.0),  # nothing is left to do
+        (1000, True, 2.0, 90 / (1 + 2 * 1000 / 525)),
+        (1000, True, 20.0, 90 - 2 * 20 * 1000 / 525),
+        (1000, True, 60.0, 0.0),
+    ],
+)
+def test_time_for_the_last_trainings_is_kept_free(own, tmp_path, monkeypatch, rows, refit, seconds, allowed):
+    """The choice fell on one that had taken 15 s, with 14 s left, and nothing was handed over. Of
+    those to come, and of the one in front."""
+    trial = Trial(own(reviews(rows)), tmp_path / "results", 100.0, CHEAP, refit=refit, clock=lambda: 0.0)
+    trial.slices = replace(trial.slices, train={1000: 525, 200: 140}[rows])
+    if seconds is not None:
+        trial.tried = [SimpleNamespace(seconds=seconds)]
+        monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=SimpleNamespace(tried=trial.tried[0])))
+    assert trial._allowed(slots=5) == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize(
+    ("now", "seconds", "limit"), [(0.0, 1.0, 100.0), (99.0, 0.5, 5.0), (60.0, 20.0, 400 / 5.25 * 2)]
+)
+def test_the_last_trainings_may_end_late(own, tmp_path, monkeypatch, now, seconds, limit):
+    trial = Trial(own(reviews(1000)), tmp_path / "results", 100.0, CHEAP, clock=lambda: now)
+    recommended = SimpleNamespace(tried=SimpleNamespace(seconds=seconds, entry=SimpleNamespace(id="naive_bayes")))
+    monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=recommended))
+    asked = []
+    monkeypatch.setattr(trial, "_records", lambda ids, files, timeout, **options: (asked.append(timeout), ({}, []))[1])
+    trial._confirm()
+    assert asked == [pytest.approx(limit)]
 
 
 def test_an_expensive_one_is_left_out_by_what_the_cheaper_ones_took(own, tmp_path):
@@ -102,7 +142,7 @@ def test_an_expensive_one_is_left_out_by_what_the_cheaper_ones_took(own, tmp_pat
     entry = registry.entry("architectures", "dan")
     assert trial._no_time(Candidate(entry, 0.1), slots=5) == ""
     reason = trial._no_time(Candidate(entry, 20.0), slots=5)
-    assert re.fullmatch(r"no time: about \d+ s for a training, and 50 s were left for one", reason)
+    assert re.fullmatch(r"no time: about \d+ s for a training, and 23 s were left for one", reason)
 
 
 def test_the_time_of_a_training_is_foretold_by_those_of_like_cost(own, tmp_path):

@@ -10,8 +10,10 @@ import pytest
 from architectures.classical.naive_bayes import NaiveBayes
 from harness import registry
 from harness.errors import ModelError
+from harness.kinds import made
 from harness.records import Store
 from harness.running import refit
+from harness.running.grid import hyperparameters
 from harness.running.request import Request
 from harness.running.session import Session
 from harness.running.worker import run_cell
@@ -36,6 +38,34 @@ def test_a_system_that_chooses_nothing_by_dev_learns_from_all_rows(tmp_path: Pat
     by_hand.fit(every, [])
     asked = [{"text": row["text"]} for row in every]
     assert [answer["prediction"] for answer in model.answers(asked)] == by_hand.predict(asked)
+
+
+@pytest.mark.parametrize("C", [0.03, 3.0])
+def test_a_system_that_chose_by_dev_learns_from_it_with_what_it_chose(tmp_path, monkeypatch, C):
+    """A tenth of a user's rows would be thrown away, or the setting would be one that nothing
+    chose."""
+    entry = registry.entry("architectures", "tfidf_svm")
+    cls = registry.load(entry)
+    monkeypatch.setattr(cls, "chosen_on_dev", lambda self: {"C": C})
+    record = kept_cell("tfidf_svm", "sst2", tmp_path, most=None, refit=True)
+    rows, model = rows_of("sst2"), loaded(record, tmp_path)
+    every = [row for split in rows.values() for row in split]
+    assert model.description.origin.refitted == len(every)
+    by_hand = made(cls, "classify", 0, hyperparameters(entry) | {"C": C})
+    by_hand.fit(every, [])
+    asked = [{"text": row["text"]} for row in every]
+    assert [answer["prediction"] for answer in model.answers(asked)] == by_hand.predict(asked)
+
+
+def test_a_system_says_by_which_settings_a_fit_without_dev_is_the_same():
+    rows = rows_of("sst2")
+    for id in ("tfidf_svm", "tfidf_logreg", "wmd_knn"):
+        entry = registry.entry("architectures", id)
+        first = made(registry.load(entry), "classify", 0, hyperparameters(entry))
+        first.fit(rows["train"], rows["dev"])
+        again = made(registry.load(entry), "classify", 0, hyperparameters(entry) | first.chosen_on_dev())
+        again.fit(rows["train"], [])
+        assert again.predict(rows["test"]) == first.predict(rows["test"])
 
 
 @pytest.mark.parametrize("architecture", ["naive_bayes", "dan"])
