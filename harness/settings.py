@@ -189,30 +189,46 @@ FULL, CUSTOM = "full", "custom"
 ``--max-train`` or ``--max-epochs``: its cells are never ranked."""
 
 
+LABELLED_STEPS = 500
+"""Optimiser steps of a training with a number of labels, at least: the passes of a budget are meant
+for all examples, and make a dozen steps of a hundred."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Caps of a cell: ``max_train`` training examples and ``max_epochs`` passes (None is no cap),
-    and the task's ``budget`` that they are from, if they are from one."""
+    the task's ``budget`` that they are from, if they are from one, and the number of ``labels``,
+    the training examples that keep their answers (None: all)."""
 
     max_train: int | None = None
     max_epochs: int | None = None
     budget: str | None = None
+    labels: int | None = None
 
     @property
     def name(self) -> str:
         """Name of the budget."""
-        return self.budget or (FULL if self.max_train is None and self.max_epochs is None else CUSTOM)
+        base = self.budget or (FULL if self.max_train is None and self.max_epochs is None else CUSTOM)
+        if self.labels is None:
+            return base
+        return f"{self.labels}_labels" if base == FULL else f"{base}_{self.labels}_labels"
+
+    @property
+    def labelled(self) -> int | None:
+        """Most training examples with their answers; None where all have them."""
+        return min((most for most in (self.max_train, self.labels) if most is not None), default=None)
 
     @classmethod
     def of(cls, hyperparameters: Mapping[str, Any]) -> Limits:
         """The caps in a cell's hyperparameters; none where a foreign record lacks them."""
         limits = hyperparameters.get("limits") or {}
-        return cls(limits.get("max_train"), limits.get("max_epochs"), limits.get("budget"))
+        return cls(limits.get("max_train"), limits.get("max_epochs"), limits.get("budget"), limits.get("labels"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The caps as a record holds them; ``budget`` came later, and is there where it says more
-        than they do."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if name != "budget" or value}
+        """The caps as a record holds them; ``budget`` and ``labels`` came later, and are there
+        where they say more than the others do."""
+        later = ("budget", "labels")
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in later or value}
 
 
 def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:

@@ -71,6 +71,23 @@ def test_a_setting_that_does_not_exist_is_named_with_a_near_one():
         TrainingSettings.from_dict({"beta": 1})
 
 
+@pytest.mark.parametrize(
+    ("limits", "name", "labelled"),
+    [
+        (Limits(), "full", None),
+        (Limits(labels=100), "100_labels", 100),
+        (Limits(2000, None, "small", 100), "small_100_labels", 100),
+        (Limits(50, None, "small", 100), "small_100_labels", 50),
+        (Limits(50), "custom", 50),
+    ],
+)
+def test_a_number_of_labels_makes_a_budget_with_a_name(limits, name, labelled):
+    """Rows with 100 labels are compared with each other, and never with those of all."""
+    assert (limits.name, limits.labelled) == (name, labelled)
+    assert Limits.of({"limits": limits.to_dict()}) == limits
+    assert ("labels" in limits.to_dict()) == (limits.labels is not None), "no key of a present cell changes"
+
+
 def test_limits_of_a_foreign_record_are_none():
     assert Limits.of({}) == Limits(None, None) == Limits.of({"limits": None})
     assert Limits.of({"limits": {"max_train": 5, "max_epochs": None}}) == Limits(5, None)

@@ -113,6 +113,15 @@ def run(
             min=1, help="Limit on training examples: a budget of your own, never ranked.", rich_help_panel=DATA
         ),
     ] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of training examples that keep their answers, a budget with a name of its own. The texts of"
+            " the others are for systems that learn from unlabelled ones. Dev keeps all of its answers.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     vectors: Annotated[
         Path | None,
         typer.Option(
@@ -276,6 +285,7 @@ def run(
         memory_limit=memory_limit,
         max_train=max_train,
         max_epochs=max_epochs,
+        labels=labels,
         vectors=vectors,
         inputs=registry.comma_separated(inputs or ""),
         overrides=override or (),

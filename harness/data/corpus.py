@@ -23,6 +23,7 @@ from harness.files import taking_the_place_of
 from harness.problems import problem
 from harness.problems.base import Batch, NoTarget, Target
 from harness.ragged import Columns, Ragged, take
+from harness.settings import Limits
 from harness.task import SUPPORTING_FACTS, Row, Task, Tier, fingerprint
 from harness.task import Split as SplitName
 from harness.views.base import View
@@ -124,7 +125,9 @@ class Corpus:
 
     ``gives`` is the architecture's output (:data:`harness.kinds.OUTPUTS`), by which the task's
     problem chooses fields and target. ``max_train`` keeps that many training rows (whole questions
-    of a ranking task), chosen by a fixed shuffle. ``cache`` is a folder for encoded splits, shared
+    of a ranking task), chosen by a fixed shuffle, and ``labels`` of them their answers: the others
+    are texts alone, of the split ``unlabelled``, and the view and the target know nothing of them.
+    ``cache`` is a folder for encoded splits, shared
     by all architectures that read the same view of the same data; keys of ``parents``, which may
     give something to the view, are part of what is the same. Dev and test are read from what
     the problem lets a system see: of what a row says of its answer, nothing reaches the view.
@@ -144,12 +147,14 @@ class Corpus:
         cache: Path | None = None,
         parents: Sequence[str] = (),
         sees: Sequence[str] = (),
+        labels: int | None = None,
     ):
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
         self.parents = list(parents)
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
-        rows = training_rows(task, tier, folder, max_train)
+        self.max_train = max_train
+        rows = training_rows(task, tier, folder, Limits(max_train, labels=labels).labelled)
         self._check(rows)
         listed = _listed(rows)
         self.fingerprints: dict[SplitName, str] = {"train": fingerprint(listed)}
@@ -163,10 +168,13 @@ class Corpus:
 
     @functools.cached_property
     def unlabelled(self) -> Split:
-        """The training rows without their answers."""
-        listed = _listed(self.train.rows)
-        inputs = self._inputs(self.problem.input_rows(listed), self.fingerprints["train"], "inputs")
-        return Split(self.train.rows, self.view, NoTarget(), inputs, {})
+        """All training rows without their answers, also those that have lost them."""
+        rows = training_rows(self.task, self.tier, self.folder, self.max_train)
+        listed = _listed(rows)
+        inputs = self._inputs(self.problem.input_rows(listed), fingerprint(listed), "inputs")
+        known = {"id", "group", *self.problem.entry.inputs}
+        texts = rows.select_columns([name for name in rows.column_names if name in known])
+        return Split(texts, self.view, NoTarget(), inputs, {})
 
     def test(self) -> Split:
         """The test split: for the scoring step alone."""

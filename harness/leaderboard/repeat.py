@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from harness.records import Record
 
 KEPT = {
-    *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--vectors", "--inputs"),
+    *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--labels"),
+    *("--vectors", "--inputs"),
     *("--protocol", "--budget", "-o", "--override", "--precision", "--devices", "--strategy"),
     *("--threads", "--cpu-limit"),
 }

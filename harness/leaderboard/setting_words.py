@@ -20,6 +20,7 @@ KNOWN = {
     "devices": Words("{} devices", one="1 device"),
     "hidden": Words("{} hidden units"),
     "limits.budget": Words("budget {}", "no budget of the task"),
+    "limits.labels": Words("{} labels", "all labels", "1 label"),
     "limits.max_epochs": Words("at most {} passes", "no limit on passes", "at most 1 pass"),
     "limits.max_train": Words("at most {} training examples", "all training examples"),
     "training.batch_size": Words("batches of {}"),

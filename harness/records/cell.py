@@ -112,7 +112,7 @@ class Cell:
     def budget(self) -> Budget:
         """Amount of training, as its record holds it."""
         limits, training = Limits.of(self.hyperparameters), self.hyperparameters.get("training") or {}
-        found: Budget = {"name": limits.name, "examples": limits.max_train}
+        found: Budget = {"name": limits.name, "examples": limits.labelled}
         if "epochs" in training:
             found |= {"passes": min(limits.max_epochs or training["epochs"], training["epochs"])}
             found |= {"batch_size": training.get("batch_size"), "min_steps": training.get("min_steps", 0)}

@@ -191,7 +191,9 @@ _LIMITS = ("hyperparameters", "limits")
 _PARENTS = ("hyperparameters", "parents")
 AXES = Named(
     "axis",
-    examples=Axis(("train",), ("name", "examples"), ((*_LIMITS, "max_train"), (*_LIMITS, "budget"))),
+    examples=Axis(
+        ("train",), ("name", "examples"), ((*_LIMITS, "max_train"), (*_LIMITS, "budget"), (*_LIMITS, "labels"))
+    ),
     vectors=Axis(("vectors",), (), (("hyperparameters", "vectors"), (*_PARENTS, "vectors"))),
     tokens=Axis(("tokens",), (), (("hyperparameters", "tokens"), (*_PARENTS, "tokens"))),
     inputs=Axis(("inputs",), (), (("hyperparameters", "inputs"), (*_PARENTS, "inputs"), (*_PARENTS, "tags"))),
@@ -253,7 +255,7 @@ def _amount(record: Record) -> Amount:
         amount = Amount(**given | whole)  # 3.0 passes are 3
         return Amount(amount.name, amount.examples) if record.protocol == PAPER else amount
     limits = Limits.of(record.hyperparameters)
-    return Amount(limits.name, limits.max_train, limits.max_epochs)
+    return Amount(limits.name, limits.labelled, limits.max_epochs)
 
 
 def _parents(record: Record, *roles: str) -> dict[str, Source]:

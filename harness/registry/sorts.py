@@ -224,6 +224,11 @@ class ProblemEntry(Entry):
     """Forms of columns (:data:`harness.rows.FORMS`), which every row is checked for; ``texts`` have
     one without."""
 
+    @property
+    def has_answers(self) -> bool:
+        """True where rows say what is right; plain text says nothing."""
+        return bool({*self.columns} - {*self.inputs})
+
     def check(self) -> None:
         if missing := set(self.texts) - set(self.inputs):
             raise RegistryError(f"{self.id}: texts that are no inputs: {', '.join(sorted(missing))}")

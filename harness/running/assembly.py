@@ -68,14 +68,15 @@ class Assembly:
             view = view.changed(changes)
         self.parents = parents_of(cell, settings)
         view = self.parents.inherited_view(self.encoder_class, view)
-        most, cache = Limits.of(cell.hyperparameters).max_train, settings.work / "encoded"
+        limits, cache = Limits.of(cell.hyperparameters), settings.work / "encoded"
         self.corpus = Corpus(
             self.task,
             cell.tier,
             settings.data_dir,
             view,
             self.encoder_class.output_form(),
-            max_train=most,
+            max_train=limits.max_train,
+            labels=limits.labels,
             cache=cache,
             parents=sorted(parent["key"] for parent in cell.parents.values()),
             sees=self.encoder_entry.sees,

@@ -45,25 +45,25 @@ class DataFolder:
 
         Raises :class:`~harness.errors.DataError` when the files cannot be read.
         """
-        fingerprints = self._fingerprints(record.task, Limits.of(record.hyperparameters).max_train)
+        fingerprints = self._fingerprints(record.task, Limits.of(record.hyperparameters).labelled)
         return [split for split, digest in record.data.items() if fingerprints[split] != digest]
 
     @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
-    def _fingerprints(self, task: str, max_train: int | None) -> dict[str, str]:
+    def _fingerprints(self, task: str, most: int | None) -> dict[str, str]:
         cached = self._read()
-        name = f"{task} {max_train or 'all'} {code_digest(registry.entry('tasks', task))[:16]}"
+        name = f"{task} {most or 'all'} {code_digest(registry.entry('tasks', task))[:16]}"
         if name not in cached:
-            cached[name] = self._computed(task, max_train)
+            cached[name] = self._computed(task, most)
             self._write(cached)
         return cached[name]
 
-    def _computed(self, task: str, max_train: int | None) -> dict[str, str]:
+    def _computed(self, task: str, most: int | None) -> dict[str, str]:
         from harness.data.corpus import training_rows
         from harness.task import fingerprint
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
-        train = training_rows(adapter, self.tier, self.folder, max_train)
+        train = training_rows(adapter, self.tier, self.folder, most)
         others = {split: adapter.load(split, self.tier, self.folder) for split in ("dev", "test")}
         return {split: fingerprint(rows) for split, rows in {"train": train, **others}.items()}
 

@@ -102,7 +102,7 @@ class Estimate:
             self._totals.setdefault(group, _Times()).add(total / speed, of_processor)
         if (count := record.counts.get("train")) and record.status == "ok":
             mini = record.tier == "mini"
-            if Limits.of(record.hyperparameters).max_train is None:
+            if Limits.of(record.hyperparameters).labelled is None:
                 self._counts.setdefault((record.task, mini), []).append(count)
             train = seconds.get("train_processor") if of_processor else seconds.get("train")
             each = train / count / record.passes if train and record.passes else total / count
@@ -188,14 +188,14 @@ class Estimate:
         there = self.examples.get(cell.task) or (counts and round(median(counts)))
         if there is None and task is not None and cell.tier != "mini":
             there = task.sizes.get("train")
-        most = Limits.of(cell.hyperparameters).max_train
+        most = Limits.of(cell.hyperparameters).labelled
         return min([count for count in (most, there) if count], default=None)
 
     def lacks_size(self, cell: Cell) -> bool:
         """True if there are records, and neither one of them nor its budget tells how many training
         examples a cell has outside the generated corpora."""
         told = (cell.task, False) in self._counts or cell.task in self.examples
-        return bool(self._totals) and not told and Limits.of(cell.hyperparameters).max_train is None
+        return bool(self._totals) and not told and Limits.of(cell.hyperparameters).labelled is None
 
     def longest_first(self, cells: Sequence[Cell]) -> list[Cell]:
         """The cells in order of predicted duration, the longest first.

@@ -25,7 +25,7 @@ from harness.registry import ArchitectureEntry, Entry, InputEntry, TaskEntry
 from harness.running.fitting import loaded, no_budget, no_data, no_place_for_inputs, reason_to_skip, tier_of
 from harness.running.overrides import Override, parse_override, parsed, unused
 from harness.running.pending import Planned
-from harness.settings import FULL, Limits, TrainingSettings
+from harness.settings import FULL, LABELLED_STEPS, Limits, TrainingSettings
 from harness.task import Tier
 
 E = TypeVar("E", bound=Entry)
@@ -140,18 +140,21 @@ class Planner:
         overrides: Sequence[str] = (),
         max_train: int | None = None,
         max_epochs: int | None = None,
+        labels: int | None = None,
         vectors: Path | None = None,
         inputs: Sequence[str] = (),
         precision: str = "32",
         devices: int = 1,
     ):
         self.tier, self.protocol, self.budget, self.precision, self.devices = tier, protocol, budget, precision, devices
-        self.max_train, self.max_epochs = max_train, max_epochs
+        self.max_train, self.max_epochs, self.labels = max_train, max_epochs, labels
         self.overrides = [parse_override(text) for text in overrides]
         self.vectors = _described(vectors) if vectors else None
         self.inputs = _sources(inputs)
         if budget != FULL and (max_train, max_epochs) != (None, None):
             raise UsageError(f"--budget {budget} with --max-train or --max-epochs: a budget of your own has no name")
+        if labels is not None and (max_train, max_epochs) != (None, None):
+            raise UsageError(f"--labels {labels} with --max-train or --max-epochs: its budget has a name")
         self._names: dict[Override, set[str]] = {override: set() for override in self.overrides}
         self._used: set[Override] = set()
         self._ids: dict[str, None] = {}
@@ -197,6 +200,9 @@ class Planner:
         limits = Limits(self.max_train, self.max_epochs)
         if self.budget != FULL:
             limits = Limits(amount.examples, None, self.budget)
+        if self.labels is not None and registry.entry("problems", task.type).has_answers:
+            limits = replace(limits, labels=self.labels)
+            amount = replace(amount, min_steps=max(amount.min_steps, LABELLED_STEPS))
         own = hyperparameters if has_own_dropout(protocol) else without_dropouts
         chosen = overridden("", own(architecture))
         trained = overridden("training", training(protocol, architecture, task, amount).to_dict(complete=True))

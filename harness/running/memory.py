@@ -35,5 +35,5 @@ def _needed(cell: Cell, reading: Reading | None) -> float:
     if needed is None or reading is None:
         return 0.0
     rows = reading.counts.get("train", 0)
-    share = min(1.0, (Limits.of(cell.hyperparameters).max_train or rows) / max(1, rows))
+    share = min(1.0, (Limits.of(cell.hyperparameters).labelled or rows) / max(1, rows))
     return float(needed(round(share * reading.train_bytes), cell.hyperparameters))

@@ -139,6 +139,7 @@ class Planning:
             overrides=request.overrides,
             max_train=request.max_train,
             max_epochs=request.max_epochs,
+            labels=request.labels,
             vectors=request.vectors,
             inputs=request.inputs,
             precision=request.precision,

@@ -61,6 +61,7 @@ class Request:
     memory_limit: int | None = None
     max_train: int | None = None
     max_epochs: int | None = None
+    labels: int | None = None
     vectors: Path | None = None
     inputs: Sequence[str] = ()
     overrides: Sequence[str] = ()

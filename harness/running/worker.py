@@ -195,7 +195,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     entered = time.perf_counter()
     task = task_of(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
-    train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).max_train)
+    train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).labelled)
     dev = task.load("dev", cell.tier, settings.data_dir)
     hidden = problem(task.entry.type).input_rows
     parents = parents_of(cell, settings)

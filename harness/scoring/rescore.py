@@ -85,7 +85,7 @@ class _TestData:
                 "test": record.scores.get("test", {}) | {m: new for m, (_, new) in changes.items()}
             }
             store.write(record)
-        known = self._training_words(Limits.of(record.hyperparameters).max_train, record.data.get("train", ""))
+        known = self._training_words(Limits.of(record.hyperparameters).labelled, record.data.get("train", ""))
         analysed = outcomes(problem(self.entry.type), self.entry.main_metric, predictions, self._rows, known)
         if analysed is not None and record.predictions is not None:
             store.save_outcomes(record, record.predictions, ids, analysed)
@@ -103,7 +103,7 @@ class _TestData:
         }
 
     @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
-    def _training_words(self, max_train: int | None, expected: str) -> frozenset[str] | None:
+    def _training_words(self, most: int | None, expected: str) -> frozenset[str] | None:
         """Words of a training set; None where it cannot be read or its digest is not the expected
         one."""
         from harness.data.corpus import training_rows
@@ -111,7 +111,7 @@ class _TestData:
         from harness.scoring.error_analysis import known_words
 
         try:
-            rows = training_rows(self._task, self._tier, self._folder, max_train).to_list()
+            rows = training_rows(self._task, self._tier, self._folder, most).to_list()
         except (DataError, OSError, ValueError, NotImplementedError):
             return None
         return known_words(problem(self.entry.type), rows) if fingerprint(rows) == expected else None

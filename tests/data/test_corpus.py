@@ -141,6 +141,37 @@ def test_a_cap_that_does_not_bind_changes_nothing(most):
     assert len(training_rows(toy_task(), "mini", None, most)) == 48
 
 
+# --- labels ---
+
+
+def test_labels_are_nested_and_the_other_rows_are_texts_alone():
+    """A system with few labels that reads the answers of the others, or fits its words on them, is
+    one with all labels; a curve over labels adds rows and takes none away."""
+    few, more = toy_corpus(labels=10), toy_corpus(labels=30)
+    assert (len(few.train), len(more.train)) == (10, 30) and {*few.train.rows["id"]} < {*more.train.rows["id"]}
+    assert [*few.train.rows["id"]] == [*toy_corpus(max_train=10).train.rows["id"]]
+    assert (len(few.dev), len(few.test())) == (16, 16)
+    assert len(few.unlabelled) == 48 and {*few.train.rows["id"]} < {*few.unlabelled.rows["id"]}
+    assert few.unlabelled.targets == {} and few.unlabelled.collate(np.arange(3)).target is None
+    assert "label" not in few.unlabelled.rows.column_names
+    assert few.view.vocabulary.words == toy_corpus(max_train=10).view.vocabulary.words
+    assert few.fingerprints["train"] == toy_corpus(max_train=10).fingerprints["train"]
+
+
+def test_labels_of_a_budget_are_some_of_its_examples():
+    corpus = toy_corpus(max_train=20, labels=5)
+    assert (len(corpus.train), len(corpus.unlabelled)) == (5, 20)
+    assert {*corpus.train.rows["id"]} < {*corpus.unlabelled.rows["id"]}
+
+
+def test_unlabelled_texts_are_those_that_the_labelled_view_reads():
+    corpus, whole = toy_corpus(labels=10), toy_corpus()
+    found = corpus.unlabelled.inputs["text"]["ids"]
+    expected = corpus.view.encode([row["text"] for row in sentences(48)])["ids"]
+    assert [found[row].tolist() for row in range(48)] == [expected[row].tolist() for row in range(48)]
+    assert len(whole.unlabelled) == len(whole.train) == 48
+
+
 # --- cache ---
 
 

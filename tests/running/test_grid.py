@@ -46,6 +46,22 @@ def test_hyperparameters_are_the_constructors_keyword_defaults():
     assert (found["limits"], found["vectors"]) == ({"max_train": None, "max_epochs": None}, None)
 
 
+def test_a_number_of_labels_makes_as_many_steps_as_they_need():
+    """Ten passes over a hundred texts are thirty steps, in which nothing is learnt."""
+    cell = only("toy_seq", labels=10)
+    assert cell.hyperparameters["limits"] == {"max_train": None, "max_epochs": None, "labels": 10}
+    assert cell.hyperparameters["training"]["min_steps"] == 500 and cell.budget["name"] == "10_labels"
+    assert cell.budget["examples"] == 10 and cell.key != only("toy_seq").key
+    with pytest.raises(UsageError, match="--labels 10 with --max-train or --max-epochs"):
+        only("toy_seq", labels=10, max_train=5)
+
+
+def test_plain_text_has_no_labels_to_lose():
+    """A parent is the same one whatever the labels of its child."""
+    options = {"architectures": "skipgram", "tasks": "text_mix", "budget": "small"}
+    assert only(**options, labels=10).key == only(**options).key
+
+
 def test_a_variant_fixes_its_own_and_an_override_goes_above_it():
     assert only("toy_wide").hyperparameters["hidden"] == 999
     assert only("toy_wide", overrides=["toy_wide.hidden=5"]).hyperparameters["hidden"] == 5

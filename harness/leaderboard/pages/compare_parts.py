@@ -106,7 +106,7 @@ def _known_words(asked: Problem, task: Task, record: Record, data_dir: Path) -> 
     from harness.scoring.error_analysis import known_words
 
     try:
-        rows = training_rows(task, record.tier, data_dir, Limits.of(record.hyperparameters).max_train).to_list()
+        rows = training_rows(task, record.tier, data_dir, Limits.of(record.hyperparameters).labelled).to_list()
     except (DataError, OSError, ValueError, NotImplementedError):
         return None
     return known_words(asked, rows) if fingerprint(rows) == record.data.get("train") else None
