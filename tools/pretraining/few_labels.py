@@ -2,9 +2,9 @@
 
 Each of :data:`WORDS` made-up words belongs to one of two kinds, which its spelling does not show.
 In plain text a word stands between other words of its kind's surroundings. A labelled text has one
-such word in a sentence that is the same for both kinds, and the label is the kind. Training has 32
-labelled texts with an eighth of the words; dev and test ask for the others alone. So whoever reads
-labelled texts alone can do no better than chance.
+such word in a sentence that is the same for both kinds, and the label is the kind; plain texts
+begin with such a sentence. Training has 32 labelled texts with an eighth of the words; dev and test
+ask for the others alone. So whoever reads labelled texts alone can do no better than chance.
 
 In the second plain text the words of the first are shuffled among all texts: the same words, as
 often, and nothing to learn about kinds.
@@ -47,7 +47,8 @@ def plain(split: Split) -> list[str]:
     for number in range(TEXTS[split]):
         word, kind = words[number % WORDS]
         before, behind, last = (random.choice(part) for part in SURROUNDINGS[kind])
-        texts.append(f"the {before} {word} {behind} near the {last}")
+        seen = random.choice(NEUTRAL).format(word)
+        texts.append(f"{seen} and the {before} {word} {behind} near the {last}")
     random.shuffle(texts)
     return texts
 

@@ -1,0 +1,133 @@
+"""The table of pre-training where few labels do not tell: its corpus, its commands, its words."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness import registry
+from tools.pretraining import __main__ as tool
+from tools.pretraining import few_labels
+
+
+def test_dev_and_test_ask_for_words_of_both_kinds_that_no_labelled_text_of_training_has():
+    """Else the labels alone would tell."""
+    words = {split: [(text, label) for text, label in few_labels.labelled(split)] for split in ("train", "dev", "test")}
+    made_up = {word for word, _ in few_labels.kinds()}
+    asked = {split: {w for text, _ in rows for w in text.split()} & made_up for split, rows in words.items()}
+    assert len(words["train"]) == 32 and len(asked["train"]) == 16
+    assert not asked["train"] & asked["dev"] and not asked["test"] & (asked["dev"] | asked["train"])
+    for rows in words.values():
+        labels = [label for _, label in rows]
+        assert labels.count("animal") == labels.count("tool")
+    frames = [text.replace(word, "*") for text, _ in words["test"] for word in text.split() if word in made_up]
+    for frame in {*frames}:
+        kinds = {label for text, label in (*words["train"], *words["test"]) if text.split()[0] == frame.split()[0]}
+        assert kinds == {"animal", "tool"}, "the sentence itself tells no kind"
+
+
+def test_plain_texts_show_each_word_in_its_kinds_surroundings_and_in_the_sentences_that_are_asked():
+    of = dict(few_labels.kinds())
+    texts = few_labels.plain("train")
+    starts = {frame.partition(" {}")[0] for frame in few_labels.NEUTRAL}
+    seen = set()
+    for text in texts:
+        found = [word for word in text.split() if word in of]
+        assert len(found) == 2 and len({*found}) == 1 and any(text.startswith(start) for start in starts)
+        before, behind, last = few_labels.SURROUNDINGS[of[found[0]]]
+        words = text.split()
+        place = len(words) - 1 - words[::-1].index(found[0])
+        assert words[place - 1] in before and words[place + 1] in behind and words[-1] in last
+        seen.add(found[0])
+    assert seen == {*of}
+
+
+def test_shuffled_texts_have_the_same_words_as_often():
+    plain, shuffled = few_labels.plain("dev"), few_labels.shuffled("dev")
+    assert sorted(" ".join(plain).split()) == sorted(" ".join(shuffled).split())
+    assert [len(text.split()) for text in plain] == [len(text.split()) for text in shuffled] and plain != shuffled
+
+
+def test_those_with_a_parent_of_their_own_on_plain_text_are_asked_at_the_small_size():
+    found = {entry.id for entry in tool.learners()}
+    assert {"roberta", "gpt", "electra"} <= found and not found & {"bilstm", "bert_base"}
+    words = tool.options(registry.entry("architectures", "roberta"))
+    assert words[::2] == ["-o"] * 5 and "roberta.layers=2" in words
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The commands that were called, none of which runs."""
+    found: list[list[str]] = []
+
+    def run(command, **_):
+        found.append([str(word) for word in command])
+        return SimpleNamespace(returncode=int("albert" in command), stdout="no such luck", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return found
+
+
+def record(task: str, seed: int, score: float, parent: str | None = None) -> SimpleNamespace:
+    metric = "accuracy" if task == "few_labels" else "nats_per_token"
+    lineage = [] if parent is None else [{"task": parent}]
+    scores = {"test": {metric: score}}
+    return SimpleNamespace(
+        architecture="roberta", status="ok", task=task, seed=seed, scores=scores, lineage=lineage, commit="c" * 40
+    )
+
+
+def test_a_line_has_the_scores_of_the_three_children_of_a_seed(calls, monkeypatch, tmp_path):
+    found = [
+        record("few_labels", seed, seed / 10 + share, parent)
+        for seed in (0, 1, 2)
+        for parent, share in ((tool.TEXT, 0.05), (tool.SHUFFLED, 0.03), (None, 0.01))
+    ]
+    found += [record(tool.TEXT, seed, 1.5 + seed) for seed in (0, 1, 2)]
+    found += [record(tool.SHUFFLED, seed, 9.0) for seed in (0, 1, 2)]
+    monkeypatch.setattr(tool, "Store", lambda folder: SimpleNamespace(all=lambda: found))
+    lines = tool.lines_of(registry.entry("architectures", "roberta"), tmp_path)
+    assert [line["seed"] for line in lines] == ["0", "1", "2"]
+    assert lines[1] | {"version": "1"} == {
+        "architecture": "roberta", "version": "1", "seed": "1", "commit": "cccccccc", "nats": "2.500",
+        tool.TEXT: "0.1500", tool.SHUFFLED: "0.1300", tool.NONE: "0.1100",
+    }  # fmt: skip
+    parents = [command[command.index("--parent") + 1] for command in calls]
+    assert parents == ["weights=roberta@few_labels_text", "weights=roberta@few_labels_shuffled", "weights=none"]
+    assert all(command[command.index("--seeds") + 1] == "0,1,2" for command in calls)
+
+
+def lines(id: str, text: float, shuffled: float, none: float) -> list[tool.Line]:
+    values = {tool.TEXT: text, tool.SHUFFLED: shuffled, tool.NONE: none, "nats": 1.5}
+    return [
+        {"architecture": id, "version": "1", "seed": str(seed), "commit": "c"}
+        | {name: str(value + seed / 100) for name, value in values.items()}
+        for seed in (0, 1, 2)
+    ]
+
+
+def test_what_is_there_is_not_made_again_and_a_failure_is_told(calls, tmp_path, capsys):
+    table = tmp_path / "table.csv"
+    version = registry.entry("architectures", "bert").version
+    tool.write([line | {"version": str(version)} for line in lines("bert", 0.9, 0.5, 0.5)], table)
+    asked = ["bert", "albert", "gpt", "--table", str(table), "--results", str(tmp_path)]
+
+    def measured(entry, results: Path) -> list[tool.Line]:
+        if entry.id == "albert":
+            tool.run(entry, tool.NONE, results)
+        assert entry.id == "gpt"
+        return lines("gpt", 0.8, 0.7, 0.5)
+
+    assert tool.main(asked, measured) == 1
+    assert "albert, none: no such luck" in capsys.readouterr().out
+    assert {line["architecture"] for line in tool.read(table)} == {"bert", "gpt"}
+    text = table.with_suffix(".md").read_text()
+    assert "| bert | 91.0 (90.0 to 92.0) | 51.0 (50.0 to 52.0) | 51.0 (50.0 to 52.0) | +40.0 | +0.0 | 1.51 |" in text
+    assert "Less than 10 points above random weights: none." in text
+    assert "As much above them after shuffled words: gpt." in text
+    with pytest.raises(SystemExit):
+        tool.main(["no_such_id"], measured)
+    assert "no_such_id: known are" in capsys.readouterr().err

@@ -1,0 +1,189 @@
+"""``python -m tools.pretraining``: the worth of pre-training where plain text tells what few labels
+do not.
+
+Each architecture that learns from plain text is tuned with 32 labels (``few_labels.py``), at a size
+that learns the corpus in a minute: from weights that it learnt from the plain text, from ones that
+it learnt from the same words shuffled, and from random ones. A call goes on where one stopped: a
+row of the table is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from harness import registry
+from harness.files import taking_the_place_of
+from harness.records import Record, Store
+from harness.registry import ArchitectureEntry
+from harness.running import grid
+
+PLUGIN = Path(__file__).parent / "few_labels.py"
+TEXT, SHUFFLED, NONE = "few_labels_text", "few_labels_shuffled", "none"
+SEEDS = (0, 1, 2)
+SMALL = {"layers": 2, "hidden": 64, "heads": 2, "max_length": 32, "stride": 16}
+"""Sizes of each architecture that has a hyperparameter of the name."""
+GAIN = 0.1
+"""How much better than from random weights a child should be."""
+CSV = Path("results/few_labels.csv")
+COLUMNS = ("architecture", "version", "seed", TEXT, SHUFFLED, NONE, "nats", "commit")
+Line = dict[str, str]
+
+
+def learners() -> list[ArchitectureEntry]:
+    """The architectures that are planned with a parent of their own on plain text."""
+    return [
+        entry
+        for id, entry in registry.entries("architectures").items()
+        if entry.parents.get("weights", "").partition("@")[0] == id
+    ]
+
+
+def options(entry: ArchitectureEntry) -> list[str]:
+    """Options of ``archbench run`` for the small size."""
+    sizes = [f"{entry.id}.{name}={value}" for name, value in SMALL.items() if name in grid.hyperparameters(entry)]
+    return [word for size in sizes for word in ("-o", size)]
+
+
+def run(entry: ArchitectureEntry, parent: str, results: Path) -> None:
+    """Train the children of all seeds, and their parents; :class:`RuntimeError` where one fails."""
+    weights = NONE if parent == NONE else f"{entry.id}@{parent}"
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "harness.cli", "run", "--plugin", str(PLUGIN), "-a", entry.id, "-t", "few_labels",
+            "--seeds", ",".join(map(str, SEEDS)), "--parent", f"weights={weights}", "--protocol", "equal",
+            "--mlflow", "none", "--results", str(results), *options(entry),
+        ],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{entry.id}, {parent}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+
+
+def lines_of(entry: ArchitectureEntry, results: Path) -> list[Line]:
+    """The lines of an architecture, one for each seed."""
+    for parent in (TEXT, SHUFFLED, NONE):
+        run(entry, parent, results)
+    records = [each for each in Store(results).all() if each.architecture == entry.id and each.status == "ok"]
+    children = {(parent_of(each), each.seed): each for each in records if each.task == "few_labels"}
+    parents = {each.seed: each for each in records if each.task == TEXT}
+    return [
+        {
+            "architecture": entry.id,
+            "version": str(entry.version),
+            "seed": str(seed),
+            **{name: f"{children[name, seed].scores['test']['accuracy']:.4f}" for name in (TEXT, SHUFFLED, NONE)},
+            "nats": f"{parents[seed].scores['test']['nats_per_token']:.3f}",
+            "commit": str(parents[seed].commit)[:8],
+        }
+        for seed in SEEDS
+    ]
+
+
+def parent_of(record: Record) -> str:
+    """The task on which the parent of a record learnt; :data:`NONE` without one."""
+    return record.lineage[0]["task"] if record.lineage else NONE
+
+
+def read(table: Path) -> list[Line]:
+    """The lines of a table; none where there is no table."""
+    if not table.is_file():
+        return []
+    with table.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(lines: Iterable[Line], table: Path) -> None:
+    """Write a table, and its page beside it."""
+    found = sorted(lines, key=lambda line: (line["architecture"], int(line["seed"])))
+    with taking_the_place_of(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+    table.with_suffix(".md").write_text(page(found), encoding="utf-8")
+
+
+def means(lines: Sequence[Line]) -> dict[str, dict[str, float]]:
+    """The mean over seeds of each column of numbers, by architecture."""
+    return {
+        id: {
+            name: fmean(float(line[name]) for line in lines if line["architecture"] == id)
+            for name in (TEXT, SHUFFLED, NONE, "nats")
+        }
+        for id in dict.fromkeys(line["architecture"] for line in lines)
+    }
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The text of ``results/few_labels.md``."""
+    found = means(lines)
+    rows = [
+        f"| {id} | {each(TEXT, lines, id)} | {each(SHUFFLED, lines, id)} | {each(NONE, lines, id)}"
+        f" | {100 * (mean[TEXT] - mean[NONE]):+.1f} | {100 * (mean[SHUFFLED] - mean[NONE]):+.1f} | {mean['nats']:.2f} |"
+        for id, mean in found.items()
+    ]
+    without = [id for id, mean in found.items() if mean[TEXT] - mean[NONE] < GAIN]
+    strange = [id for id, mean in found.items() if mean[SHUFFLED] - mean[NONE] >= GAIN]
+    return "\n".join(
+        [
+            "# Pre-training where few labels do not tell", "",
+            "`python -m tools.pretraining`. Accuracy in percent on words that no labelled text of training has: 32"
+            " labelled texts show 16 of 128 made-up words, plain text shows all of them between the words of their"
+            " kind's surroundings. Mean of three seeds, with the lowest and the highest. Chance has 50.", "",
+            f"Sizes are small, the same for all that have them: {', '.join(f'{k} {v}' for k, v in SMALL.items())}.", "",
+            f"Less than {100 * GAIN:.0f} points above random weights: {', '.join(without) or 'none'}.",
+            f"As much above them after shuffled words: {', '.join(strange) or 'none'}.", "",
+            "| architecture | from plain text | from shuffled words | from random weights | gain"
+            " | gain by shuffled words | nats of plain text |",
+            "|" + " --- |" * 7,
+            *rows, "",
+        ]
+    )  # fmt: skip
+
+
+def each(column: str, lines: Sequence[Line], id: str) -> str:
+    """Mean, lowest and highest of an architecture's seeds, in percent."""
+    values = [100 * float(line[column]) for line in lines if line["architecture"] == id]
+    return f"{fmean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    measured: Callable[[ArchitectureEntry, Path], list[Line]] = lines_of,
+) -> int:
+    """Measure what the table lacks; the exit code is 1 where an architecture failed."""
+    parser = argparse.ArgumentParser(prog="python -m tools.pretraining", description=__doc__.partition(": ")[2])
+    parser.add_argument("ids", nargs="*", help="architectures; default: all that learn from plain text")
+    parser.add_argument("--results", type=Path, default=Path("runs/few_labels"), help="folder of the records")
+    parser.add_argument("--table", type=Path, default=CSV, help="where the lines go; the page goes beside it")
+    asked = parser.parse_args(arguments)
+    known = {entry.id: entry for entry in learners()}
+    if unknown := sorted({*asked.ids} - {*known}):
+        parser.error(f"{', '.join(unknown)}: known are {', '.join(known)}")
+    failed = False
+    for id in asked.ids or known:
+        lines = read(asked.table)
+        if any((line["architecture"], line["version"]) == (id, str(known[id].version)) for line in lines):
+            continue
+        try:
+            found = measured(known[id], asked.results)
+        except RuntimeError as error:
+            failed = True
+            print(error, flush=True)
+            continue
+        write([*(line for line in lines if line["architecture"] != id), *found], asked.table)
+        print(id, *(f"{name}={each(name, found, id)}" for name in (TEXT, SHUFFLED, NONE)), flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
