@@ -82,6 +82,7 @@ def test_scores_are_those_of_transformers_behind_the_prompt(gpt, shots):
     found = system.scores(ASKED)
     pieces = lambda text: VIEW.tokenizer.encode(text, add_special_tokens=False).ids  # noqa: E731
     for row, scores in zip(ASKED, found, strict=True):
+        assert len(system.examples(row)) == shots
         prompt = [VIEW.start]
         for texts, answer in system.examples(row):
             prompt += [*pieces(texts[0]), *pieces(" answer:"), *pieces(f" {answer}"), VIEW.separator]
