@@ -9,17 +9,22 @@ from torch import Tensor, nn
 
 from harness.errors import MissingWeights
 
+EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
+"""Settings without which a model would run in our body, and answer otherwise."""
+
 
 class Family(NamedTuple):
     """Models of one type of transformers, and where they have what our body has.
 
     ``names`` has the place of each of our modules in theirs; "*" stands for the number of a layer.
     ``after_padding``: the first piece stands at the position behind the number of the padding.
+    ``expected`` are the settings without which a model would answer otherwise in our body.
     """
 
     type: str
     names: Mapping[str, str]
     after_padding: bool = False
+    expected: Mapping[str, Any] = EXPECTED
 
 
 LAYERS = {
@@ -36,8 +41,6 @@ LAYERS = {
     "body.layers.*.feedforward.3": "encoder.layer.*.output.dense",
     "body.layers.*.norms.1": "encoder.layer.*.output.LayerNorm",
 }
-EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
-"""Settings without which a model would run in our body, and answer otherwise."""
 
 
 class PublishedWeights:
@@ -65,7 +68,7 @@ class PublishedWeights:
                 f"max_length={max_length}: pretrained={source!r} has"
                 f" {self.config.max_position_embeddings - self.first} positions"
             )
-        for name, wanted in EXPECTED.items():
+        for name, wanted in family.expected.items():
             if (found := getattr(self.config, name, wanted)) != wanted:
                 raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
 
