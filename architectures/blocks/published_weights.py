@@ -80,6 +80,7 @@ class PublishedWeights:
             "hidden": self.config.hidden_size,
             "heads": self.config.num_attention_heads,
             "inner": self.config.intermediate_size,
+            "embedded": getattr(self.config, "embedding_size", None),
             "dropout": self.config.hidden_dropout_prob,
             "eps": self.config.layer_norm_eps,
         }
@@ -88,11 +89,14 @@ class PublishedWeights:
         """Put the weights into an encoder of these sizes.
 
         Where it has no vectors of segments, all pieces stand in the first one, whose vector is then
-        added to those of the positions.
+        added to those of the positions. Where vectors of pieces are as wide as states, some
+        families have no matrix between them.
         """
         for name, place in self.family.names.items():
             count = len(encoder.body.layers) if "*" in name else 1
             for number in map(str, range(count)):
+                if name == "projection" and not hasattr(self.model, place):
+                    continue
                 ours, theirs = name.replace("*", number), self.model.get_submodule(place.replace("*", number))
                 if name == "segments" and encoder.segments is None:
                     encoder.positions.weight.data += theirs.weight.data[0]
