@@ -27,11 +27,13 @@ class Family(NamedTuple):
     expected: Mapping[str, Any] = EXPECTED
 
 
-LAYERS = {
+TABLES = {
     "table": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
+}
+LAYERS = TABLES | {
     "body.layers.*.attention.query": "encoder.layer.*.attention.self.query",
     "body.layers.*.attention.key": "encoder.layer.*.attention.self.key",
     "body.layers.*.attention.value": "encoder.layer.*.attention.self.value",
@@ -95,7 +97,7 @@ class PublishedWeights:
         for name, place in self.family.names.items():
             count = len(encoder.body.layers) if "*" in name else 1
             for number in map(str, range(count)):
-                if name == "projection" and not hasattr(self.model, place):
+                if name == "projection" and place not in dict(self.model.named_modules()):
                     continue
                 ours, theirs = name.replace("*", number), self.model.get_submodule(place.replace("*", number))
                 if name == "segments" and encoder.segments is None:
