@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from harness.views.subwords import SubwordBatch, Subwords
 class PieceTransformer(PretrainedEncoder):
     """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
     stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
-    further ``options`` go.
+    further ``options`` go, or another ``body``, made of the same sizes.
 
     ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
     et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
@@ -49,6 +50,7 @@ class PieceTransformer(PretrainedEncoder):
         norm: bool = True,
         eps: float = 1e-12,
         spread: float = 0.02,
+        body: Callable[..., nn.Module] = Transformer,
         **options: Any,
     ):
         super().__init__()
@@ -59,7 +61,7 @@ class PieceTransformer(PretrainedEncoder):
         self.segments = nn.Embedding(segments, embedded) if segments else None
         self.norm = nn.LayerNorm(embedded, eps) if norm else nn.Identity()
         self.projection = nn.Identity() if embedded == hidden else nn.Linear(embedded, hidden)
-        self.body = Transformer(hidden, heads, inner or 4 * hidden, layers, dropout, eps=eps, **options)
+        self.body = body(hidden, heads, inner or 4 * hidden, layers, dropout, eps=eps, **options)
         self.dropout = nn.Dropout(dropout)
         self.begin(self, spread)
 

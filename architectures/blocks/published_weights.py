@@ -9,24 +9,31 @@ from torch import Tensor, nn
 
 from harness.errors import MissingWeights
 
+EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
+"""Settings without which a model would run in our body, and answer otherwise."""
+
 
 class Family(NamedTuple):
     """Models of one type of transformers, and where they have what our body has.
 
     ``names`` has the place of each of our modules in theirs; "*" stands for the number of a layer.
     ``after_padding``: the first piece stands at the position behind the number of the padding.
+    ``expected`` are the settings without which a model would answer otherwise in our body.
     """
 
     type: str
     names: Mapping[str, str]
     after_padding: bool = False
+    expected: Mapping[str, Any] = EXPECTED
 
 
-LAYERS = {
+TABLES = {
     "table": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
+}
+LAYERS = TABLES | {
     "body.layers.*.attention.query": "encoder.layer.*.attention.self.query",
     "body.layers.*.attention.key": "encoder.layer.*.attention.self.key",
     "body.layers.*.attention.value": "encoder.layer.*.attention.self.value",
@@ -36,8 +43,6 @@ LAYERS = {
     "body.layers.*.feedforward.3": "encoder.layer.*.output.dense",
     "body.layers.*.norms.1": "encoder.layer.*.output.LayerNorm",
 }
-EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
-"""Settings without which a model would run in our body, and answer otherwise."""
 
 
 class PublishedWeights:
@@ -65,7 +70,7 @@ class PublishedWeights:
                 f"max_length={max_length}: pretrained={source!r} has"
                 f" {self.config.max_position_embeddings - self.first} positions"
             )
-        for name, wanted in EXPECTED.items():
+        for name, wanted in family.expected.items():
             if (found := getattr(self.config, name, wanted)) != wanted:
                 raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
 
@@ -77,6 +82,7 @@ class PublishedWeights:
             "hidden": self.config.hidden_size,
             "heads": self.config.num_attention_heads,
             "inner": self.config.intermediate_size,
+            "embedded": getattr(self.config, "embedding_size", None),
             "dropout": self.config.hidden_dropout_prob,
             "eps": self.config.layer_norm_eps,
         }
@@ -85,11 +91,14 @@ class PublishedWeights:
         """Put the weights into an encoder of these sizes.
 
         Where it has no vectors of segments, all pieces stand in the first one, whose vector is then
-        added to those of the positions.
+        added to those of the positions. Where vectors of pieces are as wide as states, some
+        families have no matrix between them.
         """
         for name, place in self.family.names.items():
             count = len(encoder.body.layers) if "*" in name else 1
             for number in map(str, range(count)):
+                if name == "projection" and place not in dict(self.model.named_modules()):
+                    continue
                 ours, theirs = name.replace("*", number), self.model.get_submodule(place.replace("*", number))
                 if name == "segments" and encoder.segments is None:
                     encoder.positions.weight.data += theirs.weight.data[0]

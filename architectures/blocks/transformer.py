@@ -109,7 +109,7 @@ class TransformerLayer(nn.Module):
     sublayer, x + Sublayer(LayerNorm(x)). ``dropout`` acts on attention weights and on what is
     added, ``inner_dropout`` on the inner units; ``eps`` is added to a norm's variance.
     ``attention`` makes the self-attention, which is given ``options``; attention over a source has
-    none of them.
+    none of them. ``experts`` makes another network, which is also given the mask of the states.
     """
 
     def __init__(
@@ -124,14 +124,17 @@ class TransformerLayer(nn.Module):
         inner_dropout: float = 0.0,
         eps: float = 1e-5,
         attention: Callable[..., Attention] = Attention,
+        experts: Callable[[], nn.Module] | None = None,
         **options: Any,
     ):
         super().__init__()
-        self.pre_norm = pre_norm
+        self.pre_norm, self.has_experts = pre_norm, experts is not None
         self.attention = attention(size, heads, dropout, **options)
         self.across = Attention(size, heads, dropout) if cross else None
-        self.feedforward = nn.Sequential(
-            nn.Linear(size, inner), activation(), nn.Dropout(inner_dropout), nn.Linear(inner, size)
+        self.feedforward = (
+            nn.Sequential(nn.Linear(size, inner), activation(), nn.Dropout(inner_dropout), nn.Linear(inner, size))
+            if experts is None
+            else experts()
         )
         self.norms = nn.ModuleList(nn.LayerNorm(size, eps) for _ in range(3 if cross else 2))
         self.dropout = nn.Dropout(dropout)
@@ -152,12 +155,13 @@ class TransformerLayer(nn.Module):
         past: Memory | None = None,
         source: Memory | None = None,
         source_mask: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Memory]:
         """States (B, U, size) after this layer, and the memory of all S positions: the ``past``
         ones and these.
 
         ``allowed`` (B or 1, 1, U or 1, S) and ``source_mask`` (B, 1, 1, positions of the source)
-        are true where a state may look.
+        are true where a state may look, ``mask`` (B, U) at the real ones (None: all are).
         """
         queries, memory = self.attention.project(self.read(0, states))
         if past is not None:
@@ -165,7 +169,9 @@ class TransformerLayer(nn.Module):
         states = self.add(0, states, self.attention.attend(queries, memory, allowed))
         if self.across is not None:
             states = self.add(1, states, self.across(self.read(1, states), source, source_mask))
-        return self.add(-1, states, self.feedforward(self.read(-1, states))), memory
+        read = self.read(-1, states)
+        change = self.feedforward(read, mask) if self.has_experts else self.feedforward(read)
+        return self.add(-1, states, change), memory
 
 
 class TransformerState(NamedTuple):
@@ -184,6 +190,7 @@ class Transformer(nn.Module):
     ``causal``: a position sees itself and those before it. ``cross``: each layer also attends to
     the states of a source. ``shared``: all layers have the same weights (ALBERT, Lan et al. 2020).
     With ``pre_norm`` a last norm follows the stack, since the sums themselves have none.
+    ``experts`` makes the network of every other layer, the second being the first of these.
     """
 
     def __init__(
@@ -198,13 +205,15 @@ class Transformer(nn.Module):
         shared: bool = False,
         pre_norm: bool = False,
         eps: float = 1e-5,
+        experts: Callable[[], nn.Module] | None = None,
         **options: Any,
     ):
         super().__init__()
         self.causal, self.depth, self.heads = causal, layers, heads
+        networks = [experts if number % 2 else None for number in range(1 if shared else layers)]
         self.layers = nn.ModuleList(
-            TransformerLayer(size, heads, inner, dropout, cross, pre_norm, eps=eps, **options)
-            for _ in range(1 if shared else layers)
+            TransformerLayer(size, heads, inner, dropout, cross, pre_norm, eps=eps, experts=network, **options)
+            for network in networks
         )
         self.norm = nn.LayerNorm(size, eps) if pre_norm else nn.Identity()
 
@@ -250,8 +259,9 @@ class Transformer(nn.Module):
             now = states.shape[1]
             seen = torch.ones(now, before + now, dtype=torch.bool, device=states.device).tril(before)[None, None]
             allowed = seen if allowed is None else seen & allowed
+        real = None if mask is None else mask[:, before:]
         memories = []
         for layer, past, memory in zip(self.stack(), written, source, strict=True):
-            states, own = layer(states, allowed, past, memory, source_mask)
+            states, own = layer(states, allowed, past, memory, source_mask, real)
             memories.append(own)
         return self.norm(states), TransformerState(tuple(memories), source, source_mask)

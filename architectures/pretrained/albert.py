@@ -8,8 +8,28 @@ from torch import nn
 
 from architectures.blocks.objectives.sentence_order import SentenceOrder
 from architectures.blocks.piece_transformer import PooledPieces
+from architectures.blocks.published_weights import EXPECTED, TABLES, Family, PublishedWeights
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
+
+LAYER = "encoder.albert_layer_groups.0.albert_layers.0"
+FAMILY = Family(
+    "albert",
+    TABLES
+    | {
+        "projection": "encoder.embedding_hidden_mapping_in",
+        "body.layers.*.attention.query": f"{LAYER}.attention.query",
+        "body.layers.*.attention.key": f"{LAYER}.attention.key",
+        "body.layers.*.attention.value": f"{LAYER}.attention.value",
+        "body.layers.*.attention.output": f"{LAYER}.attention.dense",
+        "body.layers.*.norms.0": f"{LAYER}.attention.LayerNorm",
+        "body.layers.*.feedforward.0": f"{LAYER}.ffn",
+        "body.layers.*.feedforward.3": f"{LAYER}.ffn_output",
+        "body.layers.*.norms.1": f"{LAYER}.full_layer_layer_norm",
+        "pooler.0": "pooler",
+    },
+    expected=EXPECTED | {"hidden_act": "gelu_new", "num_hidden_groups": 1, "inner_group_num": 1},
+)
 
 
 @register(
@@ -56,7 +76,7 @@ from harness.views.subwords import Subwords
         ),
         (
             "Four layers of 256, not twelve of 768, 8,000 word pieces, not 30,000 of SentencePiece, and windows of"
-            " passages of 128 pieces, 64 apart."
+            " passages of 128 pieces, 64 apart; -o albert.pretrained=FOLDER loads the paper's."
         ),
         (
             "Batches, passes and warm-up are the same on all tasks, and the rate is the best of three on dev; the paper"
@@ -70,7 +90,9 @@ class ALBERT(PooledPieces):
     """An encoder with narrow vectors of pieces and one layer, which all its depth shares, and which
     learns from masked n-grams and the order of two segments.
 
-    The vector of a text is the first state, through a linear layer and tanh.
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
+    tokenizer, which bring their own ``layers``, ``hidden``, ``heads``, ``embedded``, ``dropout``
+    and ``vocabulary``. The vector of a text is the first state, through a linear layer and tanh.
     """
 
     learns = SentenceOrder
@@ -79,6 +101,7 @@ class ALBERT(PooledPieces):
         self,
         width: int,
         view: Subwords,
+        pretrained: str = "",
         layers: int = 4,
         hidden: int = 256,
         heads: int = 4,
@@ -89,4 +112,8 @@ class ALBERT(PooledPieces):
         stride: int = 64,
     ):
         gelu = functools.partial(nn.GELU, "tanh")  # as in the authors' program
-        super().__init__(width, view, layers, hidden, heads, dropout, embedded=embedded, shared=True, activation=gelu)
+        sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout, "embedded": embedded}
+        given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
+        super().__init__(width, view, **(given.sizes if given else sizes), shared=True, activation=gelu)
+        if given:
+            given.give(self)

@@ -6,8 +6,11 @@ from torch import Tensor, nn
 
 from architectures.blocks.objectives.replaced_pieces import ReplacedPieces
 from architectures.blocks.piece_transformer import PieceTransformer
+from architectures.blocks.published_weights import LAYERS, Family, PublishedWeights
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
+
+FAMILY = Family("electra", LAYERS | {"projection": "embeddings_project"})
 
 
 @register(
@@ -49,7 +52,8 @@ from harness.views.subwords import Subwords
     tiny={"layers": 1, "hidden": 32, "heads": 2, "embedded": 16, "vocabulary": 1000},
     deviations=(
         "Pre-training makes five passes in batches of 32 sequences; the paper makes a million steps of 128.",
-        "Four layers of 256, not twelve, a vocabulary of 8,000, and windows of passages of 128 pieces, 64 apart.",
+        "Four layers of 256, not twelve, a vocabulary of 8,000, and windows of passages of 128 pieces, 64 apart;"
+        " -o electra.pretrained=FOLDER loads the paper's.",
         "One rate serves all layers; in tuning the paper lowers it by a fifth from each layer to the one below.",
         "Three passes serve all tasks; the paper has two for SQuAD and ten for small tasks.",
         "Decay is that of the authors' program; the paper tunes without.",
@@ -67,7 +71,10 @@ class ELECTRA(PieceTransformer):
     """An encoder with narrow vectors of pieces, which learns to tell the pieces of a text from
     those that a small generator put in their place.
 
-    The vector of a text is the first state, through dropout.
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) of such an
+    encoder, the discriminator, and their tokenizer, which bring their own ``layers``, ``hidden``,
+    ``heads``, ``embedded``, ``dropout`` and ``vocabulary``. The vector of a text is the first
+    state, through dropout.
     """
 
     learns = ReplacedPieces
@@ -76,6 +83,7 @@ class ELECTRA(PieceTransformer):
         self,
         width: int,
         view: Subwords,
+        pretrained: str = "",
         layers: int = 4,
         hidden: int = 256,
         heads: int = 4,
@@ -85,7 +93,11 @@ class ELECTRA(PieceTransformer):
         max_length: int = 128,
         stride: int = 64,
     ):
-        super().__init__(width, view, layers, hidden, heads, dropout, embedded=embedded, activation=nn.GELU)
+        sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout, "embedded": embedded}
+        given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
+        super().__init__(width, view, **(given.sizes if given else sizes), activation=nn.GELU)
+        if given:
+            given.give(self)
 
     def pooled(self, states: Tensor) -> Tensor:
         return self.dropout(states[:, 0])

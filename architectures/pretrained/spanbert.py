@@ -6,8 +6,11 @@ from torch import nn
 
 from architectures.blocks.objectives.spans import MaskedSpans
 from architectures.blocks.piece_transformer import PooledPieces
+from architectures.blocks.published_weights import LAYERS, Family, PublishedWeights
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
+
+FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
 
 
 @register(
@@ -50,7 +53,7 @@ from harness.views.subwords import Subwords
     deviations=(
         (
             "Four layers of 256, not twenty-four of 1,024, 8,000 word pieces in lower case, not 29,000 with case, and"
-            " windows of passages of 128 pieces, 64 apart."
+            " windows of passages of 128 pieces, 64 apart; -o spanbert.pretrained=FOLDER loads the paper's."
         ),
         (
             "Pre-training makes five passes in batches of 32 stretches of 128 pieces that may hold several texts; the"
@@ -66,7 +69,9 @@ class SpanBERT(PooledPieces):
     """BERT without a second segment in pre-training, which learns from masked spans of words and
     from the two states beside each.
 
-    The vector of a text is the first state, through a linear layer and tanh.
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
+    tokenizer, which bring their own ``layers``, ``hidden``, ``heads``, ``dropout`` and
+    ``vocabulary``. The vector of a text is the first state, through a linear layer and tanh.
     """
 
     learns = MaskedSpans
@@ -75,6 +80,7 @@ class SpanBERT(PooledPieces):
         self,
         width: int,
         view: Subwords,
+        pretrained: str = "",
         layers: int = 4,
         hidden: int = 256,
         heads: int = 4,
@@ -83,4 +89,8 @@ class SpanBERT(PooledPieces):
         max_length: int = 128,
         stride: int = 64,
     ):
-        super().__init__(width, view, layers, hidden, heads, dropout, activation=nn.GELU)
+        sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
+        given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
+        super().__init__(width, view, **(given.sizes if given else sizes), activation=nn.GELU)
+        if given:
+            given.give(self)

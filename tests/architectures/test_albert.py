@@ -4,6 +4,8 @@ a text are put in order."""
 from __future__ import annotations
 
 import functools
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
-from tests.support.published import TABLES, outputs
+from tests.support.published import TABLES, assert_loads, loaded, outputs, saved
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -41,6 +43,33 @@ NAMES = TABLES | {"encoder.embedding_hidden_mapping_in": "projection", "pooler":
 NAMES |= {
     f"encoder.albert_layer_groups.0.albert_layers.0.{theirs}": f"body.layers.0.{ours}" for theirs, ours in LAYER.items()
 }
+
+
+def published(folder: Path, **settings: Any) -> Any:
+    """A tiny ALBERT with random weights in a folder."""
+    sizes = {"embedding_size": 6, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 12, "max_position_embeddings": 16, "initializer_range": 0.5}
+    torch.manual_seed(0)
+    theirs = transformers.AlbertModel(transformers.AlbertConfig(vocab_size=len(PIECES), **sizes | settings))
+    saved(folder, theirs, PIECES)
+    return theirs
+
+
+def test_published_weights_are_read(tmp_path):
+    """One layer, which all three share, the matrix below it, and the layer of the vector."""
+    theirs = published(tmp_path)
+    assert_loads(ALBERT, tmp_path, ["the cats", "sat"], ["cat sat the", "cats"])
+    ours, _ = loaded(ALBERT, tmp_path)
+    assert len(ours.body.stack()) == 3
+    assert torch.equal(ours.pooler[0].weight, theirs.pooler.weight)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hidden_act", "gelu"), ("num_hidden_groups", 2), ("inner_group_num", 2)])
+def test_a_model_whose_layers_differ_is_refused(tmp_path, name, value):
+    """Our body has one layer with the form of GELU of the authors' program."""
+    published(tmp_path, **{name: value})
+    with pytest.raises(ValueError, match=f"{name} is {value!r} in its config.json, expected"):
+        loaded(ALBERT, tmp_path)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from harness.problems.text_objective import Foretold, FromText, PieceTarget
 from harness.training.model import build
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
-from tests.support.published import TABLES, layers, outputs
+from tests.support.published import TABLES, assert_loads, layers, outputs, saved
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -42,6 +42,25 @@ def view() -> Subwords:
 @pytest.fixture
 def electra(view: Subwords) -> ELECTRA:
     return small(ELECTRA, view.width, view, **SIZES)
+
+
+@pytest.mark.parametrize("embedded", [6, 8])
+def test_published_weights_are_read(tmp_path, embedded):
+    """Large models have vectors of pieces as wide as states, and no matrix between them."""
+    config = transformers.ElectraConfig(
+        vocab_size=9,
+        embedding_size=embedded,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=12,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    torch.manual_seed(0)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "sat"]
+    saved(tmp_path, transformers.ElectraModel(config), pieces)
+    assert_loads(ELECTRA, tmp_path, ["the cats", "sat"], ["cat sat the", "cats"])
 
 
 @pytest.fixture

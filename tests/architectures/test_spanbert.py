@@ -16,7 +16,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
-from tests.support.published import TABLES, layers, outputs
+from tests.support.published import TABLES, assert_loads, layers, loaded, outputs, saved
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -35,6 +35,27 @@ def view() -> Subwords:
 @pytest.fixture
 def spanbert(view: Subwords) -> SpanBERT:
     return small(SpanBERT, view.width, view, **SIZES)
+
+
+def test_published_weights_are_read(tmp_path):
+    """They are those of a BERT, whose pooler is the last layer in front of the classes."""
+    config = transformers.BertConfig(
+        vocab_size=9,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=12,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    torch.manual_seed(0)
+    theirs = transformers.BertModel(config)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "sat"]
+    saved(tmp_path, theirs, pieces)
+    assert_loads(SpanBERT, tmp_path, ["the cats", "sat"], ["cat sat the", "cats"])
+    ours, _ = loaded(SpanBERT, tmp_path)
+    assert torch.equal(ours.pooler[0].weight, theirs.pooler.dense.weight)
+    assert SpanBERT.default_parents({"weights": "spanbert@text_mix"}, {"pretrained": "folder"}) == {}
 
 
 def batch(view: Subwords, *texts: str) -> SubwordBatch:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -53,3 +55,49 @@ def outputs(reference: nn.Module, names: Mapping[str, str], model: nn.Module, pi
 
 
 KINDS = ("weight", "bias")
+
+
+def saved(folder: Path, reference: Any, pieces: Sequence[str]) -> Path:
+    """A folder with a model and a tokenizer of word pieces, as the hub holds them."""
+    import transformers
+
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    transformers.BertTokenizerFast(vocab=numbers).save_pretrained(folder)
+    reference.save_pretrained(folder)
+    return folder
+
+
+def loaded(architecture: Any, folder: Path, max_length: int = 16) -> tuple[Any, Any]:
+    """Our model and its view, as the harness makes them for ``-o ID.pretrained=FOLDER``."""
+    view = architecture.reads("text", {"pretrained": str(folder), "max_length": max_length})
+    view.fit([])
+    return architecture(view.width, view, pretrained=str(folder)).eval(), view
+
+
+def assert_loads(architecture: Any, folder: Path, first: list[str], second: list[str] | None = None) -> None:
+    """Assert that our model with the weights of a folder gives the states of the library's at all
+    pieces of texts or pairs, and the gradients by the vectors of pieces and of positions."""
+    import transformers
+
+    ours, view = loaded(architecture, folder)
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    rows = np.arange(len(first))
+    if second is None:
+        batch = view.collate(view.encode(first), rows)
+    else:
+        batch = view.collate_pair(view.encode(first), view.encode(second), rows)
+    read = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+    if ours.segments is not None:
+        read["token_type_ids"] = batch.segments
+    expected = theirs(**read).last_hidden_state[batch.mask]
+    states = ours(batch)[batch.mask]
+    torch.testing.assert_close(states, expected, rtol=1e-5, atol=1e-5)
+    assert states.std() > 0.1
+    weights = torch.randn_like(states)
+    (states * weights).sum().backward()
+    (expected * weights).sum().backward()
+    tables = [module.weight for module in theirs.modules() if isinstance(module, nn.Embedding)]
+    for table, of_theirs in zip((ours.table, ours.positions), tables[:2], strict=True):
+        slopes = of_theirs.grad[: len(table.weight)]
+        assert slopes.abs().max() > 0.1
+        torch.testing.assert_close(table.weight.grad, slopes, rtol=1e-4, atol=1e-4 * float(slopes.abs().max()))
