@@ -113,8 +113,8 @@ class FromText(Objective):
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
-        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
-        return self.inner.at(model, inputs, step.batch.target)
+        anew = {"pass": (step.seed, step.passes), "progress": step.progress} if step.passes else {}
+        return self.inner.at(model, model.read(step.batch.inputs) | anew, step.batch.target)
 
 
 class LearnText(Head):
@@ -133,7 +133,7 @@ class LearnText(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Foretold, int]:
         pieces: SubwordBatch = inputs["text"]
-        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()))
+        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()), inputs.get("progress", 1.0))
         return self.learns(encoder, pieces, noise), len(pieces.ids)
 
     def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
