@@ -63,8 +63,9 @@ class TextObjective(nn.Module):
 
     unit: ClassVar[str]
     """The name of what is asked for, such as "masked pieces"."""
-    weight: ClassVar[float] = 1.0
-    """Factor on the mean surprise in the loss, where the paper has one beside its other terms."""
+    weight: float = 1.0
+    """Factor on the mean surprise in the loss, where the paper has one beside its other terms; one
+    that is not the same in all passes is set in each."""
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
