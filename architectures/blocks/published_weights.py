@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -15,13 +16,13 @@ class Family(NamedTuple):
 
     ``names`` has the place of each of our modules in theirs; "*" stands for the number of a layer.
     ``after_padding``: the first piece stands at the position behind the number of the padding.
-    ``activation``: theirs, by its name in the library.
+    ``expected``: settings that they have otherwise than :data:`EXPECTED`.
     """
 
     type: str
     names: Mapping[str, str]
     after_padding: bool = False
-    activation: str = "gelu"
+    expected: Mapping[str, Any] = MappingProxyType({})
 
 
 LAYERS = {
@@ -38,7 +39,7 @@ LAYERS = {
     "body.layers.*.feedforward.3": "encoder.layer.*.output.dense",
     "body.layers.*.norms.1": "encoder.layer.*.output.LayerNorm",
 }
-EXPECTED = {"is_decoder": False, "position_embedding_type": "absolute", "use_task_id": False}
+EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute", "use_task_id": False}
 """Settings without which a model would run in our body, and answer otherwise."""
 
 
@@ -67,7 +68,7 @@ class PublishedWeights:
                 f"max_length={max_length}: pretrained={source!r} has"
                 f" {self.config.max_position_embeddings - self.first} positions"
             )
-        for name, wanted in ({"hidden_act": family.activation} | EXPECTED).items():
+        for name, wanted in (EXPECTED | dict(family.expected)).items():
             if (found := getattr(self.config, name, wanted)) != wanted:
                 raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
 

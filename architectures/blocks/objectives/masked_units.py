@@ -18,14 +18,14 @@ STAGES = (0, IN_PHRASE, IN_NAME)
 third of a training, in which words, phrases and names are units."""
 
 
-def unit_beginnings(pieces: SubwordBatch, view: Subwords, mark: int) -> Tensor:
+def unit_beginnings(pieces: SubwordBatch, view: Subwords, mark: int | Tensor) -> Tensor:
     """True (B, T) at the pieces with which units begin: words, and of those with the ``mark`` that
-    stand together the first one."""
+    stand together the first one. The mark may be another for each text (B, 1)."""
     follows = F.pad(content(pieces, view)[:, :-1], (1, 0))
-    return beginnings(pieces, view) & ~(follows & (pieces.marks & mark > 0))
+    return beginnings(pieces, view) & ~(follows & ((pieces.marks & mark) > 0))
 
 
-def whole_units(pieces: SubwordBatch, view: Subwords, noise: Noise, mark: int, share: float) -> Tensor:
+def whole_units(pieces: SubwordBatch, view: Subwords, noise: Noise, mark: int | Tensor, share: float) -> Tensor:
     """True (B, T) at all pieces of a share of the units of each text, and of one at least."""
     allowed = content(pieces, view)
     places = torch.arange(allowed.shape[1], device=allowed.device)
