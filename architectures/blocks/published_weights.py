@@ -39,7 +39,7 @@ LAYERS = {
     "body.layers.*.feedforward.3": "encoder.layer.*.output.dense",
     "body.layers.*.norms.1": "encoder.layer.*.output.LayerNorm",
 }
-EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute", "use_task_id": False}
+EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
 """Settings without which a model would run in our body, and answer otherwise."""
 
 

@@ -11,7 +11,7 @@ from architectures.blocks.units import MarkedSubwords
 from harness.registry import Recipe, register
 from harness.views.subwords import Subwords
 
-FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"}, expected={"hidden_act": "relu"})
+FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"}, expected={"hidden_act": "relu", "use_task_id": False})
 
 
 @register(

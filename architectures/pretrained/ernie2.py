@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from architectures.blocks.objectives.continual_tasks import SCHEDULES, TASKS, ContinualTasks
@@ -11,11 +12,7 @@ from architectures.blocks.units import MarkedSubwords
 from harness.registry import Recipe, register
 from harness.views.subwords import SubwordBatch, Subwords
 
-FAMILY = Family(
-    "ernie",
-    LAYERS | {"pooler.0": "pooler.dense", "tasks": "embeddings.task_type_embeddings"},
-    expected={"use_task_id": True},
-)
+FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
 
 
 @register(
@@ -89,7 +86,7 @@ class ERNIE2(PooledPieces):
     them from the beginning; or "one by one": each alone. By all of them each task has as many
     texts. In use, the task's vector is that of masks. ``pretrained`` is a folder or a name on the
     hub that holds weights (safetensors) and their tokenizer, which bring their own ``layers``,
-    ``hidden``, ``heads``, ``dropout`` and ``vocabulary``.
+    ``hidden``, ``heads``, ``dropout`` and ``vocabulary``, and the vector of masks.
     """
 
     view = MarkedSubwords()
@@ -113,15 +110,16 @@ class ERNIE2(PooledPieces):
             raise ValueError(f"schedule={schedule!r} is none of {', '.join(map(repr, SCHEDULES))}")
         given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
         sizes = given.sizes if given else {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
-        tasks, segments = len(TASKS), 2
-        if given:
-            tasks, segments = given.config.task_type_vocab_size, given.config.type_vocab_size
+        segments = given.config.type_vocab_size if given else 2
         super().__init__(width, view, **sizes, segments=segments, activation=nn.GELU)
         self.schedule = schedule
-        self.tasks = nn.Embedding(tasks, self.size)
+        self.tasks = nn.Embedding(len(TASKS), self.size)
         self.begin(self.tasks, 0.02)
         if given:
             given.give(self)
+            theirs = getattr(given.model.embeddings, "task_type_embeddings", None)
+            first = torch.zeros(self.size) if theirs is None else theirs.weight.data[0]
+            self.tasks.weight.data = first.repeat(len(TASKS), 1)  # theirs are of other tasks, but for the first
 
     def forward(self, pieces: SubwordBatch, tasks: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """States (B, T, size); ``tasks`` (B,) are the numbers of the texts' tasks, by default 0."""

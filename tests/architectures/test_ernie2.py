@@ -75,12 +75,10 @@ def read(answers: Answers, row: int = 0) -> str:
 # --- the encoder ---
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny ERNIE with vectors of tasks, with random weights and its tokenizer, as the hub holds
-    them."""
+def saved(path: Path, with_tasks: bool) -> Path:
+    """A tiny ERNIE, with vectors of tasks or without, with random weights and its tokenizer, as the
+    hub holds them."""
     torch.manual_seed(0)
-    path = tmp_path_factory.mktemp("tiny_ernie2")
     transformers.BertTokenizerFast(vocab={piece: id for id, piece in enumerate(PIECES)}).save_pretrained(path)
     config = transformers.ErnieConfig(
         vocab_size=len(PIECES),
@@ -90,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         intermediate_size=16,
         max_position_embeddings=32,
         initializer_range=0.5,
-        use_task_id=True,
+        use_task_id=with_tasks,
         task_type_vocab_size=6,
         type_vocab_size=4,
     )
@@ -98,24 +96,36 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("task", [0, 3])
-def test_states_vectors_and_gradients_are_those_of_transformers(folder, task):
+@pytest.mark.parametrize("with_tasks", [True, False])
+def test_states_vectors_and_gradients_are_those_of_transformers(tmp_path, with_tasks):
+    folder = saved(tmp_path, with_tasks)
     view = ERNIE2.reads("text", {"pretrained": str(folder), "max_length": 32})
     view.fit([])
     ours = ERNIE2(view.width, view).eval()
     reference = transformers.AutoModel.from_pretrained(folder).eval()
     pieces = view.collate_pair(view.encode([TEXT, "cats"]), view.encode(["a dog", TEXT]), np.arange(2))
     given = {"input_ids": pieces.ids, "attention_mask": pieces.mask.long(), "token_type_ids": pieces.segments}
-    expected = reference(**given, task_type_ids=torch.full_like(pieces.ids, task))
-    states = ours(pieces) if task == 0 else ours(pieces, torch.full((2,), task))
+    expected = reference(**given)
+    states = ours(pieces)
     torch.testing.assert_close(states[pieces.mask], expected[0][pieces.mask], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(ours.pooled(states), expected.pooler_output, rtol=1e-5, atol=1e-5)
     for part, vectors in (states, ours.pooled(states)), (expected[0], expected[1]):
         (part[pieces.mask].sin().sum() + vectors.sin().sum()).backward()
-    for own, theirs in (ours.tasks, "task_type_embeddings"), (ours.table, "word_embeddings"):
-        slopes = reference.embeddings.get_submodule(theirs).weight.grad
-        assert slopes.abs().max() > 0.1
-        torch.testing.assert_close(own.weight.grad, slopes, rtol=1e-4, atol=1e-5)
+    slopes = reference.embeddings.word_embeddings.weight.grad
+    assert slopes.abs().max() > 0.1
+    torch.testing.assert_close(ours.table.weight.grad, slopes, rtol=1e-4, atol=1e-5)
+    if with_tasks:
+        of_first = reference.embeddings.task_type_embeddings.weight.grad[0]
+        torch.testing.assert_close(ours.tasks.weight.grad[0], of_first, rtol=1e-4, atol=1e-5)
+
+
+def test_the_vector_of_a_task_is_added_to_those_of_the_pieces(view):
+    ours = small(ERNIE2, view.width, view, **SIZES)
+    pieces = batch(view, TEXT, "a dog")
+    moved = ours.table(pieces.ids) + ours.tasks.weight[torch.tensor([3, 1])][:, None]
+    expected = super(ERNIE2, ours).forward(pieces, moved)
+    assert torch.equal(ours(pieces, torch.tensor([3, 1])), expected)
+    assert not torch.allclose(ours(pieces), expected, atol=1e-3)
 
 
 def test_an_unknown_schedule_is_refused(view):
