@@ -135,6 +135,7 @@ class Layered(nn.Module):
         self.encoder = nn.Module()
         self.encoder.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
         self.encoder.norm = nn.LayerNorm(2)
+        self.encoder.pooler = nn.Sequential(nn.Linear(2, 2, bias=False))
         self.table = nn.Embedding(3, 2)
         self.head = nn.Linear(2, 2)
 
@@ -168,6 +169,7 @@ def test_a_pattern_that_matches_nothing_is_refused():
 def test_rates_fall_from_the_output_to_the_vectors():
     found = rates(dataclasses.replace(SETTINGS, layer_decay=0.5))
     depths = {"head.weight": 0, "encoder.layers.1.weight": 1, "encoder.layers.0.weight": 2, "table.weight": 3}
+    depths["encoder.pooler.0.weight"] = 0  # it stands behind all layers, though it has a number
     assert {name: found[name][0] for name in depths} == pytest.approx({n: 0.1 * 0.5**d for n, d in depths.items()})
 
 

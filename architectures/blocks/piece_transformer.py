@@ -74,19 +74,21 @@ class PieceTransformer(PretrainedEncoder):
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
 
-    def embeddings(self, pieces: SubwordBatch) -> Tensor:
-        """The sum of each piece's vectors (B, T, embedded)."""
-        vectors = self.table(pieces.ids) + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
+    def embeddings(self, pieces: SubwordBatch, vectors: Tensor | None = None) -> Tensor:
+        """The sum of each piece's vectors (B, T, embedded); ``vectors`` (B, T, embedded) take the
+        place of those of the table."""
+        vectors = self.table(pieces.ids) if vectors is None else vectors
+        vectors = vectors + self.positions(torch.arange(pieces.ids.shape[1], device=pieces.ids.device))
         if self.segments is not None:
             vectors = vectors + self.segments(pieces.segments)
         return self.dropout(self.norm(vectors))
 
-    def embed(self, pieces: SubwordBatch) -> Tensor:
+    def embed(self, pieces: SubwordBatch, vectors: Tensor | None = None) -> Tensor:
         """The vectors (B, T, size) that the first layer reads."""
-        return self.projection(self.embeddings(pieces))
+        return self.projection(self.embeddings(pieces, vectors))
 
-    def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.embed(pieces), pieces.mask)
+    def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None) -> Tensor:
+        return self.body(self.embed(pieces, vectors), pieces.mask)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

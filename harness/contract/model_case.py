@@ -82,12 +82,15 @@ class ModelCase(Case):
             self.regime.apply(model, view)
         return model
 
-    def loss(self, model: Model, batch: Batch) -> Tensor:
-        return self.losses(model, objective_of(model, SETTINGS, self.regime), batch)["loss"]
+    def loss(self, model: Model, batch: Batch, progress: float = 0.5) -> Tensor:
+        return self.losses(model, objective_of(model, SETTINGS, self.regime), batch, progress=progress)["loss"]
 
-    def losses(self, model: Model, objective: Objective, batch: Batch, passes: int = 1) -> dict[str, Tensor]:
-        """Losses of a labelled batch, in the pass over the rows of this number."""
-        return objective.losses(model, Step(self.streams(objective, batch), progress=0.5, passes=passes))
+    def losses(
+        self, model: Model, objective: Objective, batch: Batch, passes: int = 1, progress: float = 0.5
+    ) -> dict[str, Tensor]:
+        """Losses of a labelled batch, in the pass over the rows of this number, when that share of
+        the training is done."""
+        return objective.losses(model, Step(self.streams(objective, batch), progress=progress, passes=passes))
 
     def streams(self, objective: Objective, batch: Batch) -> dict[str, Batch]:
         """A labelled batch, and the same rows without labels where the objective asks for some."""

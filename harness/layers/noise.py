@@ -31,16 +31,17 @@ class Noise:
     from ``key`` alone.
 
     The key is what should make a difference beside the text: (seed, number of the pass over the
-    data), or nothing in evaluation; ``anew`` is true where there is one. Each call of
-    :meth:`uniform` gives other numbers.
+    data), or nothing in evaluation; ``anew`` is true where there is one. ``progress`` is the share
+    of the training that is done, 1 in evaluation, for whoever asks other things later in a
+    training; the numbers do not depend on it. Each call of :meth:`uniform` gives other numbers.
     """
 
-    def __init__(self, ids: Tensor, mask: Tensor, key: Sequence[int] = ()):
+    def __init__(self, ids: Tensor, mask: Tensor, key: Sequence[int] = (), progress: float = 1.0):
         places = torch.arange(ids.shape[1], device=ids.device)
         self.texts = (mixed(ids * MULTIPLIERS[0] + places * GOLDEN) * mask).sum(1)
         seed = np.random.SeedSequence([1, *key]).generate_state(1, np.uint64).astype(np.int64)
         self.key = int(seed[0])
-        self.anew = bool(key)
+        self.anew, self.progress = bool(key), progress
         self.calls = torch.zeros_like(self.texts[:1])  # no Python number, whose product would not wrap around
 
     def uniform(self, *shape: int) -> Tensor:

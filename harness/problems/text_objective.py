@@ -63,8 +63,9 @@ class TextObjective(nn.Module):
 
     unit: ClassVar[str]
     """The name of what is asked for, such as "masked pieces"."""
-    weight: ClassVar[float] = 1.0
-    """Factor on the mean surprise in the loss, where the paper has one beside its other terms."""
+    weight: float = 1.0
+    """Factor on the mean surprise in the loss, where the paper has one beside its other terms; one
+    that is not the same in all passes is set in each."""
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
@@ -113,8 +114,8 @@ class FromText(Objective):
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
-        inputs = model.read(step.batch.inputs) | ({"pass": (step.seed, step.passes)} if step.passes else {})
-        return self.inner.at(model, inputs, step.batch.target)
+        anew = {"pass": (step.seed, step.passes), "progress": step.progress} if step.passes else {}
+        return self.inner.at(model, model.read(step.batch.inputs) | anew, step.batch.target)
 
 
 class LearnText(Head):
@@ -133,7 +134,7 @@ class LearnText(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Foretold, int]:
         pieces: SubwordBatch = inputs["text"]
-        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()))
+        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()), inputs.get("progress", 1.0))
         return self.learns(encoder, pieces, noise), len(pieces.ids)
 
     def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:

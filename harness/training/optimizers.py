@@ -98,8 +98,9 @@ def exempt(model: nn.Module, kinds: Iterable[str]) -> frozenset[str]:
 
 
 def _layer(name: str) -> int | None:
-    """Number of an encoder's layer, from a parameter's name such as ``encoder.layers.3.weight``."""
-    found = re.match(r"encoder\.(?:[A-Za-z_]\w*\.)*?(\d+)\.", name)
+    """Number of an encoder's layer, from a parameter's name such as ``encoder.layers.3.weight``; a
+    ``pooler`` stands behind all layers."""
+    found = re.match(r"encoder\.(?!pooler\.)(?:[A-Za-z_]\w*\.)*?(\d+)\.", name)
     return int(found[1]) if found else None
 
 

@@ -66,7 +66,8 @@ class SubwordBatch(NamedTuple):
     for, with ``word_mask`` (B, W): of a tokenised text the first piece of each word, of a pair each
     piece of b (or the first piece of each of its words). Both are empty for one raw text. Where b
     is a passage that is read in windows, each is a sequence of its own, and ``windows`` has their
-    places.
+    places. ``marks`` (B, T) are numbers that a view gives to the pieces of one raw text, for an
+    objective; empty without.
     """
 
     ids: Tensor
@@ -76,6 +77,7 @@ class SubwordBatch(NamedTuple):
     firsts: Tensor = torch.empty(0)
     word_mask: Tensor = torch.empty(0)
     windows: Windows | None = None
+    marks: Tensor = torch.empty(0)
 
 
 @dataclass

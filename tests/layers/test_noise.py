@@ -51,6 +51,13 @@ def test_each_call_gives_other_numbers():
     assert torch.equal(first.flatten(1), numbers())
 
 
+def test_a_later_part_of_the_training_draws_the_same_numbers():
+    """An objective in stages asks other things of the same numbers."""
+    early, late = (Noise(IDS, MASK, (0, 1), progress) for progress in (0.0, 0.9))
+    assert (early.progress, late.progress, Noise(IDS, MASK).progress) == (0.0, 0.9, 1.0)
+    assert torch.equal(early.uniform(8), late.uniform(8))
+
+
 def test_numbers_are_spread_evenly_and_do_not_tell_one_another():
     drawn = numbers(torch.arange(600).view(100, 6), torch.ones(100, 6, dtype=torch.bool), columns=300)
     assert 0 <= drawn.min() and drawn.max() < 1

@@ -228,6 +228,24 @@ def test_texts_are_packed_to_full_length_with_a_separator_behind_each():
     assert [cut[row].tolist() for row in range(len(cut))] == [t[i : i + 4] for t in alone for i in range(0, len(t), 4)]
 
 
+def test_an_objective_is_told_how_much_of_the_training_is_done(monkeypatch):
+    """One that asks other things later would else ask those of evaluation all the time."""
+    told: list[tuple[bool, float]] = []
+    forward = MaskedPieces.forward
+
+    def told_by(learns: MaskedPieces, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+        told.append((noise.anew, noise.progress))
+        return forward(learns, encoder, pieces, noise)
+
+    monkeypatch.setattr(MaskedPieces, "forward", told_by)
+    model = model_of(Masked)
+    batch = Batch({"text": batch_of(*TEXTS)}, None, np.arange(3), 9)
+    for progress, passes in ((0.25, 2), (0.75, 4), (0.75, 0)):
+        objective_of(model, TrainingSettings()).losses(model, Step({"labelled": batch}, progress, None, 3, passes))
+    model(batch.inputs)
+    assert told == [(True, 0.25), (True, 0.75), (False, 1.0), (False, 1.0)]
+
+
 @pytest.mark.parametrize(("packs", "expected"), [(True, "packed"), (False, "cut to 14")])
 def test_an_objective_says_whether_texts_are_joined(packs, expected):
     split: Any = SimpleNamespace(view=VIEW, packed=lambda: "packed", cut=lambda longest: f"cut to {longest}")

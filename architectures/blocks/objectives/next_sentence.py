@@ -32,20 +32,29 @@ def divided(pieces: SubwordBatch, ends: Tensor, longest: int, noise: Noise) -> T
     return torch.where(inside.any(1), drawn, length[:, 0])
 
 
-def joined(pieces: SubwordBatch, first: Tensor, source: Tensor, view: Subwords) -> SubwordBatch:
+def joined(
+    pieces: SubwordBatch, first: Tensor, source: Tensor, view: Subwords, begins: Tensor | None = None
+) -> SubwordBatch:
     """The first segment of each text, and the second one of the text with the number ``source``
-    (B,), cut where a sequence is full; ``first`` (B,) pieces are each text's first segment."""
-    second = torch.minimum((pieces.lengths - 2 - first)[source], view.max_length - 3 - first)
+    (B,), cut where a sequence is full; ``first`` (B,) pieces are each text's first segment, and its
+    second one begins behind ``begins`` (B,) pieces, by default where the first one ends."""
+    begins = first if begins is None else begins
+    second = torch.minimum((pieces.lengths - 2 - begins)[source], view.max_length - 3 - first)
     lengths = 3 + first + second
     places = torch.arange(int(lengths.max()), device=first.device)
     within = places - first[:, None] - 2  # the number of a place in the second segment
     of_first, of_second = places <= first[:, None], (within >= 0) & (within < second[:, None])
     last = pieces.ids.shape[1] - 1
-    own = pieces.ids.gather(1, places.clamp(max=last).expand(len(first), -1))
-    others = pieces.ids[source].gather(1, (1 + first[source, None] + within).clamp(0, last))
+
+    def arranged(values: Tensor, between: int) -> Tensor:
+        own = values.gather(1, places.clamp(max=last).expand(len(first), -1))
+        others = values[source].gather(1, (1 + begins[source, None] + within).clamp(0, last))
+        return torch.where(of_first, own, torch.where(of_second, others, between))
+
     mask = places < lengths[:, None]
-    ids = torch.where(of_first, own, torch.where(of_second, others, view.separator)).masked_fill(~mask, view.pad)
-    return SubwordBatch(ids, mask, ((within >= 0) & mask).long(), lengths)
+    ids = arranged(pieces.ids, view.separator).masked_fill(~mask, view.pad)
+    pairs = SubwordBatch(ids, mask, ((within >= 0) & mask).long(), lengths)
+    return pairs._replace(marks=arranged(pieces.marks, 0)) if pieces.marks.numel() else pairs
 
 
 class NextSentence(MaskedPieces):
