@@ -141,8 +141,8 @@ class Subwords(View):
 
     @staticmethod
     def _special(loaded: Any) -> list[str | None]:
-        """What a tokenizer of the library transformers has for the first four of
-        :data:`SPECIAL`."""
+        """The first four of :data:`SPECIAL`, as a tokenizer of the library transformers has
+        them."""
         return [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
 
     def _set(self, tokenizer: Tokenizer, special: list[str]) -> None:
