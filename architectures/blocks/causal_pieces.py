@@ -12,6 +12,25 @@ from architectures.blocks.objectives.next_piece import NextPiece
 from architectures.blocks.piece_transformer import PieceTransformer
 from harness.views.subwords import SubwordBatch, Subwords
 
+NAMES = {
+    "table": "wte",
+    "positions": "wpe",
+    "body.layers.*.attention.queries_keys_values": "h.*.attn.c_attn",
+    "body.layers.*.attention.output": "h.*.attn.c_proj",
+    "body.layers.*.norms.0": "h.*.ln_1",
+    "body.layers.*.feedforward.0": "h.*.mlp.c_fc",
+    "body.layers.*.feedforward.3": "h.*.mlp.c_proj",
+    "body.layers.*.norms.1": "h.*.ln_2",
+}
+"""Places of our modules in models of GPT's families, as the library transformers has them."""
+SETTINGS = {
+    "inner": "n_inner",
+    "dropout": "resid_pdrop",
+    "attention_dropout": "attn_pdrop",
+    "eps": "layer_norm_epsilon",
+}
+"""Their names for our settings."""
+
 
 class CausalPieces(PieceTransformer):
     """The state at a piece knows that piece and those before it, and none behind it.
@@ -24,7 +43,15 @@ class CausalPieces(PieceTransformer):
     learns = NextPiece
 
     def __init__(
-        self, width: int, view: Subwords, layers: int, hidden: int, heads: int, dropout: float, **options: Any
+        self,
+        width: int,
+        view: Subwords,
+        layers: int,
+        hidden: int,
+        heads: int,
+        dropout: float,
+        eps: float = 1e-5,
+        **options: Any,
     ):
         super().__init__(
             width,
@@ -35,7 +62,7 @@ class CausalPieces(PieceTransformer):
             dropout,
             segments=0,
             norm=False,
-            eps=1e-5,
+            eps=eps,
             causal=True,
             joint=True,
             activation=functools.partial(nn.GELU, approximate="tanh"),

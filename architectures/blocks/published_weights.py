@@ -11,6 +11,17 @@ from harness.errors import MissingWeights
 
 EXPECTED = {"hidden_act": "gelu", "is_decoder": False, "position_embedding_type": "absolute"}
 """Settings without which a model would run in our body, and answer otherwise."""
+SETTINGS = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "inner": "intermediate_size",
+    "embedded": "embedding_size",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "eps": "layer_norm_eps",
+}
+"""Names that most families have for our settings; what a family has no name for is None."""
 
 
 class Family(NamedTuple):
@@ -18,13 +29,17 @@ class Family(NamedTuple):
 
     ``names`` has the place of each of our modules in theirs; "*" stands for the number of a layer.
     ``after_padding``: the first piece stands at the position behind the number of the padding.
-    ``expected`` are the settings without which a model would answer otherwise in our body.
+    ``expected`` are the settings without which a model would answer otherwise in our body, and
+    ``settings`` the names of its own for some of :data:`SETTINGS`. ``turned``: the matrices of
+    layers have a row for each input.
     """
 
     type: str
     names: Mapping[str, str]
     after_padding: bool = False
     expected: Mapping[str, Any] = EXPECTED
+    settings: Mapping[str, str] = {}
+    turned: bool = False
 
 
 TABLES = {
@@ -57,6 +72,8 @@ class PublishedWeights:
         self.source, self.family = source, family
         self.model = _model(source, family.type)
         self.config: Any = self.model.config
+        names = SETTINGS | dict(family.settings)
+        self.settings = {ours: getattr(self.config, theirs, None) for ours, theirs in names.items()}
         self.first = self.config.pad_token_id + 1 if family.after_padding else 0
         self.rows = {"table": slice(pieces), "positions": slice(self.first, self.first + max_length)}
         """Rows of their tables that are read here, by our name."""
@@ -77,15 +94,7 @@ class PublishedWeights:
     @property
     def sizes(self) -> dict[str, Any]:
         """Settings of :class:`~architectures.blocks.piece_transformer.PieceTransformer`."""
-        return {
-            "layers": self.config.num_hidden_layers,
-            "hidden": self.config.hidden_size,
-            "heads": self.config.num_attention_heads,
-            "inner": self.config.intermediate_size,
-            "embedded": getattr(self.config, "embedding_size", None),
-            "dropout": self.config.hidden_dropout_prob,
-            "eps": self.config.layer_norm_eps,
-        }
+        return {name: value for name, value in self.settings.items() if name != "attention_dropout"}
 
     def give(self, encoder: Any) -> None:
         """Put the weights into an encoder of these sizes.
@@ -105,11 +114,12 @@ class PublishedWeights:
                 else:
                     encoder.get_submodule(ours).load_state_dict(self._state(name, theirs))
         for layer in encoder.body.layers:
-            layer.attention.dropout = self.config.attention_probs_dropout_prob
+            layer.attention.dropout = self.settings["attention_dropout"]
 
     def _state(self, name: str, module: nn.Module) -> dict[str, Tensor]:
-        rows = self.rows.get(name, slice(None))
-        return {part: weights[rows] for part, weights in module.state_dict().items()}
+        rows, turned = self.rows.get(name, slice(None)), self.family.turned and "*" in name
+        state = {part: weights[rows] for part, weights in module.state_dict().items()}
+        return {part: weights.T if turned and weights.dim() > 1 else weights for part, weights in state.items()}
 
 
 def _model(source: str, type: str) -> nn.Module:

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import math
 
-from architectures.blocks.causal_pieces import CausalPieces
+from architectures.blocks.causal_pieces import NAMES, SETTINGS, CausalPieces
+from architectures.blocks.published_weights import Family, PublishedWeights
 from harness.registry import Recipe, register
 from harness.views.byte_subwords import ByteSubwords
+
+FAMILY = Family(
+    "gpt2",
+    NAMES | {"body.norm": "ln_f"},
+    expected={
+        "activation_function": "gelu_new",
+        "scale_attn_weights": True,
+        "scale_attn_by_inverse_layer_idx": False,
+        "add_cross_attention": False,
+    },
+    settings=SETTINGS,
+    turned=True,
+)
 
 
 @register(
@@ -47,7 +61,7 @@ from harness.views.byte_subwords import ByteSubwords
     deviations=(
         "Pre-training has the recipe of GPT, in five passes; the paper has batches of 512 and states no rate.",
         "Four layers of 256, not twelve of 768 or more, a vocabulary of 8,000 pieces, not 50,257, and texts of at most"
-        " 128 pieces, not 1,024.",
+        " 128 pieces, not 1,024; -o gpt2.pretrained=FOLDER loads the paper's.",
         (
             "The paper answers without tuning, by the likelihood of what goes on behind a prompt; here the model is"
             " tuned on each task by the recipe of GPT (Radford et al. 2018), without its auxiliary loss."
@@ -65,6 +79,10 @@ class GPT2(CausalPieces):
 
     The matrices whose results are added to the states begin smaller by the square root of their
     number, so that the sum does not grow with depth. The vector of a text is its last state.
+
+    ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
+    tokenizer, which bring their own ``layers``, ``hidden``, ``heads``, ``dropout`` and
+    ``vocabulary``. Texts then begin and end with the one mark that this tokenizer has.
     """
 
     view = ByteSubwords()
@@ -73,6 +91,7 @@ class GPT2(CausalPieces):
         self,
         width: int,
         view: ByteSubwords,
+        pretrained: str = "",
         layers: int = 4,
         hidden: int = 256,
         heads: int = 4,
@@ -81,7 +100,11 @@ class GPT2(CausalPieces):
         max_length: int = 128,
         stride: int = 64,
     ):
-        super().__init__(width, view, layers, hidden, heads, dropout, pre_norm=True)
+        sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
+        given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
+        super().__init__(width, view, **(given.sizes if given else sizes), pre_norm=True)
         for layer in self.body.layers:
             for added in (layer.attention.output, layer.feedforward[-1]):
                 self.begin(added, 0.02 / math.sqrt(2 * layers))
+        if given:
+            given.give(self)

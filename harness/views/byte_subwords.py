@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteDecoder
@@ -41,6 +42,16 @@ class ByteSubwords(Subwords):
         model = json.loads(learner.to_str())["model"]
         # A new tokenizer, which does not find the special pieces in texts that spell their names.
         return _tokenizer(BPE(model["vocab"], [*map(tuple, model["merges"])]), self.lower)
+
+    def _adopt(self, source: str) -> None:
+        super()._adopt(source)
+        self.tokenizer.post_processor = ByteOffsets(trim_offsets=True)
+
+    @staticmethod
+    def _special(loaded: Any) -> list[str | None]:
+        """A tokenizer without marks of its own for the beginning and the end, as GPT-2's, has one
+        that stands between texts."""
+        return [mark or loaded.eos_token for mark in Subwords._special(loaded)]
 
     def _encodings(self, texts: Sequence[Text]) -> Iterator[Encoding]:
         if len(texts) and isinstance(texts[0], list):

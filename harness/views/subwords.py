@@ -131,7 +131,7 @@ class Subwords(View):
             raise MissingWeights(
                 f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}"
             ) from error
-        special = [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
+        special = self._special(loaded)
         if None in special:
             raise ValueError(
                 f"pretrained={source!r}: its tokenizer lacks one of padding, unknown, [CLS] and [SEP]: {special}"
@@ -140,6 +140,12 @@ class Subwords(View):
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._set(tokenizer, [*special, *filter(None, [loaded.mask_token])])
+
+    @staticmethod
+    def _special(loaded: Any) -> list[str | None]:
+        """The first four of :data:`SPECIAL`, as a tokenizer of the library transformers has
+        them."""
+        return [loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token]
 
     def _set(self, tokenizer: Tokenizer, special: list[str]) -> None:
         """Read by a tokenizer whose special pieces stand in the order of :data:`SPECIAL`; the last

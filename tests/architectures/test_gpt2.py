@@ -3,7 +3,9 @@ added to the states begins small."""
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from architectures.pretrained.gpt2 import GPT2
 from harness import registry
 from harness.problems.text_objective import LearnText, PieceTarget
 from harness.views.byte_subwords import ByteSubwords
+from harness.views.subwords import SPECIAL
 from tests.support.models import small
+from tests.support.published import assert_loads, loaded
 from tests.support.same import assert_same
 from tests.support.transformers_weights import assert_same_states_and_gradients
 
@@ -38,6 +42,68 @@ def test_states_and_gradients_are_those_of_transformers():
     )
     torch.manual_seed(0)
     assert_same_states_and_gradients(made(), transformers.GPT2Model(config).eval(), BATCH)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny GPT-2 with random weights, and a tokenizer that has one mark, as the hub holds
+    them."""
+    learnt = json.loads(VIEW.tokenizer.to_str())["model"]
+    vocabulary = {piece: number for piece, number in learnt["vocab"].items() if piece not in SPECIAL}
+    vocabulary = {piece: place for place, piece in enumerate([*vocabulary, "<|endoftext|>"])}
+    merges = [tuple(merge) for merge in learnt["merges"]]
+    transformers.GPT2TokenizerFast(vocab=vocabulary, merges=merges).save_pretrained(tmp_path)
+    config = transformers.GPT2Config(
+        vocab_size=len(vocabulary),
+        n_positions=20,
+        n_embd=12,
+        n_layer=2,
+        n_head=3,
+        n_inner=30,
+        initializer_range=0.5,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    torch.manual_seed(0)
+    model = transformers.GPT2Model(config)
+    torch.nn.init.normal_(model.ln_f.weight)
+    model.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_published_weights_are_read(folder):
+    assert_loads(GPT2, folder, ["the cat sat", "é👍"])
+    assert_loads(GPT2, folder, ["the cat", "a"], ["on the mat", "sat"])
+
+
+def test_the_one_mark_of_a_published_tokenizer_stands_at_both_ends(folder):
+    """And the pieces between are those that the library divides the text into."""
+    _, view = loaded(GPT2, folder)
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    batch = view.collate(view.encode(["the cat sat", "é👍"]), np.arange(2))
+    mark = theirs.convert_tokens_to_ids("<|endoftext|>")
+    for row, text in enumerate(["the cat sat", "é👍"]):
+        assert batch.ids[row, : batch.lengths[row]].tolist() == [mark, *theirs(text)["input_ids"], mark]
+
+
+def test_the_place_of_a_published_piece_is_that_of_its_word(folder):
+    """Without the space in front, which an answer would begin with."""
+    _, view = loaded(GPT2, folder)
+    text = "the cat sat"
+    assert any(piece.startswith("Ġ") and len(piece) > 1 for piece in view.tokenizer.encode(text).tokens)
+    starts, ends = view.spans([text])
+    words = [text[start:end] for start, end in zip(starts[0], ends[0], strict=True)]
+    assert "".join(words) == "thecatsat"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("activation_function", "relu"), ("scale_attn_by_inverse_layer_idx", True)]
+)
+def test_a_model_that_computes_otherwise_is_refused(folder, name, value):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {name: value}))
+    with pytest.raises(ValueError, match=f"{name} is {value!r} in its config.json, expected"):
+        loaded(GPT2, folder)
 
 
 def test_a_later_piece_changes_no_earlier_state():
