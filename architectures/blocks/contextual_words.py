@@ -32,8 +32,11 @@ class ContextualWords(PretrainedEncoder):
 
     A network that learnt from plain text
     stays as it is, unless it is ``tuned``: of the encoder the mix alone is trained then. The vector
-    of a text is the mean of those of its words and marks, through dropout.
+    of a text is the mean of those of its words and marks, or their maximum (``pooling``), through
+    dropout.
     """
+
+    pooling: ClassVar[str] = "mean"
 
     view = WholeWords()
     view_settings: ClassVar[dict[str, str]] = {"size": "vocabulary", "max_length": "max_length", "stride": "stride"}
@@ -57,7 +60,7 @@ class ContextualWords(PretrainedEncoder):
         return self.mix(self.states(pieces))
 
     def vector(self, pieces: Any) -> Tensor:
-        return self.dropout(pool(self(pieces), pieces.mask, "mean"))
+        return self.dropout(pool(self(pieces), pieces.mask, self.pooling))
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)
