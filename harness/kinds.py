@@ -506,6 +506,13 @@ class InputSource(nn.Module):
     size: int
     ordinary_dropouts: ClassVar[tuple[str, ...]] = ("dropout",)
     """Hyperparameters that protocol ``equal`` sets to 0, as those of an :class:`Encoder`."""
+    spells: ClassVar[bool] = True
+    """True for one that reads the characters of words, and so tells unknown ones apart."""
+    takes: ClassVar[tuple[str, ...]] = ()
+    """Roles in which it takes a kept model: those of the ``parents`` of its registration."""
+
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
+        """Take what a kept model learnt, as :meth:`Architecture.inherit`."""
 
     def forward(self, words: WordCharacterBatch) -> Tensor:
         raise NotImplementedError

@@ -57,12 +57,14 @@ class InputCase(TrainedCase):
 
     def __init__(self, entry: InputEntry, carrier: registry.ArchitectureEntry, task: TaskEntry):
         self.source, self.inputs = entry.id, {entry.id: grid.input_settings(entry) | entry.tiny}
+        self.spells = getattr(registry.load(entry), "spells", True)
         super().__init__(carrier, task, {})
 
     def of_the_system(self, learning: bool) -> Iterator[tuple[str, Check]]:
         yield from super().of_the_system(learning)
         yield "a longer word in another text changes nothing", self.longer_word
-        yield "unknown words differ by their spelling", self.unknown_words
+        if self.spells:
+            yield "unknown words differ by their spelling", self.unknown_words
 
     def shape(self) -> None:
         model, batch = self.model(), self.corpus.train.collate(self.eight())

@@ -147,8 +147,15 @@ class InputEntry(Entry):
     """Sizes for the contract tests."""
     deviations: tuple[str, ...] = ()
     """Sentences, each on one difference from the paper."""
+    parents: dict[str, str] = field(default_factory=dict, hash=False)
+    """Architectures that are trained first, as those of an :class:`ArchitectureEntry`: ``{"inputs":
+    "some_lm@some_task"}``."""
     version: int = 1
     """Raised when results would change."""
+
+    def check(self) -> None:
+        if strange := [role for role in self.parents if role != "inputs"]:
+            raise RegistryError(f"{self.id}: parents: a source starts from one in the role inputs, not {strange[0]!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

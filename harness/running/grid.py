@@ -313,5 +313,5 @@ def _sources(names: Iterable[str]) -> list[InputEntry]:
     """Input sources by name, each once; :class:`UsageError` for a name that none has."""
     known = registry.entries("inputs")
     for name in names:
-        check_choice("--inputs", name, tuple(known))
+        check_choice("--inputs", name, sorted(known))
     return [known[name] for name in sorted(set(names))]

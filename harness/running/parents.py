@@ -103,6 +103,7 @@ class _Family:
             for role, name in own.items()
             if not _pre_trains(name, architecture, task)
         }
+        wanted |= _wishes_of_sources(planned.cell, [*wanted])
         wanted |= {wish.role: wish for wish in wishes}
         wanted = {role: wish for role, wish in wanted.items() if wish.name != NOBODY}
         if not wanted or planned.reason is not None:
@@ -202,6 +203,21 @@ def _pre_trains(name: str, architecture: ArchitectureEntry, task: TaskEntry) -> 
     return parent == architecture.id and bool(on) and registry.entry("tasks", on).type == task.type
 
 
+def _wishes_of_sources(cell: Cell, taken: Sequence[str]) -> dict[str, Wish]:
+    """The parents of a cell's input sources by role; :class:`UsageError` for one in a role that is
+    ``taken``, or where two sources have one."""
+    wishes: dict[str, Wish] = {}
+    for source in cell.inputs:
+        for role, name in registry.entry("inputs", source).parents.items():
+            if role in taken or role in wishes:
+                other = wishes[role].text if role in wishes else cell.architecture
+                raise UsageError(
+                    f"--inputs {source}: {other} starts from a parent in the role {role} too; a cell has one"
+                )
+            wishes[role] = _wish(f"--inputs {source}", role, name)
+    return wishes
+
+
 def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:
     """The roles in which an architecture, and one that it wraps, takes a kept model."""
     cls: Any = registry.load(architecture)
@@ -211,6 +227,7 @@ def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
         taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
     if whole_words(architecture, task, cell) is None:
         taken.add("tokens")
+    taken |= {role for source in cell.inputs for role in registry.entry("inputs", source).parents}
     return [role for role in ROLES if role in taken]
 
 

@@ -241,7 +241,8 @@ def _trained(
         model = build(cls, asked, settings, view, target, description.dims or 0, None, training, sources)
         if description.regime is not None:
             _class_of(folder, description.regime)(**description.regime.settings).apply(model, view)
-        parents.give(model.encoder, (), view)
+        for child in (model.encoder, *model.sources.values()):
+            parents.give(child, (), view)
     require_same(folder / files.WEIGHTS, model.state_dict(), weights)
     kinds = {value.dtype for value in weights.values() if value.is_floating_point()}
     if len(kinds) == 1:

@@ -209,7 +209,7 @@ def test_list_says_how_much_of_test_stands_in_train(command, toys):
         (["-o", "toy_text.hiden=3"], "did you mean hidden"),
         (["--vectors", "nowhere.txt"], "--vectors nowhere.txt"),
         (["--inputs", "char_cnn_word"], "did you mean char_cnn_words"),
-        (["--inputs", "elmo"], "choose from char_cnn_words, char_lstm_words"),
+        (["--inputs", "elmo"], "Choose from char_cnn_words, char_lstm_words"),
         (["--plugin", "nowhere.py"], "--plugin"),
         (["--protcol", "equal"], "--protocol"),
         (["--workers", "0"], "workers"),

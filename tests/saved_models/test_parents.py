@@ -271,6 +271,43 @@ def test_tags_of_a_kept_tagger_are_an_input_also_of_new_texts(tmp_path: Path) ->
     assert [answer["prediction"] for answer in model.answers(model.problem.input_rows(rows))] == said
 
 
+def test_an_input_source_starts_from_a_parent_of_its_own_also_in_a_kept_child(tmp_path: Path) -> None:
+    """Whatever reads the source starts from what another cell learnt, and a kept child reads it
+    again."""
+    planned = session(tmp_path, "mean_words", inputs=("kept_words",), keep=True)
+    assert sorted(names(planned)) == ["mean_words", "word_table"]
+    records = carried_out(planned)
+    child, parent = records["mean_words"], records["word_table"]
+    assert child.status == "ok", child.error
+    assert child.cell.parents["inputs"]["key"] == parent.key and not parent.cell.inputs
+    assert [(a["role"], a["architecture"]) for a in child.lineage] == [("inputs", "word_table")]
+    model = load(tmp_path / "models" / child.key)
+    given, counts = model.model.sources["kept_words"], load(tmp_path / "models" / parent.key).word_vectors()
+    assert not given.table.weight.requires_grad
+    for word, vector in zip(given.words, given.table.weight[2:].tolist(), strict=True):
+        assert vector == counts[word].tolist()
+    entry = registry.entry("tasks", "sst2")
+    rows = registry.load(entry)(entry).load("test", "mini").to_list()
+    _, said = Store(tmp_path).load_predictions(child)
+    assert [answer["prediction"] for answer in model.answers(model.problem.input_rows(rows))] == said
+
+
+def test_the_parent_of_a_source_is_another_or_none_where_the_user_says_so(tmp_path: Path) -> None:
+    (alone,) = session(tmp_path, "mean_words", "inputs=none", inputs=("kept_words",)).pending.run
+    assert alone.inputs and not alone.parents
+    other = session(tmp_path, "mean_words", "inputs=mean_words", inputs=("kept_words",))
+    assert names(other) == ["mean_words", "mean_words"]
+    with pytest.raises(UsageError, match="mean_words takes no parent in the role inputs; it takes weights, vectors"):
+        session(tmp_path, "mean_words", "inputs=word_table")
+
+
+def test_two_sources_with_a_parent_in_one_role_are_refused(tmp_path: Path) -> None:
+    """One of them would be given the other's."""
+    message = "--inputs kept_words_too: --inputs kept_words starts from a parent in the role inputs too; a cell has one"
+    with pytest.raises(UsageError, match=message):
+        session(tmp_path, "mean_words", inputs=("kept_words", "kept_words_too"))
+
+
 # Parents that are not as they should be.
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from harness.kinds import Estimator, Tagger, TextEncoder
+from harness.kinds import Estimator, InputSource, Tagger, TextEncoder
 from harness.objectives import Objective, Step
 from harness.ragged import Ragged
-from harness.registry import Recipe, register
+from harness.registry import Recipe, register, register_input
 from harness.saved_models.parents import class_probabilities, copy_weights
 from harness.views.words import WordBatch, Words
 
@@ -111,6 +111,30 @@ class WordTable(Estimator):
 
     def word_vectors(self) -> dict[str, np.ndarray]:
         return self.counts
+
+
+@register_input("kept_words", name="Kept", paper="Nobody 1999", source="-", year=1999, parents={"inputs": "word_table"})
+@register_input(
+    "kept_words_too", name="Kept too", paper="Nobody 1999", source="-", year=1999, parents={"inputs": "mean_words"}
+)
+class KeptWords(InputSource):
+    """The vectors that a parent has of words, which stay as they are."""
+
+    takes = ("inputs",)
+    spells = False
+
+    def __init__(self, view: Any, size: int = 2):
+        super().__init__()
+        self.words, self.size = view.vocabulary.words, size
+        self.table = nn.Embedding(len(view.vocabulary), size, padding_idx=0)
+
+    def inherit(self, role: str, parent: Any, rows: Any) -> None:
+        vectors = parent.word_vectors()
+        self.table.requires_grad_(False)
+        self.table.weight[2:] = torch.stack([torch.as_tensor(vectors[word]) for word in self.words])
+
+    def forward(self, words: Any) -> Tensor:
+        return self.table(words.ids)
 
 
 class SoftTargets(Objective):
