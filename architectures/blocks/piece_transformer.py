@@ -12,16 +12,9 @@ from harness.kinds import PretrainedEncoder
 from harness.views.subwords import SubwordBatch, Subwords
 
 
-class PieceTransformer(PretrainedEncoder):
-    """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
-    stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
-    further ``options`` go.
-
-    ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
-    et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
-    number of units at each position, by default four times the width of the states. Weights begin
-    normal with deviation ``spread``, biases at 0.
-    """
+class PieceEncoder(PretrainedEncoder):
+    """An encoder of word pieces whose hyperparameters say how texts are divided into them, and which
+    begins with its registered parent's weights or with published ones."""
 
     view_settings: ClassVar[dict[str, str]] = {
         "pretrained": "pretrained",
@@ -34,6 +27,28 @@ class PieceTransformer(PretrainedEncoder):
     def default_parents(cls, parents: dict[str, str], hyperparameters: dict[str, Any]) -> dict[str, str]:
         """All of them, but no weights where others' are loaded."""
         return {} if hyperparameters.get("pretrained") else parents
+
+    @staticmethod
+    def begin(part: nn.Module, spread: float) -> None:
+        """Draw the weights of a part at random, normal with deviation ``spread``; biases begin at
+        0."""
+        for module in part.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=spread)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+class PieceTransformer(PieceEncoder):
+    """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
+    stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
+    further ``options`` go.
+
+    ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
+    et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
+    number of units at each position, by default four times the width of the states. Weights begin
+    normal with deviation ``spread``, biases at 0.
+    """
 
     def __init__(
         self,
@@ -62,15 +77,6 @@ class PieceTransformer(PretrainedEncoder):
         self.body = Transformer(hidden, heads, inner or 4 * hidden, layers, dropout, eps=eps, **options)
         self.dropout = nn.Dropout(dropout)
         self.begin(self, spread)
-
-    @staticmethod
-    def begin(part: nn.Module, spread: float) -> None:
-        """Draw the weights of a part at random."""
-        for module in part.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=spread)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
 
     def embeddings(self, pieces: SubwordBatch) -> Tensor:
         """The sum of each piece's vectors (B, T, embedded)."""

@@ -50,24 +50,16 @@ class PublishedWeights:
 
     def __init__(self, source: str, family: Family, pieces: int, max_length: int):
         self.source, self.family = source, family
-        self.model = _model(source, family.type)
+        self.model = published_model(source, family.type, pieces, EXPECTED)
         self.config: Any = self.model.config
         self.first = self.config.pad_token_id + 1 if family.after_padding else 0
         self.rows = {"table": slice(pieces), "positions": slice(self.first, self.first + max_length)}
         """Rows of their tables that are read here, by our name."""
-        if pieces > self.config.vocab_size:
-            raise ValueError(
-                f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for"
-                f" {self.config.vocab_size}"
-            )
         if max_length > self.config.max_position_embeddings - self.first:
             raise ValueError(
                 f"max_length={max_length}: pretrained={source!r} has"
                 f" {self.config.max_position_embeddings - self.first} positions"
             )
-        for name, wanted in EXPECTED.items():
-            if (found := getattr(self.config, name, wanted)) != wanted:
-                raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -103,8 +95,12 @@ class PublishedWeights:
         return {part: weights[rows] for part, weights in module.state_dict().items()}
 
 
-def _model(source: str, type: str) -> nn.Module:
-    """The model of a type of transformers in a folder or on the hub, in single precision."""
+def published_model(source: str, type: str, pieces: int, expected: Mapping[str, Any]) -> Any:
+    """The model of a type of transformers in a folder or on the hub, in single precision.
+
+    ``ValueError`` when there is none, when its table has fewer rows than the ``pieces`` of its
+    tokenizer, or when a setting is another than the ``expected`` one.
+    """
     try:
         from transformers import AutoConfig, AutoModel  # slow to import, and an extra
     except ImportError as error:
@@ -120,4 +116,11 @@ def _model(source: str, type: str) -> nn.Module:
         ) from error
     if config.model_type != type:
         raise ValueError(f"pretrained={source!r} is of type {config.model_type}, expected {type}")
+    if pieces > config.vocab_size:
+        raise ValueError(
+            f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for {config.vocab_size}"
+        )
+    for name, wanted in expected.items():
+        if (found := getattr(config, name, wanted)) != wanted:
+            raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
     return model.float()

@@ -25,21 +25,29 @@ class Attention(nn.Module):
     """softmax(Q K^T / sqrt(d)) V in each of the ``heads`` of d = size / heads numbers, which are
     joined and mapped back: (B, U, size) -> (B, U, size).
 
-    ``joint``: one matrix makes queries, keys and values. ``reach`` (None: no relative positions):
-    learned vectors of the distance j - i from query i to key j, cut off at +-``reach``, are added
+    ``joint``: one matrix makes queries, keys and values. ``bias``: what is mapped is also moved.
+    ``reach`` (None: no relative positions): learned vectors of the distance j - i from query i to key j, cut off at +-``reach``, are added
     to the keys and the values, the same in all heads (Shaw et al. 2018, equations 3 to 5).
     """
 
-    def __init__(self, size: int, heads: int, dropout: float = 0.0, joint: bool = False, reach: int | None = None):
+    def __init__(
+        self,
+        size: int,
+        heads: int,
+        dropout: float = 0.0,
+        joint: bool = False,
+        reach: int | None = None,
+        bias: bool = True,
+    ):
         super().__init__()
         if size % heads:
             raise ValueError(f"size={size} cannot be divided among heads={heads}")
         self.heads, self.dropout, self.joint, self.reach = heads, dropout, joint, reach
         if joint:
-            self.queries_keys_values = nn.Linear(size, 3 * size)
+            self.queries_keys_values = nn.Linear(size, 3 * size, bias)
         else:
-            self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
-        self.output = nn.Linear(size, size)
+            self.query, self.key, self.value = (nn.Linear(size, size, bias) for _ in range(3))
+        self.output = nn.Linear(size, size, bias)
         if reach is not None:
             self.distance_keys, self.distance_values = (
                 nn.Parameter(nn.init.xavier_uniform_(torch.empty(2 * reach + 1, size // heads))) for _ in range(2)
