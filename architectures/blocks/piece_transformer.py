@@ -13,8 +13,8 @@ from harness.views.subwords import SubwordBatch, Subwords
 
 
 class PieceEncoder(PretrainedEncoder):
-    """An encoder of word pieces whose hyperparameters say how texts are divided into them, and which
-    begins with its registered parent's weights or with published ones."""
+    """An encoder of word pieces whose hyperparameters say how texts are divided into them, and
+    which begins with the weights of its registered parent or with published ones."""
 
     view_settings: ClassVar[dict[str, str]] = {
         "pretrained": "pretrained",

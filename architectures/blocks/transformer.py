@@ -25,9 +25,10 @@ class Attention(nn.Module):
     """softmax(Q K^T / sqrt(d)) V in each of the ``heads`` of d = size / heads numbers, which are
     joined and mapped back: (B, U, size) -> (B, U, size).
 
-    ``joint``: one matrix makes queries, keys and values. ``bias``: what is mapped is also moved.
-    ``reach`` (None: no relative positions): learned vectors of the distance j - i from query i to key j, cut off at +-``reach``, are added
-    to the keys and the values, the same in all heads (Shaw et al. 2018, equations 3 to 5).
+    ``joint``: one matrix makes queries, keys and values. ``bias``: matrices have biases. ``reach``
+    (None: no relative positions): learned vectors of the distance j - i from query i to key j, cut
+    off at +-``reach``, are added to the keys and the values, the same in all heads (Shaw et al.
+    2018, equations 3 to 5).
     """
 
     def __init__(

@@ -42,8 +42,8 @@ Choice = Callable[[SubwordBatch, Subwords, Noise], Tensor]
 
 
 def by_shares(chosen: Choice, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
-    """Predictions for the rows whose ``chosen`` pieces (B, T) are told by their shares of the pieces
-    of the training texts."""
+    """Predictions for the rows, whose ``chosen`` pieces (B, T) are told by their shares of the
+    pieces of the training texts."""
     logs, found = log_shares(view, train), []
     for pieces in batches(view, rows):
         asked = chosen(pieces, view, Noise(pieces.ids, pieces.mask))
