@@ -89,8 +89,10 @@ class PieceTransformer(PieceEncoder):
         """The vectors (B, T, size) that the first layer reads."""
         return self.projection(self.embeddings(pieces))
 
-    def forward(self, pieces: SubwordBatch) -> Tensor:
-        return self.body(self.embed(pieces), pieces.mask)
+    def forward(self, pieces: SubwordBatch, seen: Tensor | None = None) -> Tensor:
+        """States (B, T, size); ``seen`` (B, T, T) is true where the first place may look at the
+        second, by default at all pieces."""
+        return self.body(self.embed(pieces), pieces.mask if seen is None else seen)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

@@ -229,8 +229,8 @@ class Transformer(nn.Module):
         source: Tensor | None = None,
         source_mask: Tensor | None = None,
     ) -> Tensor:
-        """States (B, T, size) of whole texts, ``mask`` (B, T) true at their positions; with
-        ``cross`` the states (B, S, size) and mask (B, S) of the source."""
+        """States (B, T, size) of whole texts, ``mask`` as in :meth:`extend`; with ``cross`` the
+        states (B, S, size) and mask (B, S) of the source."""
         state = None if source is None else self.start(source, source_mask)
         return self.extend(states, state, mask)[0]
 
@@ -249,12 +249,13 @@ class Transformer(nn.Module):
         """States (B, U, size) that follow those of ``state`` (None: the first ones, of a stack
         without source), and the state that has them in its memory.
 
-        ``mask`` (B, all positions so far) is true at the real ones; None where all are.
+        ``mask`` (B, all positions so far) is true at the real ones; None where all are. One of (B,
+        U, all positions) says for each of these states where it may look.
         """
         nothing = (None,) * self.depth
         written, source, source_mask = state or (nothing, nothing, None)
         before = 0 if written[0] is None else written[0].keys.shape[2]
-        allowed = None if mask is None else mask[:, None, None]
+        allowed = None if mask is None else mask[:, None, None] if mask.dim() == 2 else mask[:, None]
         if self.causal:
             now = states.shape[1]
             seen = torch.ones(now, before + now, dtype=torch.bool, device=states.device).tril(before)[None, None]
