@@ -36,7 +36,7 @@ def sight(ways: Tensor, pieces: SubwordBatch) -> Tensor:
     texts are read. Padding looks at itself."""
     place = torch.arange(pieces.ids.shape[1], device=ways.device)
     before, source = place <= place[:, None], pieces.segments == 0
-    to_source = source[:, None] | (~source[:, :, None] & before)
+    to_source = source[:, None] | before
     everything = torch.ones_like(to_source)
     rules = torch.stack([everything, before & everything, before.T & everything, to_source])
     chosen = rules[ways, torch.arange(len(ways), device=ways.device)] & pieces.mask[:, None]
