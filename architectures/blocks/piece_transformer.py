@@ -13,16 +13,9 @@ from harness.kinds import PretrainedEncoder
 from harness.views.subwords import SubwordBatch, Subwords
 
 
-class PieceTransformer(PretrainedEncoder):
-    """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
-    stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
-    further ``options`` go, or another ``body``, made of the same sizes.
-
-    ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
-    et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
-    number of units at each position, by default four times the width of the states. Weights begin
-    normal with deviation ``spread``, biases at 0.
-    """
+class PieceEncoder(PretrainedEncoder):
+    """An encoder of word pieces whose hyperparameters say how texts are divided into them, and
+    which begins with the weights of its registered parent or with published ones."""
 
     view_settings: ClassVar[dict[str, str]] = {
         "pretrained": "pretrained",
@@ -35,6 +28,28 @@ class PieceTransformer(PretrainedEncoder):
     def default_parents(cls, parents: dict[str, str], hyperparameters: dict[str, Any]) -> dict[str, str]:
         """All of them, but no weights where others' are loaded."""
         return {} if hyperparameters.get("pretrained") else parents
+
+    @staticmethod
+    def begin(part: nn.Module, spread: float) -> None:
+        """Draw the weights of a part at random, normal with deviation ``spread``; biases begin at
+        0."""
+        for module in part.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=spread)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+class PieceTransformer(PieceEncoder):
+    """Vectors of pieces, of learnt positions and, with ``segments``, of the text in which a piece
+    stands, added, through a :class:`~architectures.blocks.transformer.Transformer`, to whose layers
+    further ``options`` go, or another ``body``, made of the same sizes.
+
+    ``embedded`` is the width of the table of pieces, which a matrix maps to that of the states (Lan
+    et al. 2020); None: as wide as these. A ``norm`` follows the sum of vectors, ``inner`` is the
+    number of units at each position, by default four times the width of the states. Weights begin
+    normal with deviation ``spread``, biases at 0.
+    """
 
     def __init__(
         self,
@@ -65,15 +80,6 @@ class PieceTransformer(PretrainedEncoder):
         self.dropout = nn.Dropout(dropout)
         self.begin(self, spread)
 
-    @staticmethod
-    def begin(part: nn.Module, spread: float) -> None:
-        """Draw the weights of a part at random."""
-        for module in part.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=spread)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-
     def embeddings(self, pieces: SubwordBatch, vectors: Tensor | None = None) -> Tensor:
         """The sum of each piece's vectors (B, T, embedded); ``vectors`` (B, T, embedded) take the
         place of those of the table."""
@@ -87,8 +93,10 @@ class PieceTransformer(PretrainedEncoder):
         """The vectors (B, T, size) that the first layer reads."""
         return self.projection(self.embeddings(pieces, vectors))
 
-    def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None) -> Tensor:
-        return self.body(self.embed(pieces, vectors), pieces.mask)
+    def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None, seen: Tensor | None = None) -> Tensor:
+        """States (B, T, size); ``vectors`` as in :meth:`embeddings`, ``seen`` (B, T, T) is true where
+        the first place may look at the second, by default at all pieces."""
+        return self.body(self.embed(pieces, vectors), pieces.mask if seen is None else seen)
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

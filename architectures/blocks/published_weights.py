@@ -70,26 +70,18 @@ class PublishedWeights:
 
     def __init__(self, source: str, family: Family, pieces: int, max_length: int):
         self.source, self.family = source, family
-        self.model = _model(source, family.type)
+        self.model = published_model(source, family.type, pieces, family.expected)
         self.config: Any = self.model.config
         names = SETTINGS | dict(family.settings)
         self.settings = {ours: getattr(self.config, theirs, None) for ours, theirs in names.items()}
         self.first = self.config.pad_token_id + 1 if family.after_padding else 0
         self.rows = {"table": slice(pieces), "positions": slice(self.first, self.first + max_length)}
         """Rows of their tables that are read here, by our name."""
-        if pieces > self.config.vocab_size:
-            raise ValueError(
-                f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for"
-                f" {self.config.vocab_size}"
-            )
         if max_length > self.config.max_position_embeddings - self.first:
             raise ValueError(
                 f"max_length={max_length}: pretrained={source!r} has"
                 f" {self.config.max_position_embeddings - self.first} positions"
             )
-        for name, wanted in family.expected.items():
-            if (found := getattr(self.config, name, wanted)) != wanted:
-                raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -122,8 +114,12 @@ class PublishedWeights:
         return {part: weights.T if turned and weights.dim() > 1 else weights for part, weights in state.items()}
 
 
-def _model(source: str, type: str) -> nn.Module:
-    """The model of a type of transformers in a folder or on the hub, in single precision."""
+def published_model(source: str, type: str, pieces: int, expected: Mapping[str, Any]) -> Any:
+    """The model of a type of transformers in a folder or on the hub, in single precision.
+
+    ``ValueError`` when there is none, when its table has fewer rows than the ``pieces`` of its
+    tokenizer, or when a setting is another than the ``expected`` one.
+    """
     try:
         from transformers import AutoConfig, AutoModel  # slow to import, and an extra
     except ImportError as error:
@@ -131,7 +127,7 @@ def _model(source: str, type: str) -> nn.Module:
 
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-        config._attn_implementation = "sdpa"  # the folder may name one that is not installed
+        config._attn_implementation = "eager"  # the folder may name one that is not installed; only weights are read
         model = AutoModel.from_pretrained(source, config=config, use_safetensors=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise MissingWeights(
@@ -139,4 +135,11 @@ def _model(source: str, type: str) -> nn.Module:
         ) from error
     if config.model_type != type:
         raise ValueError(f"pretrained={source!r} is of type {config.model_type}, expected {type}")
+    if pieces > config.vocab_size:
+        raise ValueError(
+            f"pretrained={source!r}: its tokenizer has {pieces} pieces, its model vectors for {config.vocab_size}"
+        )
+    for name, wanted in expected.items():
+        if (found := getattr(config, name, wanted)) != wanted:
+            raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
     return model.float()

@@ -25,21 +25,30 @@ class Attention(nn.Module):
     """softmax(Q K^T / sqrt(d)) V in each of the ``heads`` of d = size / heads numbers, which are
     joined and mapped back: (B, U, size) -> (B, U, size).
 
-    ``joint``: one matrix makes queries, keys and values. ``reach`` (None: no relative positions):
-    learned vectors of the distance j - i from query i to key j, cut off at +-``reach``, are added
-    to the keys and the values, the same in all heads (Shaw et al. 2018, equations 3 to 5).
+    ``joint``: one matrix makes queries, keys and values. ``bias``: matrices have biases. ``reach``
+    (None: no relative positions): learned vectors of the distance j - i from query i to key j, cut
+    off at +-``reach``, are added to the keys and the values, the same in all heads (Shaw et al.
+    2018, equations 3 to 5).
     """
 
-    def __init__(self, size: int, heads: int, dropout: float = 0.0, joint: bool = False, reach: int | None = None):
+    def __init__(
+        self,
+        size: int,
+        heads: int,
+        dropout: float = 0.0,
+        joint: bool = False,
+        reach: int | None = None,
+        bias: bool = True,
+    ):
         super().__init__()
         if size % heads:
             raise ValueError(f"size={size} cannot be divided among heads={heads}")
         self.heads, self.dropout, self.joint, self.reach = heads, dropout, joint, reach
         if joint:
-            self.queries_keys_values = nn.Linear(size, 3 * size)
+            self.queries_keys_values = nn.Linear(size, 3 * size, bias)
         else:
-            self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
-        self.output = nn.Linear(size, size)
+            self.query, self.key, self.value = (nn.Linear(size, size, bias) for _ in range(3))
+        self.output = nn.Linear(size, size, bias)
         if reach is not None:
             self.distance_keys, self.distance_values = (
                 nn.Parameter(nn.init.xavier_uniform_(torch.empty(2 * reach + 1, size // heads))) for _ in range(2)
@@ -229,8 +238,8 @@ class Transformer(nn.Module):
         source: Tensor | None = None,
         source_mask: Tensor | None = None,
     ) -> Tensor:
-        """States (B, T, size) of whole texts, ``mask`` (B, T) true at their positions; with
-        ``cross`` the states (B, S, size) and mask (B, S) of the source."""
+        """States (B, T, size) of whole texts, ``mask`` as in :meth:`extend`; with ``cross`` the
+        states (B, S, size) and mask (B, S) of the source."""
         state = None if source is None else self.start(source, source_mask)
         return self.extend(states, state, mask)[0]
 
@@ -249,12 +258,13 @@ class Transformer(nn.Module):
         """States (B, U, size) that follow those of ``state`` (None: the first ones, of a stack
         without source), and the state that has them in its memory.
 
-        ``mask`` (B, all positions so far) is true at the real ones; None where all are.
+        ``mask`` (B, all positions so far) is true at the real ones; None where all are. One of (B,
+        U, all positions) says for each of these states where it may look.
         """
         nothing = (None,) * self.depth
         written, source, source_mask = state or (nothing, nothing, None)
         before = 0 if written[0] is None else written[0].keys.shape[2]
-        allowed = None if mask is None else mask[:, None, None]
+        allowed = None if mask is None else mask[:, None, None] if mask.dim() == 2 else mask[:, None]
         if self.causal:
             now = states.shape[1]
             seen = torch.ones(now, before + now, dtype=torch.bool, device=states.device).tril(before)[None, None]

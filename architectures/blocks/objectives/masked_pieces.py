@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +36,19 @@ def share_of(allowed: Tensor, share: float, numbers: Tensor) -> Tensor:
     count = (share * allowed.sum(1, keepdim=True)).round().clamp(min=1)
     ranks = numbers.masked_fill(~allowed, 2).argsort(1).argsort(1)
     return allowed & (ranks < count)
+
+
+Choice = Callable[[SubwordBatch, Subwords, Noise], Tensor]
+
+
+def by_shares(chosen: Choice, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
+    """Predictions for the rows, whose ``chosen`` pieces (B, T) are told by their shares of the
+    pieces of the training texts."""
+    logs, found = log_shares(view, train), []
+    for pieces in batches(view, rows):
+        asked = chosen(pieces, view, Noise(pieces.ids, pieces.mask))
+        found += summed(Foretold.at(logs[pieces.ids[asked]], asked), len(asked))
+    return found
 
 
 class WordScores(nn.Module):
@@ -104,8 +117,4 @@ class MaskedPieces(TextObjective):
     @classmethod
     def floor(cls, view: Subwords, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
         """Each hidden piece by its share of the pieces of the training texts."""
-        logs, found = log_shares(view, train), []
-        for pieces in batches(view, rows):
-            chosen = cls.chosen(pieces, view, Noise(pieces.ids, pieces.mask))
-            found += summed(Foretold.at(logs[pieces.ids[chosen]], chosen), len(chosen))
-        return found
+        return by_shares(cls.chosen, view, train, rows)

@@ -57,6 +57,24 @@ def joined(
     return pairs._replace(marks=arranged(pieces.marks, 0)) if pieces.marks.numel() else pairs
 
 
+def paired(
+    pieces: SubwordBatch, ends: Tensor, view: Subwords, noise: Noise, among: Tensor | None = None
+) -> tuple[SubwordBatch, Tensor]:
+    """Each text divided in two behind one of the ``ends``, half of the time with the second segment
+    of another text of the batch, and 1 (B,) where it is of another, else 0.
+
+    Texts that are not ``among`` (B,) those so treated keep their own; None: all are.
+    """
+    first = divided(pieces, ends, view.max_length, noise)
+    whether, which = noise.uniform(2).unbind(1)
+    number, texts = torch.arange(len(first), device=first.device), len(first)
+    other = (number + 1 + (which * (texts - 1)).long()) % texts
+    strange = (whether < 0.5) & (other != number)
+    if among is not None:
+        strange = strange & among
+    return joined(pieces, first, torch.where(strange, other, number), view), strange.long()
+
+
 class NextSentence(MaskedPieces):
     """Each text is divided in two; half of the time the second segment is that of another text, and
     the state of the first piece, through the encoder's pooler, tells whether it is. Pieces of both
@@ -76,12 +94,7 @@ class NextSentence(MaskedPieces):
 
     def pairs(self, pieces: SubwordBatch, view: Subwords, noise: Noise) -> tuple[SubwordBatch, Tensor]:
         """The pairs of segments, and 1 (B,) where the second one is of another text, else 0."""
-        first = divided(pieces, self.ends, view.max_length, noise)
-        whether, which = noise.uniform(2).unbind(1)
-        number, texts = torch.arange(len(first), device=first.device), len(first)
-        other = (number + 1 + (which * (texts - 1)).long()) % texts
-        strange = (whether < 0.5) & (other != number)
-        return joined(pieces, first, torch.where(strange, other, number), view), strange.long()
+        return paired(pieces, self.ends, view, noise)
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
         if not noise.anew:

@@ -24,15 +24,19 @@ def lengths_by(law: Tensor, numbers: Tensor) -> Tensor:
     return 1 + torch.bucketize(numbers, law.cumsum(0)[:-1].to(numbers), right=True)
 
 
-def in_spans(pieces: SubwordBatch, view: Subwords, noise: Noise, law: Tensor, share: float) -> Tensor:
-    """True (B, T) at a share of the pieces of each text, at one at least, in spans of words.
+def in_spans(
+    pieces: SubwordBatch, view: Subwords, noise: Noise, law: Tensor, share: float, whole: bool = True
+) -> Tensor:
+    """True (B, T) at a share of the pieces of each text, at one at least, in spans of words, or, if
+    not ``whole``, of pieces.
 
     A span begins at any word, and its number of words has the probabilities (N,) of ``law``; it
     does not go beyond the text. Spans are drawn one after another until the share is reached, and
     may overlap. The last one is cut behind the word with which it is reached, so that words are
     masked whole.
     """
-    allowed, begins = content(pieces, view), beginnings(pieces, view)
+    allowed = content(pieces, view)
+    begins = beginnings(pieces, view) if whole else allowed
     most = pieces.ids.shape[1]
     words, texts = begins.cumsum(1), (~allowed).cumsum(1)
     order = noise.uniform(most).masked_fill(~begins, 2).argsort(stable=True, dim=1).argsort(1)
