@@ -94,8 +94,8 @@ class PieceTransformer(PieceEncoder):
         return self.projection(self.embeddings(pieces, vectors))
 
     def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None, seen: Tensor | None = None) -> Tensor:
-        """States (B, T, size); ``vectors`` as in :meth:`embeddings`, ``seen`` (B, T, T) is true where
-        the first place may look at the second, by default at all pieces."""
+        """States (B, T, size); ``vectors`` as in :meth:`embeddings`, ``seen`` (B, T, T) is true
+        where the first place may look at the second, by default at all pieces."""
         return self.body(self.embed(pieces, vectors), pieces.mask if seen is None else seen)
 
     def word_states(self, states: Tensor) -> Tensor:

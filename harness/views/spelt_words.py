@@ -35,6 +35,7 @@ class SpeltBatch(NamedTuple):
     firsts: Tensor = torch.empty(0)
     word_mask: Tensor = torch.empty(0)
     windows: Windows | None = None
+    marks: Tensor = torch.empty(0)
     characters: Tensor = torch.empty(0)
 
 
@@ -101,7 +102,9 @@ class SpeltWords(WholeWords):
         """A batch in which words are numbered by their place in the columns of some texts, with
         what stands there."""
         ids, characters = self._found(placed.ids.numpy(), *texts)
-        return SpeltBatch(torch.from_numpy(ids), *placed[1:], torch.from_numpy(characters))
+        return SpeltBatch(
+            **placed._replace(ids=torch.from_numpy(ids))._asdict(), characters=torch.from_numpy(characters)
+        )
 
     def _found(self, places: np.ndarray, *texts: Columns) -> tuple[np.ndarray, np.ndarray]:
         """Pieces, and their characters, at places in the columns of some texts, one behind the
