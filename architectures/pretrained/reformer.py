@@ -282,7 +282,8 @@ class Reformer(PieceTransformer):
 
     ``chunk`` pieces see one another and those of the chunk before. It learns from masked pieces of
     packed texts. A state is the two of the last layer side by side; the vector of a text is its
-    first state, through dropout.
+    first state, through dropout. Slow on short texts: each one is filled up to whole chunks, in
+    every round.
     """
 
     learns = MaskedPieces
