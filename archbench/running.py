@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.records import Record
 
-_COUNTS = ("workers", "threads", "devices", "max_train", "max_epochs", "memory_limit")
+_COUNTS = ("workers", "threads", "devices", "max_train", "labels", "max_epochs", "memory_limit")
 _OPTIONS = {"architectures": "-a", "tasks": "-t", "plugins": "--plugin", "overrides": "-o", "parents": "--parent"}
 _one_at_a_time = threading.Lock()
 
@@ -33,6 +33,7 @@ def run(
     tier: str = "mini",
     data_dir: str | Path | None = None,
     max_train: int | None = None,
+    labels: int | None = None,
     vectors: str | Path | None = None,
     inputs: str | Sequence[str] = (),
     protocol: str = "smoke",
@@ -81,6 +82,7 @@ def run(
     ``ARCHBENCH_DATA``) or ``hub``.
     ``max_train`` and ``max_epochs``: limits on training examples and on passes over them, a budget
     of your own, which is never ranked.
+    ``labels``: number of training examples that keep their answers, a budget with a name.
     ``vectors``: file of word vectors in GloVe or word2vec text format; random ones by default.
     ``inputs``: names of sources of further numbers for each word, such as ``char_cnn_words``, in a
     list or comma-separated.
