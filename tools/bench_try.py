@@ -126,7 +126,7 @@ def references(task: registry.TaskEntry, rows: Sequence[Row], aside: Sequence[Ro
         learner = registry.load(entry)
         chooser = made(learner, task.type, 0, settings)
         chooser.fit([row for place, row in enumerate(rows) if place % PART], rows[::PART])
-        again = made(learner, task.type, 0, settings | {"C": chooser.strength})
+        again = made(learner, task.type, 0, settings | chooser.chosen_on_dev())
         again.fit(rows, [])
         found[id] = np.array(again.predict(aside))
     return found
