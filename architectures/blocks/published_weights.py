@@ -115,7 +115,7 @@ class PublishedWeights:
 
 
 def published_model(source: str, type: str, pieces: int, expected: Mapping[str, Any]) -> Any:
-    """The model of a type of transformers in a folder or on the hub, in single precision.
+    """The model of a type of transformers in a folder or on the hub.
 
     ``ValueError`` when there is none, when its table has fewer rows than the ``pieces`` of its
     tokenizer, or when a setting is another than the ``expected`` one.
@@ -142,4 +142,4 @@ def published_model(source: str, type: str, pieces: int, expected: Mapping[str, 
     for name, wanted in expected.items():
         if (found := getattr(config, name, wanted)) != wanted:
             raise ValueError(f"pretrained={source!r}: {name} is {found!r} in its config.json, expected {wanted!r}")
-    return model.float()
+    return model

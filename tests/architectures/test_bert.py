@@ -65,7 +65,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=32,
         initializer_range=0.5,
     )
-    transformers.BertModel(config).save_pretrained(path)
+    model = transformers.BertModel(config)
+    for weights in model.parameters():
+        if weights.dim() == 1:  # norms and biases begin alike, and nobody would see that two are exchanged
+            torch.nn.init.normal_(weights, 1, 0.3)
+    model.save_pretrained(path)
     return path
 
 
