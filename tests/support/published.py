@@ -63,6 +63,9 @@ def saved(folder: Path, reference: Any, pieces: Sequence[str]) -> Path:
 
     numbers = {piece: number for number, piece in enumerate(pieces)}
     transformers.BertTokenizerFast(vocab=numbers).save_pretrained(folder)
+    for weights in reference.parameters():
+        if weights.dim() == 1:  # norms and biases begin alike, and nobody would see that two are exchanged
+            weights.data += 0.3 * torch.randn_like(weights)
     reference.save_pretrained(folder)
     return folder
 
