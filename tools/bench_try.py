@@ -24,7 +24,6 @@ import csv
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -35,13 +34,14 @@ from typing import Any
 import numpy as np
 
 from harness import registry
-from harness.files import taking_the_place_of
 from harness.kinds import made
 from harness.records import Record, Store
 from harness.records.provenance import environment
 from harness.running import fitting, grid
 from harness.task import Row
 from harness.views.base import plain
+from tools.commands import call
+from tools.tables import Line, read, write_lines
 
 SETS = ("sst2", "ag_news", "imdb", "ohsumed", "newsgroups20", "snli")
 ROWS = (3_000, 10_000)
@@ -60,8 +60,6 @@ COLUMNS = (
     "set", "asked", "rows", "aside", "minutes", "handed_over", "score", "tried", "stopped", "reference",
     "reference_score", "difference", "error", "oracle", "oracle_score", "floor", "reached", "cpu", "commit",
 )  # fmt: skip
-COMMAND = (sys.executable, "-m", "harness.cli")
-Line = dict[str, str]
 Answers = np.ndarray
 """Labels, one for each row put aside."""
 
@@ -91,19 +89,6 @@ def write_rows(rows: Sequence[Row], columns: Sequence[str], file: Path) -> None:
         writer = csv.writer(opened)
         writer.writerow(columns)
         writer.writerows([plain(row[name]) for name in columns] for row in rows)
-
-
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of archbench in a folder, as its user would call it."""
-    path = os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path.rstrip(os.pathsep), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def answers(folder: Path, key: str, aside: Sequence[Row]) -> Answers:
@@ -226,20 +211,9 @@ def judged(
     }
 
 
-def read(table: Path) -> list[Line]:
-    """The lines of a table; none where there is no table."""
-    if not table.is_file():
-        return []
-    with table.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def write(lines: Iterable[Line], table: Path) -> None:
     """Write a table, in the order of the sets."""
-    with taking_the_place_of(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sorted(lines, key=lambda line: (SETS.index(line["set"]), int(line["asked"]))))
+    write_lines(sorted(lines, key=lambda line: (SETS.index(line["set"]), int(line["asked"]))), COLUMNS, table)
 
 
 def goals(lines: Sequence[Line]) -> tuple[list[str], int]:

@@ -8,7 +8,6 @@ written after each of them, and a further call goes on where one stopped.
 from __future__ import annotations
 
 import argparse
-import csv
 import multiprocessing
 import os
 import sys
@@ -19,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.contract.default_size import FAR, learned
-from harness.files import taking_the_place_of
+from tools import tables
 
 FAR_AFTER = {2: FAR, 15: 2 * FAR}
 """Minutes that a pair gets, and how far above the floor its dev score ends the training: the first
@@ -134,18 +133,12 @@ def row_of(id: str, task: str, minutes: int) -> Row:
 
 def read(table: Path) -> dict[Pair, Row]:
     """The rows of a table; none where there is no table."""
-    if not table.is_file():
-        return {}
-    with table.open(newline="", encoding="utf-8") as file:
-        return {(row["architecture"], row["task"]): row for row in csv.DictReader(file)}
+    return {(row["architecture"], row["task"]): row for row in tables.read(table)}
 
 
 def write(table: Path, rows: dict[Pair, Row]) -> None:
     """Write the table, in the order of the ids."""
-    with taking_the_place_of(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[pair] for pair in sorted(rows))
+    tables.write_lines((rows[pair] for pair in sorted(rows)), COLUMNS, table)
 
 
 if __name__ == "__main__":

@@ -10,19 +10,17 @@ row of the table is not made again.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from harness import registry
-from harness.files import taking_the_place_of
 from harness.records import Record, Store
 from harness.registry import ArchitectureEntry
 from harness.running import grid
+from tools.commands import call
+from tools.tables import Line, read, write_lines
 
 PLUGIN = Path(__file__).parent / "few_labels.py"
 TEXT, SHUFFLED, NONE = "few_labels_text", "few_labels_shuffled", "none"
@@ -33,7 +31,6 @@ GAIN = 0.1
 """How much better than from random weights a child should be."""
 CSV = Path("results/few_labels.csv")
 COLUMNS = ("architecture", "version", "seed", TEXT, SHUFFLED, NONE, "nats", "commit")
-Line = dict[str, str]
 
 
 def learners() -> list[ArchitectureEntry]:
@@ -54,16 +51,10 @@ def options(entry: ArchitectureEntry) -> list[str]:
 def run(entry: ArchitectureEntry, parent: str, results: Path) -> None:
     """Train the children of all seeds, and their parents; :class:`RuntimeError` where one fails."""
     weights = NONE if parent == NONE else f"{entry.id}@{parent}"
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "harness.cli", "run", "--plugin", str(PLUGIN), "-a", entry.id, "-t", "few_labels",
-            "--seeds", ",".join(map(str, SEEDS)), "--parent", f"weights={weights}", "--protocol", "equal",
-            "--mlflow", "none", "--results", str(results), *options(entry),
-        ],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = call(
+        Path.cwd(), "run", "--plugin", str(PLUGIN), "-a", entry.id, "-t", "few_labels",
+        "--seeds", ",".join(map(str, SEEDS)), "--parent", f"weights={weights}", "--protocol", "equal",
+        "--mlflow", "none", "--results", str(results), *options(entry),
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{entry.id}, {parent}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
@@ -94,21 +85,10 @@ def parent_of(record: Record) -> str:
     return record.lineage[0]["task"] if record.lineage else NONE
 
 
-def read(table: Path) -> list[Line]:
-    """The lines of a table; none where there is no table."""
-    if not table.is_file():
-        return []
-    with table.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def write(lines: Iterable[Line], table: Path) -> None:
     """Write a table, and its page beside it."""
     found = sorted(lines, key=lambda line: (line["architecture"], int(line["seed"])))
-    with taking_the_place_of(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
+    write_lines(found, COLUMNS, table)
     table.with_suffix(".md").write_text(page(found), encoding="utf-8")
 
 
