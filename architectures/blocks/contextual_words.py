@@ -30,10 +30,9 @@ class KeptStill(nn.Module):
 class ContextualWords(PretrainedEncoder):
     """A ``network`` with some ``layers``, and a trained mix of their states.
 
-    A network that learnt from plain text
-    stays as it is, unless it is ``tuned``: of the encoder the mix alone is trained then. The vector
-    of a text is the mean of those of its words and marks, or their maximum (``pooling``), through
-    dropout.
+    A network that learnt from plain text stays as it is, unless it is ``tuned``: of the encoder the
+    mix alone is trained then. The vector of a text is the mean of those of its words and marks, or
+    their maximum (``pooling``), through dropout.
     """
 
     pooling: ClassVar[str] = "mean"

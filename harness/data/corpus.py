@@ -127,10 +127,10 @@ class Corpus:
     problem chooses fields and target. ``max_train`` keeps that many training rows (whole questions
     of a ranking task), chosen by a fixed shuffle, and ``labels`` of them their answers: the others
     are texts alone, of the split ``unlabelled``, and the view and the target know nothing of them.
-    ``cache`` is a folder for encoded splits, shared
-    by all architectures that read the same view of the same data; keys of ``parents``, which may
-    give something to the view, are part of what is the same. Dev and test are read from what
-    the problem lets a system see: of what a row says of its answer, nothing reaches the view.
+    ``cache`` is a folder for encoded splits, shared by all architectures that read the same view of
+    the same data; keys of ``parents``, which may give something to the view, are part of what is
+    the same. Dev and test are read from what the problem lets a system see: of what a row says of
+    its answer, nothing reaches the view.
     ``sees`` is what the architecture declares that it learns from beside the training examples: if
     the facts that support an answer are among it, the target is given them as ``support``, of the
     training rows alone.
@@ -153,7 +153,7 @@ class Corpus:
         self.parents = list(parents)
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
-        self.max_train = max_train
+        self.max_train, self.labels = max_train, labels
         rows = training_rows(task, tier, folder, Limits(max_train, labels=labels).labelled)
         self._check(rows)
         listed = _listed(rows)
@@ -169,9 +169,11 @@ class Corpus:
     @functools.cached_property
     def unlabelled(self) -> Split:
         """All training rows without their answers, also those that have lost them."""
-        rows = training_rows(self.task, self.tier, self.folder, self.max_train)
-        listed = _listed(rows)
-        inputs = self._inputs(self.problem.input_rows(listed), fingerprint(listed), "inputs")
+        rows, data = self.train.rows, self.fingerprints["train"]
+        if self.labels is not None:
+            rows = training_rows(self.task, self.tier, self.folder, self.max_train)
+            data = fingerprint(_listed(rows))
+        inputs = self._inputs(self.problem.input_rows(_listed(rows)), data, "inputs")
         known = {"id", "group", *self.problem.entry.inputs}
         texts = rows.select_columns([name for name in rows.column_names if name in known])
         return Split(texts, self.view, NoTarget(), inputs, {})
