@@ -41,6 +41,7 @@ from harness.training.model import Model, build
 from harness.training.optimizers import exempt
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.published import saved
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -55,7 +56,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with random weights and its tokenizer, as the hub holds them."""
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("tiny_bert")
-    transformers.BertTokenizerFast(vocab={piece: id for id, piece in enumerate(PIECES)}).save_pretrained(path)
     config = transformers.BertConfig(
         vocab_size=len(PIECES),
         hidden_size=8,
@@ -65,12 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=32,
         initializer_range=0.5,
     )
-    model = transformers.BertModel(config)
-    for weights in model.parameters():
-        if weights.dim() == 1:  # norms and biases begin alike, and nobody would see that two are exchanged
-            weights.data += 0.3 * torch.randn_like(weights)
-    model.save_pretrained(path)
-    return path
+    return saved(path, transformers.BertModel(config), PIECES)
 
 
 def loaded(folder: Path) -> tuple[BERT, Subwords]:

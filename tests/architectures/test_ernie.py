@@ -20,6 +20,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
+from tests.support.published import saved
 
 transformers = pytest.importorskip("transformers")
 
@@ -61,7 +62,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny ERNIE with random weights and its tokenizer, as the hub holds them."""
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("tiny_ernie")
-    transformers.BertTokenizerFast(vocab={piece: id for id, piece in enumerate(PIECES)}).save_pretrained(path)
     config = transformers.ErnieConfig(
         vocab_size=len(PIECES),
         hidden_size=8,
@@ -73,8 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hidden_act="relu",
         layer_norm_eps=1e-3,
     )
-    transformers.ErnieModel(config).save_pretrained(path)
-    return path
+    return saved(path, transformers.ErnieModel(config), PIECES)
 
 
 def test_states_vectors_and_gradients_are_those_of_transformers(folder):

@@ -37,6 +37,7 @@ from harness.objectives import collected_losses
 from harness.problems.text_objective import LearnText, PieceTarget
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
+from tests.support.published import saved
 
 transformers = pytest.importorskip("transformers")
 
@@ -75,11 +76,10 @@ def read(answers: Answers, row: int = 0) -> str:
 # --- the encoder ---
 
 
-def saved(path: Path, with_tasks: bool) -> Path:
+def tiny(path: Path, with_tasks: bool) -> Path:
     """A tiny ERNIE, with vectors of tasks or without, with random weights and its tokenizer, as the
     hub holds them."""
     torch.manual_seed(0)
-    transformers.BertTokenizerFast(vocab={piece: id for id, piece in enumerate(PIECES)}).save_pretrained(path)
     config = transformers.ErnieConfig(
         vocab_size=len(PIECES),
         hidden_size=8,
@@ -92,13 +92,12 @@ def saved(path: Path, with_tasks: bool) -> Path:
         task_type_vocab_size=6,
         type_vocab_size=4,
     )
-    transformers.ErnieModel(config).save_pretrained(path)
-    return path
+    return saved(path, transformers.ErnieModel(config), PIECES)
 
 
 @pytest.mark.parametrize("with_tasks", [True, False])
 def test_states_vectors_and_gradients_are_those_of_transformers(tmp_path, with_tasks):
-    folder = saved(tmp_path, with_tasks)
+    folder = tiny(tmp_path, with_tasks)
     view = ERNIE2.reads("text", {"pretrained": str(folder), "max_length": 32})
     view.fit([])
     ours = ERNIE2(view.width, view).eval()

@@ -15,6 +15,7 @@ from harness import registry
 from harness.layers.noise import Noise
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.published import saved
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -28,7 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny RoBERTa with random weights, whose padding is piece 1 as in the release."""
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("tiny_roberta")
-    transformers.BertTokenizerFast(vocab={piece: id for id, piece in enumerate(PIECES)}).save_pretrained(path)
     config = transformers.RobertaConfig(
         vocab_size=len(PIECES) + 2,
         hidden_size=8,
@@ -42,8 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         layer_norm_eps=1e-3,
         pad_token_id=1,
     )
-    transformers.RobertaModel(config).save_pretrained(path)
-    return path
+    return saved(path, transformers.RobertaModel(config), PIECES)
 
 
 def loaded(folder: Path, max_length: int = 32) -> tuple[RoBERTa, Subwords]:
