@@ -6,7 +6,7 @@ objective in ``trained_by``; a regime is an objective that wraps another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -123,6 +123,9 @@ class Objective(nn.Module):
         """Name of the class, around that of the objective that it wraps."""
         own = type(self).__name__
         return own if self.inner is None else f"{own}({self.inner.name})"
+
+    def begin(self, rows: Mapping[str, Any]) -> None:
+        """Told the encoded training rows of each of its streams before the first step."""
 
     def portions(self, split: Rows, settings: TrainingSettings) -> Rows:
         """The training rows in the portions of which a step has a batch: by default as they

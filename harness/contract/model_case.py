@@ -83,7 +83,14 @@ class ModelCase(Case):
         return model
 
     def loss(self, model: Model, batch: Batch, progress: float = 0.5) -> Tensor:
-        return self.losses(model, objective_of(model, SETTINGS, self.regime), batch, progress=progress)["loss"]
+        return self.losses(model, self.objective(model), batch, progress=progress)["loss"]
+
+    def objective(self, model: Model) -> Objective:
+        """The objective with which a model of this case is trained."""
+        objective = objective_of(model, SETTINGS, self.regime)
+        unlabelled = {"unlabelled": self.corpus.unlabelled} if "unlabelled" in objective.streams else {}
+        objective.begin({"labelled": self.corpus.train, **unlabelled})
+        return objective
 
     def losses(
         self, model: Model, objective: Objective, batch: Batch, passes: int = 1, progress: float = 0.5
@@ -142,7 +149,7 @@ class ModelCase(Case):
     ) -> Iterator[Tensor]:
         """Losses of one Adam step per batch, each a pass of its own; without ``anew`` an objective
         that asks other things in each asks what it does in evaluation."""
-        objective = objective_of(model, SETTINGS, self.regime)
+        objective = self.objective(model)
         trained = objective.trained(model)
         optimizers = [LazyAdam(parameters, lr=lr) for parameters in trained.values()]
         model.train()

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from harness.contract.base import Broken, Check, require
 from harness.contract.learning import LearningCase
-from harness.contract.model_case import SETTINGS
 from harness.contract.process import require_obeyed, seeds_given
 from harness.contract.slopes import Slopes, double_precision, in_double
 from harness.data.corpus import Split
@@ -25,7 +24,7 @@ from harness.objectives import Step
 from harness.problems.base import NoTarget
 from harness.saved_models.model import TrainedModel, load
 from harness.task import Row
-from harness.training.model import Model, objective_of, predict
+from harness.training.model import Model, predict
 
 FIRST = "it can be built, and forward returns what its kind says"
 """Name of the check whose fault all others would repeat."""
@@ -169,7 +168,7 @@ class TrainedCase(LearningCase):
         return ""
 
     def require_slopes(self, model: Model) -> None:
-        objective = objective_of(model, SETTINGS).double().train()
+        objective = self.objective(model).double().train()
         batches = in_double(self.streams(objective, self.corpus.train.collate(self.eight())))
 
         def losses() -> dict[str, Tensor]:  # of a step of its own, into which no state is carried

@@ -126,7 +126,8 @@ class Corpus:
     ``gives`` is the architecture's output (:data:`harness.kinds.OUTPUTS`), by which the task's
     problem chooses fields and target. ``max_train`` keeps that many training rows (whole questions
     of a ranking task), chosen by a fixed shuffle, and ``labels`` of them their answers: the others
-    are texts alone, of the split ``unlabelled``, and the view and the target know nothing of them.
+    are texts alone, of the split ``unlabelled``, and the target knows nothing of them, nor does the
+    view unless the objective asks for them (``streams``).
     ``cache`` is a folder for encoded splits, shared by all architectures that read the same view of
     the same data; keys of ``parents``, which may give something to the view, are part of what is
     the same. Dev and test are read from what the problem lets a system see: of what a row says of
@@ -148,6 +149,7 @@ class Corpus:
         parents: Sequence[str] = (),
         sees: Sequence[str] = (),
         labels: int | None = None,
+        streams: Sequence[str] = ("labelled",),
     ):
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
         self.parents = list(parents)
@@ -162,21 +164,31 @@ class Corpus:
             shown = task.support(listed, tier, folder)
             listed = [row | {"support": facts} for row, facts in zip(listed, shown, strict=True)]
         self.target.fit(listed)
-        self._fit(listed)
+        if labels is None or "unlabelled" not in streams:
+            self._fit(listed, self.fingerprints["train"])
+        else:
+            texts = _listed(self._texts)
+            self._fit(self.problem.input_rows(texts), fingerprint(texts))
         self.train = self._encode("train", rows, listed)
         self.dev = self._load("dev")
 
     @functools.cached_property
     def unlabelled(self) -> Split:
         """All training rows without their answers, also those that have lost them."""
-        rows, data = self.train.rows, self.fingerprints["train"]
-        if self.labels is not None:
+        texts = _listed(self._texts)
+        data = self.fingerprints["train"] if self.labels is None else fingerprint(texts)
+        inputs = self._inputs(self.problem.input_rows(texts), data, "inputs")
+        return Split(self._texts, self.view, NoTarget(), inputs, {})
+
+    @functools.cached_property
+    def _texts(self) -> datasets.Dataset:
+        """The rows of :attr:`unlabelled`, read anew only where some have lost their labels."""
+        if self.labels is None:
+            rows = self.train.rows
+        else:
             rows = training_rows(self.task, self.tier, self.folder, self.max_train)
-            data = fingerprint(_listed(rows))
-        inputs = self._inputs(self.problem.input_rows(_listed(rows)), data, "inputs")
         known = {"id", "group", *self.problem.entry.inputs}
-        texts = rows.select_columns([name for name in rows.column_names if name in known])
-        return Split(texts, self.view, NoTarget(), inputs, {})
+        return rows.select_columns([name for name in rows.column_names if name in known])
 
     def test(self) -> Split:
         """The test split: for the scoring step alone."""
@@ -197,8 +209,10 @@ class Corpus:
                 f"{self.task.entry.id}, tier {self.tier}: no column {self.view.column!r}, which {name} reads"
             )
 
-    def _fit(self, rows: Sequence[Row]) -> None:
-        file = self._cached("view.json", self.fingerprints["train"])
+    def _fit(self, rows: Sequence[Row], data: str) -> None:
+        """Fit the view to rows, whose fingerprint is ``data``."""
+        self._fitted_to = data
+        file = self._cached("view.json", data)
         state = _sound(file, _read_state)
         if state is not None:
             self.view.restore(state)
@@ -237,7 +251,7 @@ class Corpus:
             self.view.settings(),
             _source(type(self.view)),
             sorted(self.fields),
-            self.fingerprints["train"],
+            self._fitted_to,
             data,
             part,
             *self.parents,

@@ -69,6 +69,7 @@ class Assembly:
         self.parents = parents_of(cell, settings)
         view = self.parents.inherited_view(self.encoder_class, view)
         limits, cache = Limits.of(cell.hyperparameters), settings.work / "encoded"
+        objectives = [each.trained_by for each in (self.regime, self.encoder_class) if each and each.trained_by]
         self.corpus = Corpus(
             self.task,
             cell.tier,
@@ -80,6 +81,7 @@ class Assembly:
             cache=cache,
             parents=sorted(parent["key"] for parent in cell.parents.values()),
             sees=self.encoder_entry.sees,
+            streams=[stream for objective in objectives for stream in objective.streams],
         )
         self.vectors_file = settings.vectors
         self.dims = self.training.vector_dims

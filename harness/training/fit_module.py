@@ -112,6 +112,7 @@ class FitModule(pl.LightningModule):
             raise ValueError(
                 f"training.label_smoothing: the loss of {type(model.head).__name__} has no labels to smooth"
             )
+        objective.begin(self.splits)
         model.head.label_smoothing = settings.label_smoothing
         freeze(model, settings)
 

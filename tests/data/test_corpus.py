@@ -164,6 +164,19 @@ def test_labels_of_a_budget_are_some_of_its_examples():
     assert {*corpus.train.rows["id"]} < {*corpus.unlabelled.rows["id"]}
 
 
+def test_who_learns_from_texts_without_labels_knows_their_words_and_not_their_labels(tmp_path):
+    """To a system whose words are those of ten texts the others are unknown words; what it caches
+    must not reach one that may see the ten alone."""
+    asked = {"labels": 10, "streams": ("labelled", "unlabelled"), "cache": tmp_path}
+    few, plain = toy_corpus(**asked), toy_corpus(labels=10, cache=tmp_path)
+    assert few.view.vocabulary.words == toy_corpus().view.vocabulary.words != plain.view.vocabulary.words
+    for each in (few, toy_corpus(**asked), plain, toy_corpus(labels=10, cache=tmp_path)):
+        found = each.train.inputs["text"]["ids"]
+        expected = each.view.encode([row["text"] for row in each.train.rows])["ids"]
+        assert [found[row].tolist() for row in range(10)] == [expected[row].tolist() for row in range(10)]
+    assert few.target.labels == plain.target.labels and len(few.train) == 10
+
+
 def test_unlabelled_texts_are_those_that_the_labelled_view_reads():
     corpus, whole = toy_corpus(labels=10), toy_corpus()
     found = corpus.unlabelled.inputs["text"]["ids"]

@@ -22,9 +22,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from harness.contract.fitted import FittedCase
-from harness.contract.trained import SETTINGS, TrainedCase
+from harness.contract.trained import TrainedCase
 from harness.kinds import made
-from harness.training.model import objective_of
 
 DROPOUTS: tuple[Callable[..., Tensor], ...] = (
     F.dropout,
@@ -330,7 +329,7 @@ def of_a_pass(case: TrainedCase, training: bool) -> list[Draw]:
     """The draws of one pass of a fresh model of the case."""
     model = case.model().train(training)
     model.head.stretch = 10**6  # a text of a language model in one piece
-    objective = objective_of(model, SETTINGS, case.regime)
+    objective = case.objective(model)
     objective.train(training)
     recorder, read = Recorder(model), model.read
 

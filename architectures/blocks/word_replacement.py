@@ -1,0 +1,62 @@
+"""Texts with some of their words replaced: those that say little of a text, by others that say
+little of any (Xie et al. 2019, TF-IDF word replacement)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.layers.noise import Noise
+from harness.ragged import Ragged
+from harness.views.words import UNKNOWN, Vocabulary, WordBatch, spelling
+
+
+class WordReplacement(nn.Module):
+    """Replaces about ``rate`` of the words of each text.
+
+    The score of a word in a text is its share of the text's words times the logarithm of one over
+    the share of texts that have it. A word is replaced with a probability that grows evenly from
+    that score up to the text's highest one, C: rate * n * (C - s) / sum of (C - s), n words in the
+    text. The word that takes its place is drawn with a probability that grows in the same way from
+    its scores summed over all ``texts``, so that words without a topic are likely; it is a word of
+    the vocabulary that the texts have. What is drawn depends on the text and on the noise's key.
+    """
+
+    def __init__(self, rate: float, vocabulary: Vocabulary, texts: Ragged):
+        super().__init__()
+        self.rate = rate
+        size, lengths = len(vocabulary), texts.lengths
+        owner = np.repeat(np.arange(len(texts)), lengths)
+        pairs = np.unique(np.stack([owner, texts.values]), axis=1)
+        having = np.bincount(pairs[1], minlength=size)
+        rareness = np.log(len(texts) / having.clip(min=1))
+        scores = rareness * np.bincount(texts.values, weights=1 / lengths[owner], minlength=size)
+        common = np.where(having > 0, scores.max() - scores, 0.0)
+        common[: UNKNOWN + 1] = 0
+        if common.sum() == 0:  # all words are alike
+            common[UNKNOWN + 1 :] = 1
+        spellings = [0, 0, *map(spelling, vocabulary.words)]
+        self.register_buffer("rareness", torch.tensor(rareness, dtype=torch.float))
+        self.register_buffer("upto", torch.tensor(np.cumsum(common / common.sum())))
+        self.register_buffer("spellings", torch.tensor(spellings))
+
+    def rates(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Probability (B, T) with which each word is replaced; 0 at padding."""
+        same = (ids[:, :, None] == ids[:, None, :]) & mask[:, None, :]
+        lengths = mask.sum(1, keepdim=True).clamp(min=1)
+        scores = same.sum(2) / lengths * self.rareness[ids]
+        below = (scores.masked_fill(~mask, 0).amax(1, keepdim=True) - scores) * mask
+        total = below.sum(1, keepdim=True)
+        even = torch.where(total > 0, below * lengths / total.clamp(min=torch.finfo(total.dtype).tiny), 1.0)
+        return (self.rate * even).clamp(max=1) * mask
+
+    def forward(self, words: WordBatch, noise: Noise) -> WordBatch:
+        length = words.ids.shape[1]
+        replaced = noise.uniform(length) < self.rates(words.ids, words.mask)
+        drawn = torch.searchsorted(self.upto, noise.uniform(length).to(self.upto.dtype), right=True)
+        drawn = drawn.clamp(max=len(self.upto) - 1)  # the last sum may end a little below 1
+        return words._replace(
+            ids=torch.where(replaced, drawn, words.ids),
+            spellings=torch.where(replaced, self.spellings[drawn], words.spellings),
+        )
