@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks.moved_vectors import divergence, probabilities_missing
@@ -57,11 +58,11 @@ class ConsistencyLoss(Objective):
     def annealed(self, scores: Tensor, labels: Tensor, done: float) -> Tensor:
         """Mean loss of the texts whose class has not yet a probability above the threshold, which
         grows from chance to 1."""
-        logs = scores.log_softmax(-1).gather(1, labels[:, None])[:, 0]
+        losses = F.cross_entropy(scores, labels, reduction="none")
         chance = 1 / scores.shape[1]
         threshold = chance + (1 - chance) * SCHEDULES[self.owner.schedule](done)
-        kept = (logs.exp() <= threshold).to(logs.dtype).detach()
-        return -(logs * kept).sum() / kept.sum().clamp(min=1)
+        kept = (-losses).exp() <= threshold
+        return (losses * kept).sum() / kept.sum().clamp(min=1)
 
     def consistency(self, model: Model, words: Any, key: tuple[int, int]) -> Tensor:
         """Mean divergence of the texts with words replaced, 0 for a text whose answer is unsure."""

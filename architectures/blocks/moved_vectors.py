@@ -169,13 +169,12 @@ def virtual_loss(
     would lead there.
     """
     known = known.detach()
-    still = {field: text._replace(vectors=text.vectors.detach()) for field, text in inputs.items()}
-    begun = moves_along(still, [torch.randn_like(text.vectors) for text in still.values()], small)
+    begun = moves_along(inputs, [torch.randn_like(text.vectors) for text in inputs.values()], small)
     for move in begun.values():
         move.requires_grad_()
     with same_draws(seed):
-        distance = divergence(known, log_shares(model, moved(still, begun))).sum()
+        distance = divergence(known, log_shares(model, moved(inputs, begun))).sum()
     gradients = torch.autograd.grad(distance, list(begun.values()))
-    moves = moves_along(still, gradients, epsilon, numbers)
+    moves = moves_along(inputs, gradients, epsilon, numbers)
     with same_draws(seed):
         return divergence(known, log_shares(model, moved(inputs, moves))).mean()

@@ -32,30 +32,29 @@ class WordReplacement(nn.Module):
         having = np.bincount(pairs[1], minlength=size)
         rareness = np.log(len(texts) / having.clip(min=1))
         scores = rareness * np.bincount(texts.values, weights=1 / lengths[owner], minlength=size)
-        common = np.where(having > 0, scores.max() - scores, 0.0)
-        common[: UNKNOWN + 1] = 0
-        if common.sum() == 0:  # all words are alike
-            common[UNKNOWN + 1 :] = 1
+        known = (having > 0) & (np.arange(size) > UNKNOWN)
+        common = (scores.max() - scores) * known
+        upto = np.cumsum(common if common.any() else known.astype(float))  # the words may be all alike
         spellings = [0, 0, *map(spelling, vocabulary.words)]
         self.register_buffer("rareness", torch.tensor(rareness, dtype=torch.float))
-        self.register_buffer("upto", torch.tensor(np.cumsum(common / common.sum())))
+        self.register_buffer("upto", torch.tensor(upto / upto[-1]))
         self.register_buffer("spellings", torch.tensor(spellings))
 
     def rates(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Probability (B, T) with which each word is replaced; 0 at padding."""
-        same = (ids[:, :, None] == ids[:, None, :]) & mask[:, None, :]
-        lengths = mask.sum(1, keepdim=True).clamp(min=1)
-        scores = same.sum(2) / lengths * self.rareness[ids]
-        below = (scores.masked_fill(~mask, 0).amax(1, keepdim=True) - scores) * mask
+        same = ids[:, :, None] == ids[:, None, :]
+        lengths = mask.sum(1, keepdim=True)
+        # Times in place of shares of the text: the length of a text scales all of its scores alike.
+        scores = (same.sum(2) * self.rareness[ids]).masked_fill(~mask, 0)
+        below = (scores.amax(1, keepdim=True) - scores) * mask
         total = below.sum(1, keepdim=True)
-        even = torch.where(total > 0, below * lengths / total.clamp(min=torch.finfo(total.dtype).tiny), 1.0)
+        even = torch.where(total > 0, below * lengths / total, 1.0)
         return (self.rate * even).clamp(max=1) * mask
 
     def forward(self, words: WordBatch, noise: Noise) -> WordBatch:
         length = words.ids.shape[1]
         replaced = noise.uniform(length) < self.rates(words.ids, words.mask)
         drawn = torch.searchsorted(self.upto, noise.uniform(length).to(self.upto.dtype), right=True)
-        drawn = drawn.clamp(max=len(self.upto) - 1)  # the last sum may end a little below 1
         return words._replace(
             ids=torch.where(replaced, drawn, words.ids),
             spellings=torch.where(replaced, self.spellings[drawn], words.spellings),

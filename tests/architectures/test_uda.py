@@ -125,6 +125,27 @@ def test_a_text_counts_until_its_class_is_surer_than_the_threshold(schedule, don
     assert bool(scores.grad[1].any()) == (share == 1)
 
 
+@pytest.mark.parametrize(("done", "kept"), [(0.0, 1), (1.0, 2)])
+def test_the_mean_is_over_those_that_count(done, kept):
+    """Certainty is not above the last threshold, so that all count at the end."""
+    objective = ConsistencyLoss(DataAugmentation(), None, None)
+    scores = torch.tensor([[100.0, 0.0], [0.0, 1.0]])
+    unsure = math.log(1 + math.e)
+    assert objective.annealed(scores, torch.tensor([0, 0]), done).item() == pytest.approx(unsure / kept)
+
+
+def test_a_text_must_be_surer_than_the_confidence(monkeypatch):
+    """At a confidence of chance nothing can be learnt from answers by chance."""
+    objective = ConsistencyLoss(DataAugmentation(confidence=0.5), None, None)
+    answers = iter([torch.zeros(1, 2), torch.tensor([[3.0, 0.0]])] * 2)
+    monkeypatch.setattr(objective, "scores", lambda model, words: next(answers))
+    monkeypatch.setattr(objective, "replacement", lambda words, noise: words, raising=False)
+    words = prepared(DataAugmentation())[1].inputs["text"]
+    assert objective.consistency(None, words, (0, 1)) == 0
+    objective.owner.confidence = 0.49
+    assert objective.consistency(None, words, (0, 1)) > 0.1
+
+
 def test_where_all_are_known_too_well_nothing_is_learnt_from_labels():
     objective = ConsistencyLoss(DataAugmentation(), None, None)
     found = objective.annealed(torch.tensor([[9.0, 0.0]]), torch.tensor([0]), 0.0)

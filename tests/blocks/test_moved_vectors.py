@@ -9,16 +9,19 @@ import torch
 
 from architectures.blocks.moved_vectors import (
     MovesUnlabelled,
+    MovesVectors,
     NormalizedTable,
     direction,
     divergence,
     log_shares,
     moves_along,
+    probabilities_missing,
     same_draws,
     virtual_loss,
 )
 from harness import registry
 from harness.kinds import Regime
+from harness.objectives import Objective
 from harness.training.model import WordTable
 from harness.views.sentences import Sentences
 from harness.views.tree import TreeBatch, Trees
@@ -183,3 +186,12 @@ def test_all_passes_drop_the_same_numbers():
 def test_what_has_no_probabilities_of_classes_is_unfit_and_told_so(wraps, task, reason):
     assert issubclass(MovesUnlabelled, Regime)
     assert MovesUnlabelled.unfit(registry.entry("tasks", task), {"wraps": wraps}) == reason
+
+
+def test_a_system_with_an_objective_of_its_own_is_not_trained_by_another(monkeypatch):
+    entry = registry.entry("architectures", "lstm")
+    monkeypatch.setattr(registry.load(entry), "trained_by", Objective)
+    for regime in (MovesVectors, MovesUnlabelled):
+        reason = regime.unfit(registry.entry("tasks", "sst2"), {"wraps": "lstm"})
+        assert reason == "needs a supervised loss, and lstm has an objective of its own"
+    assert probabilities_missing(registry.load(entry), "lstm") == reason
