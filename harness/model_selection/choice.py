@@ -4,7 +4,7 @@ the one that a user's wish picks."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -72,7 +72,7 @@ class Scored:
 class Choice:
     """All that were tried, best first; those that chance cannot tell from the best; the one that is
     recommended, or the reason why none is; and the best and the cheapest of those that could have
-    been."""
+    been. ``finals`` are those in front that were compared once more, on more rows, best first."""
 
     metric: str
     rows: tuple[Scored, ...]
@@ -81,6 +81,13 @@ class Choice:
     reason: str = ""
     best: Scored | None = None
     cheapest: Scored | None = None
+    finals: tuple[Scored, ...] = ()
+
+    def decided(self, finals: Choice) -> Choice:
+        """This choice with the best of another one, of some of the same on more rows."""
+        by_id = {each.tried.entry.id: each for each in self.rows}
+        best = next((by_id[each.tried.entry.id] for each in finals.rows), None)
+        return replace(self, recommended=best, best=best, finals=finals.rows)
 
 
 def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: Wish = Wish()) -> Choice:

@@ -104,9 +104,22 @@ def sentences(trial: Trial, running: bool = False) -> list[str]:
         return [*found, "The trial goes on."]
     if choice.recommended is None:
         return [*found, f"Nothing is recommended: {choice.reason}."]
+    found += _compared(choice)
     found.append(_recommended(trial, choice.recommended))
     found.append(_luck(trial, choice.recommended, len(models)))
     return [*found, *_handed_over(trial)]
+
+
+def _compared(choice: Choice) -> list[str]:
+    """A sentence on those in front that were compared on more rows; none where none were."""
+    if not choice.finals:
+        return []
+    info = display_info(choice.metric)
+    scores = ", ".join(f"{each.tried.entry.id} {info.format(each.score)}" for each in choice.finals)
+    return [
+        "The best of them that are cheap enough were trained anew without each other part of the rows, and answered it,"
+        f" so that more rows compare them: {scores}."
+    ]
 
 
 def _handed_over(trial: Trial) -> list[str]:
@@ -147,6 +160,7 @@ def _recommended(trial: Trial, chosen: Scored) -> str:
 def _luck(trial: Trial, chosen: Scored, models: int) -> str:
     """A sentence on how far the score of the chosen one can be believed."""
     info = display_info(trial.choice.metric)
+    chosen = trial.choice.finals[0] if trial.choice.finals else chosen
     if not trial.slices.sealed:
         return (
             f"Its score, {info.format(chosen.score)}, is that of a choice among {models} on the same rows, so a little"

@@ -36,8 +36,9 @@ CHOOSE, CONFIRM = 1, 2
 class Slices:
     """Tasks made of a user's one: those by which systems are chosen (one, or a fold each), and the
     one on which the chosen one is trained anew, whose test is ``sealed`` or, where nothing is, that
-    of the first fold. ``rows`` are all there are, ``train`` those that a
-    model is trained on, ``words`` tells of the slices."""
+    of the first fold. ``again`` are further ones for those in front: together with the first each
+    row that is neither sealed nor ends a training is in the test of one. ``rows`` are all there
+    are, ``train`` those that a model is trained on, ``words`` tells of the slices."""
 
     choosing: tuple[Path, ...]
     last: Path
@@ -45,11 +46,12 @@ class Slices:
     rows: int
     train: int
     words: str
+    again: tuple[Path, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All descriptions."""
-        return (*self.choosing, self.last)
+        return (*self.choosing, *self.again, self.last)
 
 
 def slices(task: OwnTask, folder: Path) -> Slices:
@@ -72,7 +74,7 @@ def slices(task: OwnTask, folder: Path) -> Slices:
         numbers = task.splits("all")
         train, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
         if len(test) >= FEWEST_SEALED:
-            share = min(CHOICE, MOST_CHOICE / max(1, len(train)))
+            learnt, share = train, min(CHOICE, MOST_CHOICE / max(1, len(train)))
             held = carved(hashed[train], {"test": share}) == 1
             chosen_by, rest = train[held], train[~held]
             drawn = hashes(task.keys(table), CONFIRM)[rest].argsort(kind="stable")[:MOST_TRAIN]
@@ -85,7 +87,16 @@ def slices(task: OwnTask, folder: Path) -> Slices:
                 f"{rows:,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to"
                 f" choose by, and {len(test):,} sealed until the choice is made."
             )
-            return Slices((choosing,), sealed, True, rows, len(train), words)
+            again = []
+            if share == CHOICE:  # more rows to choose by tell enough
+                parts = range(1, 1 + round(1 / CHOICE))
+                part_of = carved(hashed[learnt], dict.fromkeys(parts, CHOICE))  # type: ignore[arg-type]
+                for part in parts[1:]:
+                    of_part: Mapping[Split, np.ndarray] = {
+                        "train": learnt[part_of != part], "dev": dev, "test": learnt[part_of == part],
+                    }  # fmt: skip
+                    again.append(_write(task, folder, f"again_{part}", places, of_part))
+            return Slices((choosing,), sealed, True, rows, len(train), words, tuple(again))
     fold_of = carved(hashed, dict.fromkeys(range(FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
     again = hashes(task.keys(table), CONFIRM)
     folds = []

@@ -18,7 +18,7 @@ from harness.model_selection.candidates import PROTOCOL, Candidate, candidates
 from harness.model_selection.choice import Choice, Scored, Tried, choose
 from harness.model_selection.evidence import Order, likeness, lines, ordered
 from harness.model_selection.slices import Slices, slices
-from harness.model_selection.wish import Wish
+from harness.model_selection.wish import Preference, Wish
 from harness.records import Record, Store
 from harness.running.behind import Behind
 from harness.running.engines.local import default_workers
@@ -35,6 +35,9 @@ LATE = 2.0
 a model a little late is worth more than none."""
 NEAR = 3
 """Finished architectures, the nearest in cost, by which the time of the next one is foretold."""
+FINALS, FINALS_SHARE = 8, 0.25
+"""So many of those in front at most are compared once more, in this share of the whole time at
+most: by a quarter of the rows alone the best of several equals is a matter of luck."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
 SAMPLE = 2_000
@@ -45,7 +48,8 @@ class Trial:
     """The search for what suits a task, and its outcome so far.
 
     ``order`` says which comes when, and why; ``tried`` are the architectures that ended well,
-    ``behind`` what is known by id of those that were stopped since they were clearly behind,
+    ``finals`` those of them that were compared on more rows, ``behind`` what is known by id of
+    those that were stopped since they were clearly behind,
     ``left_out`` the reason of each other one, ``confirmed`` the recommended one on the sealed
     rows, ``stopped`` is true after Ctrl-C. ``handed_over`` is the record of the cell whose model is
     kept, and ``saw`` the number of rows from which that model learnt where it was trained once more
@@ -64,6 +68,7 @@ class Trial:
         clock: Callable[[], float] = time.monotonic,
     ):
         self.task, self.store, self.deadline = task, Store(results.resolve()), deadline
+        self.whole_time = deadline - clock()
         self.folder = results / "try" / task.entry.id
         self.command, self.wish, self.refit, self.clock = command, wish, refit, clock
         self.store.check_writable()
@@ -74,6 +79,7 @@ class Trial:
         # What was behind the last time has its turn again when all others had theirs.
         self.waiting = sorted(self.order.candidates, key=lambda each: self._was_behind(each.entry.id))
         self.tried: list[Tried] = []
+        self.finals: tuple[Tried, ...] = ()
         self.behind: dict[str, str] = {}
         self.confirmed: Scored | None = None
         self.why_not_confirmed = ""
@@ -100,7 +106,8 @@ class Trial:
 
     def run(self, shown: Callable[[Sequence[Tried]], object]) -> None:
         """Try what there is time for. ``shown`` is called with those that ended well since it was
-        called last, first within the first minute. Then the choice is confirmed."""
+        called last, first within the first minute. Then those in front are compared once more, and
+        the choice is confirmed."""
         slots = default_workers(1, 1)
         at_once = max(1, slots // len(self.slices.choosing))
         while self.waiting and not self.stopped:
@@ -109,6 +116,7 @@ class Trial:
         for candidate in self.waiting:
             self.left_out[candidate.entry.id] = "stopped before its turn"
         self.waiting = []
+        self._compare(slots)
         self._confirm()
 
     def _batch(self, at_once: int, slots: int) -> list[Candidate]:
@@ -126,10 +134,10 @@ class Trial:
     def _allowed(self, slots: int) -> float:
         """Seconds that a cell may take now: what it is chosen by, and its last trainings if it is
         chosen, fit into the time that is left, and so do those of the one that would be chosen
-        now."""
+        now, and the comparison of those in front."""
         turns, left = math.ceil(len(self.slices.choosing) / slots), SHARE * self.left
         best = self.choice.recommended if self.tried else None
-        kept_free = 0.0 if best is None else self._last_trainings(best.tried.seconds)
+        kept_free = 0.0 if best is None else self._last_trainings(best.tried.seconds) + self._finalists(slots)[1]
         return max(0.0, min(left / (turns + self._last_trainings(1.0)), (left - kept_free) / turns))
 
     def _last_trainings(self, seconds: float) -> float:
@@ -137,6 +145,22 @@ class Trial:
         architecture whose cells took so many on fewer rows."""
         count = (self.slices.sealed or self.refit) + self.refit
         return count * seconds * self.slices.rows / self.slices.train
+
+    def _finalists(self, slots: int) -> tuple[list[Scored], float]:
+        """Those in front that are compared once more, best first, and the seconds that it takes;
+        none if the best is too expensive for it, or the cheapest is wanted."""
+        if not self.slices.again or self.wish.prefer != Preference.best or self.choice.recommended is None:
+            return [], 0.0
+        found: list[Scored] = []
+        left, turns = FINALS_SHARE * self.whole_time, len(self.slices.again) / slots
+        for each in self.choice.leading:
+            seconds = turns * each.tried.seconds
+            if self.wish.allows(each.tried.latency_ms, each.tried.size_mib) and seconds <= left:
+                found.append(each)
+                left -= seconds
+        if len(found) < 2 or found[0] is not self.choice.recommended:
+            return [], 0.0
+        return found[:FINALS], turns * sum(each.tried.seconds for each in found[:FINALS])
 
     def _no_time(self, candidate: Candidate, slots: int) -> str:
         """The reason why an architecture cannot be tried in the time that is left; empty if it
@@ -243,7 +267,33 @@ class Trial:
     def choice(self) -> Choice:
         """The choice among what was tried so far; :class:`~harness.errors.RecordError` for a file
         of outcomes that is damaged."""
-        return choose(self.tried, self.task.entry.main_metric, self.store, self.slices.rows, self.wish)
+        metric = self.task.entry.main_metric
+        found = choose(self.tried, metric, self.store, self.slices.rows, self.wish)
+        return found.decided(choose(self.finals, metric, self.store, self.slices.rows)) if self.finals else found
+
+    def _compare(self, slots: int) -> None:
+        """Compare the best of those in front on the other parts of the rows too."""
+        if self.stopped or not self.tried:
+            return
+        finalists, _ = self._finalists(slots)
+        if not finalists:
+            return
+        ids = [each.tried.entry.id for each in finalists]
+        limit = max(LEAST, LATE * max(each.tried.seconds for each in finalists))
+        try:
+            found, _ = self._records(ids, self.slices.again, limit)
+        except DataError:  # what is in front stays there
+            return
+        tasks = [self._entry(file).id for file in self.slices.again]
+        ended = []
+        for each in finalists:
+            records = [found.get((each.tried.entry.id, task)) for task in tasks]
+            good = [record for record in records if record is not None and record.status == "ok"]
+            if len(good) == len(tasks):
+                ended.append(Tried(each.tried.entry, (*each.tried.records, *good)))
+        if len(ended) > 1:
+            self.finals = tuple(ended)
+            self.__dict__.pop("choice", None)
 
     def _confirm(self) -> None:
         """Train the recommended one once more, score it on the sealed rows, and keep what it learnt

@@ -120,6 +120,28 @@ def test_the_other_one_is_told_with_what_it_costs(choice, prefer, told):
     assert told in sentences(trial)
 
 
+def test_more_rows_decide_among_those_in_front(choice):
+    """By 100 rows the best of two equals is a matter of luck; the table still has what all were
+    chosen by."""
+    first = choice(IN_FRONT, SECONDS)
+    found = first.decided(choice({"dan": (88, 91, 90), "bilstm": (90, 82, 81)}, SECONDS))
+    assert names(found.finals) == ["dan", "bilstm"] and found.finals[0].score == pytest.approx(269 / 300)
+    assert found.recommended is found.best is found.rows[1] and found.recommended.score == pytest.approx(0.88)
+    assert (found.rows, found.leading, found.cheapest) == (first.rows, first.leading, first.cheapest)
+
+
+def test_what_more_rows_decided_is_told_with_their_scores(choice):
+    found = choice(IN_FRONT, SECONDS).decided(choice({"dan": (88, 91, 90), "bilstm": (90, 82, 81)}, SECONDS))
+    slices, order = SimpleNamespace(words="1,000 rows.", sealed=False), SimpleNamespace(reason="Order: by cost.")
+    trial = SimpleNamespace(
+        choice=found, wish=Wish(), slices=slices, order=order, confirmed=None, why_not_kept="", handed_over=None
+    )
+    words = " ".join(sentences(trial))
+    assert "so that more rows compare them: dan 89.7, bilstm 84.3." in words
+    assert "Recommended: dan, the best of those in front." in words
+    assert "Its score, 89.7, is that of a choice among 3" in words
+
+
 def test_folds_count_as_one_test(choice):
     """Five small ones would tell nothing apart."""
     one = choice({"bilstm": (85,), "dan": (80,), "floor_majority": (50,)})

@@ -35,6 +35,26 @@ def test_a_fifth_is_sealed_from_a_thousand_rows_on(own, tmp_path):
     assert "525 for training, 100 to end it, 175 to choose by, and 200 sealed" in found.words
 
 
+def test_each_row_that_may_choose_does_so_once_in_all_parts_together(own, tmp_path):
+    """Of four parts one chooses first; a row in two of them would count twice, and a sealed one
+    would be sealed no longer."""
+    found = slices(own(reviews(1000)), tmp_path / "try")
+    parts = [ids(file) for file in (*found.choosing, *found.again)]
+    assert len(parts) == 4
+    known = parts[0]["train"] | parts[0]["test"]
+    assert sorted(row for part in parts for row in part["test"]) == sorted(known)
+    for part in parts:
+        assert part["train"] == known - part["test"] and part["dev"] == parts[0]["dev"]
+    assert not ids(found.last)["test"] & known
+
+
+def test_ten_thousand_rows_that_choose_are_enough(own, tmp_path, monkeypatch):
+    """Three more trainings of each on fifty thousand rows would take the time of other ones."""
+    monkeypatch.setattr("harness.model_selection.slices.MOST_CHOICE", 150)
+    found = slices(own(reviews(1000)), tmp_path / "try")
+    assert found.again == () and len(ids(found.choosing[0])["test"]) == 150
+
+
 @pytest.mark.parametrize("count", [120, 999])
 def test_below_that_each_row_is_in_one_fold(own, tmp_path, count):
     found = slices(own(reviews(count)), tmp_path / "try")

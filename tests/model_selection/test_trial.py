@@ -15,6 +15,7 @@ from harness.errors import DataError
 from harness.model_selection.candidates import Candidate
 from harness.model_selection.report import sentences, write_page
 from harness.model_selection.trial import Trial
+from harness.model_selection.wish import Preference, Wish
 from harness.records import Store
 from harness.running.engines import local
 from harness.saved_models.folder import describe
@@ -118,8 +119,76 @@ def test_time_for_the_last_trainings_is_kept_free(own, tmp_path, monkeypatch, ro
     trial.slices = replace(trial.slices, train={1000: 525, 200: 140}[rows])
     if seconds is not None:
         trial.tried = [SimpleNamespace(seconds=seconds)]
-        monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=SimpleNamespace(tried=trial.tried[0])))
+        best = SimpleNamespace(tried=trial.tried[0])
+        monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=best, leading=()))
     assert trial._allowed(slots=5) == pytest.approx(allowed)
+
+
+def leading(*seconds: float) -> SimpleNamespace:
+    """A choice whose architectures in front took so many seconds, the best first."""
+    rows = [
+        SimpleNamespace(
+            tried=SimpleNamespace(seconds=each, latency_ms=each, size_mib=None, entry=SimpleNamespace(id=id))
+        )
+        for id, each in zip(("naive_bayes", "delta_tfidf", "nbsvm"), seconds, strict=False)
+    ]
+    return SimpleNamespace(leading=rows, recommended=rows[0])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wish", "compared", "cost"),
+    [
+        ((2.0, 4.0, 6.0), Wish(), 3, 3 * 12 / 2),
+        ((2.0, 15.0, 6.0), Wish(), 2, 3 * 8 / 2),  # with the second it would be more than a quarter of 100 s
+        ((2.0, 15.0, 16.0), Wish(), 0, 0.0),  # one alone is compared with nothing
+        ((17.0, 1.0, 1.0), Wish(), 0, 0.0),  # nor is the best, so that the others would take its place
+        ((2.0, 4.0, 6.0), Wish(Preference.cheapest), 0, 0.0),
+        ((2.0, 4.0, 6.0), Wish(latency_ms=5.0), 2, 3 * 6 / 2),
+    ],
+)
+def test_those_in_front_that_are_cheap_enough_are_compared_once_more(
+    own, tmp_path, monkeypatch, seconds, wish, compared, cost
+):
+    """And their time is kept free beforehand, like that of the last trainings."""
+    trial = Trial(own(reviews(1000)), tmp_path / "results", 100.0, CHEAP, wish=wish, clock=lambda: 0.0)
+    monkeypatch.setattr(Trial, "choice", leading(*seconds))
+    found, expected = trial._finalists(slots=2)
+    assert (len(found), expected) == (compared, pytest.approx(cost))
+    trial.tried = [each.tried for each in trial.choice.leading]
+    free = trial._last_trainings(seconds[0]) + cost
+    assert trial._allowed(slots=2) == pytest.approx(max(0, min(90 / (1 + trial._last_trainings(1.0)), 90 - free)))
+
+
+def test_what_all_rows_say_is_recommended(own, tmp_path):
+    """The choice by a quarter of the rows is luck where many are alike."""
+    trial = Trial(own(reviews(1000)), tmp_path / "results", 300.0, "naive_bayes,delta_tfidf,nbsvm", clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    finals = trial.choice.finals
+    assert len(finals) > 1 and {len(each.tried.records) for each in finals} == {4}
+    outcomes = [trial.store.load_outcomes(record) for record in finals[0].tried.records]
+    assert sum(len(each.units) for each in outcomes) == 700, "all rows that are neither sealed nor end a training"
+    assert trial.choice.recommended.tried.entry.id == finals[0].tried.entry.id == trial.handed_over.architecture
+    assert [each.score for each in finals] == sorted((each.score for each in finals), reverse=True)
+    sealed = [record for record in trial.store.all() if record.task == "reviews_sealed"]
+    assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
+    assert f"so that more rows compare them: {finals[0].tried.entry.id}" in " ".join(sentences(trial))
+
+
+def test_a_comparison_that_fails_changes_nothing(own, tmp_path, monkeypatch):
+    """A half of the scores would compare an architecture on other rows than the next."""
+    trial = Trial(own(reviews(1000)), tmp_path / "results", 300.0, CHEAP, clock=lambda: 0.0)
+    whole = trial._records
+
+    def records(ids, files, timeout, **options):
+        found, heard = whole(ids, files, timeout, **options)
+        if files == trial.slices.again:
+            found = {key: record for key, record in found.items() if key != (ids[1], "reviews_again_3")}
+        return found, heard
+
+    monkeypatch.setattr(trial, "_records", records)
+    trial.run(lambda ended: None)
+    assert trial.finals == () and trial.choice.finals == ()
+    assert trial.handed_over.architecture == trial.choice.leading[0].tried.entry.id
 
 
 @pytest.mark.parametrize(
