@@ -87,16 +87,15 @@ def slices(task: OwnTask, folder: Path) -> Slices:
                 f"{rows:,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to"
                 f" choose by, and {len(test):,} sealed until the choice is made."
             )
-            again = []
+            parts_again: list[Path] = []
             if share == CHOICE:  # more rows to choose by tell enough
-                parts = range(1, 1 + round(1 / CHOICE))
-                part_of = carved(hashed[learnt], dict.fromkeys(parts, CHOICE))  # type: ignore[arg-type]
-                for part in parts[1:]:
-                    of_part: Mapping[Split, np.ndarray] = {
-                        "train": learnt[part_of != part], "dev": dev, "test": learnt[part_of == part],
-                    }  # fmt: skip
-                    again.append(_write(task, folder, f"again_{part}", places, of_part))
-            return Slices((choosing,), sealed, True, rows, len(train), words, tuple(again))
+                quarters = range(1, 1 + round(1 / CHOICE))  # the first chooses already
+                quarter_of = carved(hashed[learnt], dict.fromkeys(quarters, CHOICE))  # type: ignore[arg-type]
+                for quarter in quarters[1:]:
+                    others, own = learnt[quarter_of != quarter], learnt[quarter_of == quarter]
+                    split: Mapping[Split, np.ndarray] = {"train": others, "dev": dev, "test": own}
+                    parts_again.append(_write(task, folder, f"again_{quarter}", places, split))
+            return Slices((choosing,), sealed, True, rows, len(train), words, tuple(parts_again))
     fold_of = carved(hashed, dict.fromkeys(range(FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
     again = hashes(task.keys(table), CONFIRM)
     folds = []
