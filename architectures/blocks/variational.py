@@ -37,7 +37,7 @@ class Gaussian(NamedTuple):
 def normal(noise: Noise, size: int) -> Tensor:
     """Standard normal numbers (B, size) of the texts of a noise: other ones in each pass of a
     training, the same for ever in evaluation."""
-    between = noise.uniform(size).clamp(min=0.5 ** (BITS + 1))  # 0 would be infinitely far out
+    between = noise.uniform(size).clamp(min=0.5**BITS)  # 0 would be infinitely far out
     return math.sqrt(2) * torch.erfinv(2 * between - 1)
 
 
@@ -59,8 +59,8 @@ def bound(told: Foretold, divergence: Tensor, weight: float, training: bool) -> 
     if training:
         nats = divergence.sum() / max(1, len(logs))
         add_loss("divergence", nats)
-        if weight < 1:
+        if weight != 1:
             add_loss("annealing", (weight - 1) * nats)
         return told
-    answers = texts.bincount(minlength=len(divergence)).clamp(min=1)
+    answers = texts.bincount()
     return Foretold(logs - (divergence / answers)[texts], texts)

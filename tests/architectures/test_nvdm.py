@@ -86,6 +86,13 @@ def test_shares_of_words_count_each_once_more_and_are_kept_with_the_view(view):
         np.testing.assert_allclose(made.log_shares().exp(), expected / expected.sum(), rtol=1e-5)
 
 
+def test_a_corpus_without_content_words_has_equal_shares():
+    """The first texts of a stream may be such ones."""
+    empty = ContentWords()
+    empty.fit(["of the", "and"])
+    torch.testing.assert_close(empty.log_shares().exp(), torch.full((5,), 0.2))
+
+
 def test_order_of_words_and_padding_change_nothing(view, model):
     """A bag has no order; a text beside a longer one is the same."""
     one, two = model.vector(batch(view, "cat dog cat bird sang")), model.vector(batch(view, "dog cat", "cat bird sang"))
@@ -217,4 +224,6 @@ def test_it_answers_one_text_and_labels_no_word():
 
 
 def test_it_starts_from_what_it_learnt_on_the_text_mix():
+    """Where each text has a latent variable of its own: put together they would share one."""
+    assert not DocumentBound.packs
     assert entry("architectures", "nvdm").parents == {"weights": "nvdm@text_mix"}
