@@ -1,0 +1,44 @@
+"""Texts by the one vector that a network without labels has learnt to give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from architectures.blocks.contextual_words import KeptStill
+from harness.kinds import Parent, PretrainedEncoder
+from harness.task import Row
+
+OF_ONE_TEXT = ("text", "classify", "multilabel", "regress")
+"""Types of the tasks that ask for a vector of one text, or for none."""
+
+
+class LearntFeatures(PretrainedEncoder):
+    """A ``network`` that learns from plain text, and :meth:`vector` of a text by it.
+
+    The network stays as it was learnt, unless it is ``tuned``. Words have no states of their own.
+    """
+
+    view_settings: ClassVar[dict[str, str]] = {"size": "vocabulary", "max_length": "max_length"}
+
+    def __init__(self, view: Any, network: KeptStill, size: int, tuned: bool):
+        super().__init__()
+        self.view, self.network, self.size, self.tuned = view, network, size, tuned
+
+    @classmethod
+    def can_answer(cls, type: str) -> bool:
+        return type in OF_ONE_TEXT and super().can_answer(type)
+
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
+        super().inherit(role, parent, rows)
+        if not self.tuned:
+            self.network.keep_still()
+
+    def vector(self, pieces: Any) -> Tensor:
+        """The vector (B, size) of each text."""
+        raise NotImplementedError
+
+    def forward(self, pieces: Any) -> Tensor:
+        return self.vector(pieces)[:, None]
