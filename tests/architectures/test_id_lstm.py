@@ -1,0 +1,220 @@
+"""The mechanism of ID-LSTM: deleted words leave the state as it was, and the reward of a whole text
+teaches what to delete."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from architectures.reinforcement.id_lstm import DelayedReward, InformationDistilledLSTM
+from harness import registry
+from harness.objectives import Step
+from harness.problems import problem
+from harness.problems.base import Batch
+from harness.problems.classify import ClassTarget
+from harness.registry import Recipe
+from harness.training.model import Model, build, objective_of
+from tests.support.batches import assert_each_alone, random_texts
+from tests.support.models import small
+from tests.support.moving_vectors import TEXTS, view_of
+
+HIDDEN, WIDTH = 3, 4
+
+
+def encoder(**settings) -> InformationDistilledLSTM:
+    return small(InformationDistilledLSTM, width=WIDTH, hidden=HIDDEN, dropout=0.0, **settings).eval()
+
+
+def state_after(model: InformationDistilledLSTM, vectors: Tensor, kept: list[bool]) -> tuple[Tensor, Tensor]:
+    """State (h, c) after those words of a text (T, width) that are kept, written out."""
+    own = dict(model.cell.named_parameters())
+    h = c = vectors.new_zeros(HIDDEN)
+    for x, keep in zip(vectors, kept, strict=True):
+        if keep:
+            gates = own["weight_ih"] @ x + own["bias_ih"] + own["weight_hh"] @ h + own["bias_hh"]
+            i, f, g, o = gates.view(4, HIDDEN)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+    return h, c
+
+
+def read_alone(model: InformationDistilledLSTM, vectors: Tensor) -> Tensor:
+    """The vector of one text (T, width), by the likeliest choices."""
+    kept: list[bool] = []
+    for x in vectors:
+        h, c = state_after(model, vectors[: len(kept)], kept)
+        score = model.policy.yes.weight[0] @ torch.cat([c, h, x]) + model.policy.yes.bias[0]
+        kept.append(score.item() > 0)
+    if not any(kept):
+        kept[max(0, len(kept) - 2)] = True
+    return state_after(model, vectors, kept)[0]
+
+
+@pytest.mark.parametrize("start", [-0.5, 0.0, 0.5])
+def test_the_state_passes_over_deleted_words(start):
+    """In each text alone, in values and gradients: the policy sees [c; h; x] as they are before the
+    word, and a text with nothing left is its last word but one."""
+    model = encoder()
+    with torch.no_grad():
+        model.policy.yes.bias.fill_(start)
+    words = random_texts([5, 3, 2, 1], seed=1, width=WIDTH)
+    assert_each_alone(model(words), lambda vectors: read_alone(model, vectors), words)
+
+
+def test_with_all_words_it_is_an_lstm():
+    model = encoder()
+    words = random_texts([4, 2], seed=2, width=WIDTH)
+    lstm = torch.nn.LSTM(WIDTH, HIDDEN, batch_first=True)
+    lstm.load_state_dict({f"{name}_l0": value for name, value in model.cell.state_dict().items()})
+    with model.policy.choosing("all") as told:
+        found = model(words)
+    for row, length in enumerate([4, 2]):
+        torch.testing.assert_close(found[row], lstm(words.vectors[row : row + 1, :length])[0][0, -1])
+    assert told[0].share.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("lengths", "place"), [([4, 2, 1], [2, 0, 0])])
+def test_a_text_without_words_is_its_last_word_but_one(lengths, place):
+    model = encoder()
+    with torch.no_grad():
+        model.policy.yes.bias.fill_(-1e3)
+    words = random_texts(lengths, seed=3, width=WIDTH)
+    with model.policy.choosing("best") as told:
+        found = model(words)
+    expected = [state_after(model, words.vectors[row, [at]], [True])[0] for row, at in enumerate(place)]
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert not told[0].share.any()
+
+
+def built(**settings) -> tuple[DelayedReward, Model, Batch]:
+    torch.manual_seed(0)
+    view, target = view_of(TEXTS), ClassTarget()
+    target.fit([{"label": label} for label in "xyz"])
+    settings = {"hidden": HIDDEN, "dropout": 0.0, "draws": 4} | settings
+    model = build(InformationDistilledLSTM, problem("classify"), settings, view, target, WIDTH)
+    with torch.no_grad():
+        model.encoder.policy.yes.bias.fill_(0.3)
+    inputs = {"text": view.collate(view.encode(TEXTS), np.arange(3))}
+    batch = Batch(inputs, torch.tensor([0, 1, 1]), np.arange(3), 10)
+    objective = objective_of(model, Recipe())
+    assert isinstance(objective, DelayedReward)
+    return objective, model, batch
+
+
+def test_the_classifier_learns_first_alone_and_from_whole_texts():
+    objective, model, batch = built()
+    with torch.no_grad():
+        model.encoder.policy.yes.bias.fill_(-5)  # by the likeliest choices no word would be read
+    found = objective.losses(model, Step({"labelled": batch}, progress=0.16))
+    with model.encoder.policy.choosing("all"):
+        torch.testing.assert_close(found["loss"], model.loss(batch))
+    found["loss"].backward()
+    assert model.encoder.policy.yes.weight.grad is None
+
+
+@pytest.mark.parametrize(("progress", "both"), [(0.17, False), (0.41, False), (0.42, True), (1.0, True)])
+def test_then_the_policy_learns_by_rewards_and_at_last_both(progress, both):
+    """Written out from what was drawn: cross-entropy and share of each draw, each text's mean taken
+    off, the logarithms of its choices. In the second phase the classifier stays as it is."""
+    objective, model, batch = built(gamma=0.7, rate=0.3)
+    drawn = []
+    own = model.encoder.policy.tell
+    model.encoder.policy.tell = lambda logs, yes, mask: (drawn.append((logs, yes, mask)), own(logs, yes, mask))[1]
+    found = objective.losses(model, Step({"labelled": batch}, progress=progress))
+    [(logs, yes, mask)] = drawn
+    vectors = model.table.tuned.weight[batch.inputs["text"].ids]
+    costs, policy, shares = [], 0.0, []
+    for text, label in enumerate(batch.target.tolist()):
+        length = int(mask[text].sum())
+        rows, rewards = [text + 3 * draw for draw in range(4)], []
+        for row in rows:
+            kept = yes[row, :length].tolist()
+            state, _ = state_after(model.encoder, vectors[text, :length], kept if any(kept) else one(length))
+            scores = model.head.output.weight @ state + model.head.output.bias
+            costs.append(F.cross_entropy(scores[None], torch.tensor([label])))
+            shares.append(sum(kept) / length)
+            rewards.append(-costs[-1].item() + 0.7 * (1 - shares[-1]))
+        for row, reward in zip(rows, rewards, strict=True):
+            policy = policy - (reward - sum(rewards) / 4) * logs[row, :length].sum() / 12
+    torch.testing.assert_close(found["policy"], 0.3 * policy)
+    torch.testing.assert_close(found["task"], sum(costs) / 12)
+    torch.testing.assert_close(found["kept"], torch.tensor(shares).mean())
+    expected = 0.3 * policy + (sum(costs) / 12 if both else 0)
+    torch.testing.assert_close(found["loss"], expected)
+    parameters = dict(model.named_parameters())
+    wanted = torch.autograd.grad(expected, list(parameters.values()), allow_unused=True, retain_graph=True)
+    gradients = torch.autograd.grad(found["loss"], list(parameters.values()), allow_unused=True)
+    for name, one_, other in zip(parameters, gradients, wanted, strict=True):
+        moves = name.startswith("encoder.policy") or both
+        assert (one_ is not None and bool(one_.any())) == moves, name
+        if moves:
+            rows = slice(1, None) if name.startswith("table") else slice(None)  # padding is trained by nothing
+            torch.testing.assert_close(one_[rows], other[rows])
+
+
+def one(length: int) -> list[bool]:
+    """The last word but one alone."""
+    return [place == max(0, length - 2) for place in range(length)]
+
+
+def test_a_text_of_a_pair_is_drawn_as_the_other_is():
+    """Both count: the logarithms are summed, and the share is the mean of two."""
+    torch.manual_seed(0)
+    view, target = view_of(TEXTS), ClassTarget()
+    target.fit([{"label": label} for label in "xy"])
+    settings = {"hidden": HIDDEN, "dropout": 0.0, "draws": 2, "gamma": 1.0, "rate": 1.0}
+    model = build(InformationDistilledLSTM, problem("match"), settings, view, target, WIDTH)
+    told = []
+    own = model.encoder.policy.tell
+    model.encoder.policy.tell = lambda logs, yes, mask: (told.append((logs * mask, yes & mask)), own(logs, yes, mask))[
+        1
+    ]
+    encoded = view.encode(TEXTS)
+    inputs = {"first": view.collate(encoded, np.arange(3)), "second": view.collate(encoded, np.arange(3)[::-1].copy())}
+    batch = Batch(inputs, torch.tensor([0, 1, 1]), np.arange(3), 20)
+    found = objective_of(model, Recipe()).losses(model, Step({"labelled": batch}, progress=0.9))
+    assert len(told) == 2
+    lengths = torch.tensor([5.0, 2.0, 3.0]).repeat(2)
+    shares = (told[0][1].sum(1) / lengths + told[1][1].sum(1) / torch.tensor([3.0, 2.0, 5.0]).repeat(2)) / 2
+    torch.testing.assert_close(found["kept"], shares.mean())
+    (gradient,) = torch.autograd.grad(found["policy"], model.encoder.policy.yes.bias)
+    assert gradient.any()
+
+
+def test_it_learns_to_drop_what_tells_nothing():
+    """One word in five says the class. With a price on each word that is read, most others are
+    deleted, and the class is still told."""
+    generator = np.random.default_rng(0)
+    noise = [f"n{number}" for number in range(20)]
+    rows = []
+    for number in range(240):
+        words = list(generator.choice(noise, 5))
+        words[generator.integers(5)] = ("good", "bad")[number % 2]
+        rows.append(" ".join(words))
+    view, target = view_of(rows), ClassTarget()
+    target.fit([{"label": "x"}, {"label": "y"}])
+    torch.manual_seed(1)
+    settings = {"hidden": 8, "dropout": 0.0, "draws": 5, "gamma": 0.6, "rate": 1.0}
+    model = build(InformationDistilledLSTM, problem("classify"), settings, view, target, 8)
+    objective, optimizer = objective_of(model, Recipe()), torch.optim.Adam(model.parameters(), lr=0.03)
+    encoded, steps = view.encode(rows), 150
+    for step in range(steps):
+        chosen = generator.choice(240, 24)
+        batch = Batch({"text": view.collate(encoded, chosen)}, torch.tensor(chosen % 2), chosen, 120)
+        optimizer.zero_grad()
+        objective.losses(model, Step({"labelled": batch}, progress=step / steps))["loss"].backward()
+        optimizer.step()
+    inputs = {"text": view.collate(encoded, np.arange(240))}
+    with torch.no_grad(), model.eval().encoder.policy.choosing("best") as told:
+        right = (model(inputs).argmax(1) == torch.arange(240) % 2).float().mean()
+    assert right > 0.95 and told[0].share.mean() < 0.6
+
+
+@pytest.mark.parametrize(("task", "fits"), [("sst2", True), ("snli", True), ("wikiqa", False)])
+def test_what_has_no_class_gives_no_reward(task, fits):
+    entry = registry.entry("tasks", task)
+    reason = InformationDistilledLSTM.unfit(entry, registry.entry("architectures", "id_lstm").hyperparameters)
+    assert reason is None if fits else reason.startswith("is rewarded for the class of each text")
