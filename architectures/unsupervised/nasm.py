@@ -107,10 +107,10 @@ class NeuralAnswerSelection(PairEncoder):
 
     def scored(self, question: Tensor, states: Tensor, answer: Tensor, mask: Tensor, latent: Tensor) -> Tensor:
         """Scores (B,) by the latent variable (B, latent)."""
-        strengths = self.weight(torch.tanh(self.asked(latent)[:, None] + self.offered(states)))[..., 0]
+        strengths = self.weight(torch.tanh(self.asked(latent)[:, None] + self.offered(states))).squeeze(-1)
         context = (masked_softmax(strengths, mask)[..., None] * states).sum(1)
         read = torch.tanh(self.context(context) + self.last(answer))
-        return self.match(question, read)[:, 0]
+        return self.match(question, read).squeeze(-1)
 
     def forward(self, first: WordBatch, second: WordBatch) -> Tensor:
         question, states, answer = self.states(first, second)

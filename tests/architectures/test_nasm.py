@@ -16,7 +16,7 @@ from tests.support.models import small
 from tests.support.oracles import recurrent, softmax_mean
 from tests.support.same import assert_same
 
-SIZES = {"hidden": 4, "latent": 3}
+SIZES = {"hidden": 6, "latent": 3}
 LENGTHS = ([3, 2, 4], [5, 1, 2])
 LABELS = torch.tensor([1, 0, 1])
 
@@ -24,13 +24,13 @@ LABELS = torch.tensor([1, 0, 1])
 def text(lengths: list[int], seed: int) -> WordBatch:
     generator = torch.Generator().manual_seed(seed)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    vectors = torch.randn(*mask.shape, 5, generator=generator)
+    vectors = 2 * torch.randn(*mask.shape, 5, generator=generator)
     return WordBatch(mask.long(), mask, torch.tensor(lengths), vectors)
 
 
 @pytest.fixture
 def model() -> NeuralAnswerSelection:
-    return small(NeuralAnswerSelection, 5, stretch=2.0, **SIZES)
+    return small(NeuralAnswerSelection, 5, stretch=4.0, **SIZES)
 
 
 @pytest.fixture
@@ -83,7 +83,6 @@ def test_scores_are_those_of_an_attention_by_the_priors_mean_in_loops(model, pai
     found = model.eval()(*pair)
     assert_same(found, torch.stack(expected), rtol=1e-4, atol=1e-4)
     assert torch.equal(found, model(*pair))
-    assert len(model.weight.weight) == len(model.match.weight) == 1, "there is one attention and one score"
 
 
 def test_the_latent_variable_moves_the_attention(model, pair):
@@ -97,7 +96,19 @@ def test_the_prior_knows_the_question_alone(model, pair):
     """Another answer leaves it where it was: at the test nobody knows the right one."""
     question, _, _ = model.states(*pair)
     other, _, _ = model.states(pair[0], text(LENGTHS[1], 3))
-    assert torch.equal(model.prior(question).mean, model.prior(other).mean)
+    means = model.prior(question).mean
+    assert torch.equal(means, model.prior(other).mean)
+    assert not torch.isclose(means[0], means[1]).any() and not torch.isclose(means[1], means[2]).any()
+
+
+def test_each_sum_has_one_bias_and_attention_none(model, objective):
+    """A second bias of a sum learns nothing of its own; labels are two."""
+    found = {name: tuple(value.shape) for name, value in model.named_parameters() if name.partition(".")[0] in
+             ("asked", "offered", "weight", "context", "last", "match")}  # fmt: skip
+    squares = {f"{name}.weight": (6, 6) for name in ("offered", "context", "last")}
+    biases = {"asked.bias": (6,), "context.bias": (6,), "match.bias": (1,)}
+    assert found == squares | biases | {"asked.weight": (6, 3), "weight.weight": (1, 6), "match.weight": (1, 6, 6)}
+    assert objective.labels.weight.shape == (2, 6)
 
 
 # --- the bound ---

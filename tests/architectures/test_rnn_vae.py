@@ -29,7 +29,8 @@ SIZES = {"embedded": 4, "hidden": 5, "latent": 3}
 
 @pytest.fixture(scope="module")
 def view() -> WholeWords:
-    made = WholeWords(size=60, max_length=12, lower=True)
+    made = RecurrentVariationalAutoencoder.reads("text", {"vocabulary": 60, "max_length": 12})
+    assert isinstance(made, WholeWords) and made.lower, "a word is the same word at the beginning of a sentence"
     made.fit(TEXTS)
     return made
 

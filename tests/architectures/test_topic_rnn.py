@@ -32,7 +32,8 @@ SIZES = {"embedded": 4, "hidden": 5, "inferring": 6, "topics": 3, "features": 7}
 
 @pytest.fixture(scope="module")
 def view() -> WholeWords:
-    made = WholeWords(size=60, max_length=12, lower=True)
+    made = TopicRNN.reads("text", {"vocabulary": 60, "max_length": 12})
+    assert isinstance(made, WholeWords) and made.lower, "a word is the same word at the beginning of a sentence"
     made.fit(KNOWN)
     return made
 
