@@ -11,11 +11,9 @@ from torch import Tensor, nn
 
 from architectures.blocks.contextual_words import ContextualWords, KeptStill
 from architectures.blocks.layer_mix import LayerMix
-from architectures.blocks.objectives.next_piece import NextPiece
+from architectures.blocks.objectives.next_word import NextWord
 from harness.errors import ModelError
 from harness.kinds import InputSource
-from harness.layers.noise import Noise
-from harness.problems.text_objective import Foretold
 from harness.registry import Recipe, register, register_input
 from harness.saved_models.parents import copy_weights
 from harness.task import Row
@@ -49,20 +47,12 @@ class StackedLSTM(KeptStill):
         return states[1:]
 
 
-class NextWord(NextPiece):
+class NextWordByTop(NextWord):
     """The probability of each word of a text by the highest state at the word before it."""
 
-    unit = "words"
-
-    def __init__(self, encoder: Any):
-        super().__init__(encoder)
-        self.output = nn.Linear(encoder.size, encoder.view.width)
-
-    def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
-        states = encoder.dropout(encoder.states(pieces)[-1])
-        asked = pieces.mask[:, 1:]
-        scores = self.output(states[:, :-1][asked])
-        return Foretold.at(-F.cross_entropy(scores, pieces.ids[:, 1:][asked], reduction="none"), asked)
+    @staticmethod
+    def states(encoder: Any, pieces: SubwordBatch) -> Tensor:
+        return encoder.dropout(encoder.states(pieces)[-1])
 
 
 @register(
@@ -91,7 +81,7 @@ class LeftToRightRNN(ContextualWords):
     classes, labels or spans alone.
     """
 
-    learns = NextWord
+    learns = NextWordByTop
 
     def states(self, pieces: SubwordBatch) -> list[Tensor]:
         return self.network(pieces.ids)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.blocks.layer_mix import LayerMix
-from architectures.pretrained.left_to_right_rnn import LeftToRightRNN, LeftToRightWords, NextWord
+from architectures.pretrained.left_to_right_rnn import LeftToRightRNN, LeftToRightWords, NextWordByTop
 from harness.errors import ModelError
 from harness.layers.noise import Noise
 from harness.views.subwords import SubwordBatch
@@ -99,7 +99,7 @@ def test_words_that_are_appended_leave_the_vectors_of_those_before(view, model):
 def test_each_word_is_foretold_from_the_highest_state_before_it(view, model):
     """By a softmax over the vocabulary, written out; the end of a text is foretold, its
     beginning is not."""
-    pieces, objective = batch(view, *TEXTS), small(NextWord, model)
+    pieces, objective = batch(view, *TEXTS), small(NextWordByTop, model)
     logs, texts = objective(model, pieces, noise_of(pieces))
     expected, rows = [], []
     for row, length in enumerate(pieces.lengths):
@@ -115,7 +115,7 @@ def test_each_word_is_foretold_from_the_highest_state_before_it(view, model):
 def test_what_is_foretold_is_no_part_of_what_is_read(view, model):
     """Other words behind a place change nothing of what was foretold up to there."""
     one, two = batch(view, "the cat sat on the mat"), batch(view, "the cat sat a dog ran")
-    objective = small(NextWord, model)
+    objective = small(NextWordByTop, model)
     logs = [objective(model, pieces, noise_of(pieces)).logs for pieces in (one, two)]
     assert_same(logs[0][:3], logs[1][:3])
     assert not torch.isclose(logs[0][3], logs[1][3])
