@@ -279,7 +279,7 @@ def tensors(values: Any) -> Iterator[Tensor]:
 
 # --- a case of an architecture ---
 
-RATES = (0.52, 0.31, 0.64, 0.43)
+RATES = (0.52, 0.31, 0.64, 0.43, 0.21, 0.73)
 """Rates that the dropout options of an architecture are given, each another."""
 FEW = 8
 """Most draws that texts and layers make in a pass; more are those of steps, one for each word."""
