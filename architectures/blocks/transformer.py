@@ -82,7 +82,8 @@ class Attention(nn.Module):
 
         ``allowed`` (B or 1, 1, U or 1, S) is true where a query may look (None: everywhere). One
         that may look nowhere reads zeros. With ``reach`` the queries stand at the last U of the S
-        positions.
+        positions; without, ``allowed`` may also be numbers (B or 1, heads or 1, U or 1, S) that are
+        added to the scores.
         """
         dropout = self.dropout if self.training else 0.0
         if self.reach is None:
@@ -117,8 +118,9 @@ class TransformerLayer(nn.Module):
     The norm follows the sum, LayerNorm(x + Sublayer(x)), or with ``pre_norm`` precedes the
     sublayer, x + Sublayer(LayerNorm(x)). ``dropout`` acts on attention weights and on what is
     added, ``inner_dropout`` on the inner units; ``eps`` is added to a norm's variance.
-    ``attention`` makes the self-attention, which is given ``options``; attention over a source has
-    none of them. ``experts`` makes another network, which is also given the mask of the states.
+    ``attention`` makes the self-attention, which is given ``options``, and attention over a source,
+    which has none of them. ``norm`` makes the norms, and ``bias`` says whether the network has
+    biases. ``experts`` makes another network, which is also given the mask of the states.
     """
 
     def __init__(
@@ -134,18 +136,22 @@ class TransformerLayer(nn.Module):
         eps: float = 1e-5,
         attention: Callable[..., Attention] = Attention,
         experts: Callable[[], nn.Module] | None = None,
+        norm: Callable[[int, float], nn.Module] = nn.LayerNorm,
+        bias: bool = True,
         **options: Any,
     ):
         super().__init__()
         self.pre_norm, self.has_experts = pre_norm, experts is not None
         self.attention = attention(size, heads, dropout, **options)
-        self.across = Attention(size, heads, dropout) if cross else None
+        self.across = attention(size, heads, dropout) if cross else None
         self.feedforward = (
-            nn.Sequential(nn.Linear(size, inner), activation(), nn.Dropout(inner_dropout), nn.Linear(inner, size))
+            nn.Sequential(
+                nn.Linear(size, inner, bias), activation(), nn.Dropout(inner_dropout), nn.Linear(inner, size, bias)
+            )
             if experts is None
             else experts()
         )
-        self.norms = nn.ModuleList(nn.LayerNorm(size, eps) for _ in range(3 if cross else 2))
+        self.norms = nn.ModuleList(norm(size, eps) for _ in range(3 if cross else 2))
         self.dropout = nn.Dropout(dropout)
 
     def read(self, number: int, states: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from architectures.blocks.chosen_places import numbered
 from architectures.blocks.objectives.permuted_pieces import PermutedPieces
 from architectures.blocks.piece_transformer import PieceEncoder
 from architectures.blocks.published_weights import published_model
@@ -173,14 +174,6 @@ def mark_last(pieces: SubwordBatch) -> Tensor:
 def at_rows(values: Tensor, rows: Tensor) -> Tensor:
     """Values (B, T, ...) at the ``rows`` (B, T) of each text."""
     return values[torch.arange(len(rows), device=rows.device)[:, None], rows]
-
-
-def numbered(asked: Tensor) -> tuple[Tensor, Tensor]:
-    """The places (B, U) where ``asked`` (B, T) is true, those of a text one after another, and true
-    (B, U) where there are so many; others stand for nothing."""
-    counts = asked.sum(1, keepdim=True)
-    places = asked.long().argsort(dim=1, descending=True, stable=True)[:, : int(counts.max())]
-    return places, torch.arange(places.shape[1], device=asked.device) < counts
 
 
 def published_state(model: Any, pieces: int) -> dict[str, Tensor]:
