@@ -45,7 +45,7 @@ class SentenceBound(NextPiece):
     """The words of a sentence, one after another, each by a latent variable z and those before.
 
     An LSTM of its own begins in a state that is linear in z. In training each word that it reads
-    is the unknown one with the probability ``word_dropout``, so that the words before do not tell
+    is the unknown one with the probability ``left_out``, so that the words before do not tell
     everything and z has something to say.
     """
 
@@ -55,7 +55,7 @@ class SentenceBound(NextPiece):
     def __init__(self, encoder: Any):
         super().__init__(encoder)
         size, hidden = encoder.network.table.embedding_dim, encoder.network.recurrence.hidden_size
-        self.word_dropout, self.middle, self.rise = encoder.word_dropout, encoder.middle, encoder.rise
+        self.left_out, self.middle, self.rise = encoder.left_out, encoder.middle, encoder.rise
         self.deviation = nn.Linear(hidden, encoder.size)
         self.beginning = nn.Linear(encoder.size, 2 * hidden)
         self.table = nn.Embedding(encoder.view.width, size)
@@ -72,8 +72,8 @@ class SentenceBound(NextPiece):
         never the mark of the beginning."""
         before = pieces.ids[:, :-1].clone()
         if self.training:
-            left_out = noise.uniform(before.shape[1] - 1) < self.word_dropout
-            before[:, 1:][left_out] = unknown
+            unread = noise.uniform(before.shape[1] - 1) < self.left_out
+            before[:, 1:][unread] = unknown
         return before
 
     def decoded(self, latent: Tensor, ids: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class SentenceBound(NextPiece):
     parents={"weights": "rnn_vae@text_mix"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=10, patience=3, clip=5.0),
     recipes={"text": Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=5, patience=5, clip=5.0)},
-    tiny={"embedded": 64, "hidden": 96, "word_dropout": 0.0, "vocabulary": 1000},
+    tiny={"embedded": 64, "hidden": 96, "left_out": 0.0, "vocabulary": 1000},
     deviations=(
         (
             "It is scored on plain text, by its bound: a system of language modelling must give each word a probability"
@@ -137,7 +137,7 @@ class RecurrentVariationalAutoencoder(LearntFeatures):
         embedded: int = 353,
         hidden: int = 191,
         latent: int = 13,
-        word_dropout: float = 0.38,
+        left_out: float = 0.38,
         middle: float = 0.25,
         rise: float = 0.03,
         tuned: bool = False,
@@ -145,7 +145,7 @@ class RecurrentVariationalAutoencoder(LearntFeatures):
         max_length: int = 32,
     ):
         super().__init__(view, SentenceEncoder(width, embedded, hidden, latent), latent, tuned)
-        self.word_dropout, self.middle, self.rise = word_dropout, middle, rise
+        self.left_out, self.middle, self.rise = left_out, middle, rise
 
     def vector(self, pieces: SubwordBatch) -> Tensor:
         return self.network(pieces)[1]

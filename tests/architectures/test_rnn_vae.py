@@ -114,7 +114,7 @@ def test_without_divergence_and_deviation_it_is_an_autoencoder(view, model, obje
     pieces = batch(view, *TEXTS)
     objective.deviation.weight.data.zero_()
     objective.deviation.bias.data.fill_(-30.0)
-    objective.train().word_dropout = 0.0
+    objective.train().left_out = 0.0
     with collected_losses() as terms:
         logs, _ = objective(model, pieces, noise_of(pieces, 0, 1, progress=0.0))
     assert sum(terms.values()) < 1e-2 * terms["divergence"]
@@ -140,7 +140,7 @@ def test_the_weight_of_the_divergence_is_a_sigmoid_of_the_progress():
 @pytest.mark.parametrize("progress", [0.0, 0.28])
 def test_the_loss_has_the_divergence_by_its_weight_and_the_curve_the_whole(view, model, objective, progress):
     pieces = batch(view, *TEXTS)
-    objective.train().word_dropout = 0.0
+    objective.train().left_out = 0.0
     with collected_losses() as terms:
         logs, _ = objective(model, pieces, noise_of(pieces, 1, 2, progress=progress))
     expected = reference(model, objective, pieces, normal(noise_of(pieces, 1, 2), 3))
@@ -154,7 +154,7 @@ def test_the_loss_has_the_divergence_by_its_weight_and_the_curve_the_whole(view,
 def test_a_writer_that_reads_no_word_knows_the_sentence_by_the_latent_variable_alone(view, model, objective):
     """With a dropout of 1 the words before do not matter; what is told stays what it was."""
     one, two = batch(view, "the cat sat on the mat"), batch(view, "a dog ran on the mat")
-    objective.train().word_dropout = 1.0
+    objective.train().left_out = 1.0
     read = [objective.read(pieces, view.unknown, noise_of(pieces, 0, 1)) for pieces in (one, two)]
     assert torch.equal(*read)
     assert read[0][0].tolist() == [view.start] + [view.unknown] * 6
@@ -180,7 +180,7 @@ def test_a_share_of_the_words_that_are_read_is_left_out_in_training_alone(view, 
 def test_the_loss_is_that_of_the_words_as_they_stand(view, model, objective):
     """A word that is left out where it is read is told all the same."""
     pieces = batch(view, "the cat sat on the mat")
-    objective.train().word_dropout = 1.0
+    objective.train().left_out = 1.0
     logs, _ = objective(model, pieces, noise_of(pieces, 0, 1))
     ids = pieces.ids[0]
     last = last_state(model, ids)
