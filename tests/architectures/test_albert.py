@@ -21,6 +21,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.published import TABLES, assert_loads, loaded, outputs, saved
 from tests.support.same import assert_same
 
@@ -87,16 +88,8 @@ def albert(view: Subwords) -> ALBERT:
     return small(ALBERT, view.width, view, **SIZES)
 
 
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
 def named(ids: Tensor) -> str:
     return " ".join(PIECES[number] for number in ids.tolist())
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 # --- the encoder ---

@@ -20,6 +20,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.plain_text import batch
 from tests.support.published import TABLES, layers, outputs
 from tests.support.same import assert_same
 
@@ -34,10 +35,6 @@ def view() -> Subwords:
     made = Subwords(size=60, max_length=24)
     made.fit(TEXTS)
     return made
-
-
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
 
 
 def noise_of(pieces: SubwordBatch, progress: float = 0.5) -> Noise:

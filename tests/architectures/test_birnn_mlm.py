@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from architectures.blocks.objectives.masked_pieces import MaskedPieces
 from architectures.pretrained.birnn_mlm import BiRNNMaskedWords, MaskedWords
 from harness import registry
-from harness.layers.noise import Noise
-from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
 from tests.support.oracles import recurrent
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat and a dog ran to it", "a dog ran", "the mat"]
@@ -36,14 +35,6 @@ def view() -> WholeWords:
 @pytest.fixture
 def model(view: WholeWords) -> BiRNNMaskedWords:
     return small(BiRNNMaskedWords, view.width, view, **SIZES)
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 def layers_of(model: BiRNNMaskedWords, ids: Tensor) -> list[Tensor]:

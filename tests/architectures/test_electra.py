@@ -22,6 +22,7 @@ from harness.problems.text_objective import Foretold, FromText, PieceTarget
 from harness.training.model import build
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.published import TABLES, assert_loads, layers, outputs, saved
 from tests.support.same import assert_same
 
@@ -68,10 +69,6 @@ def learns(electra: ELECTRA) -> ReplacedPieces:
     return small(ReplacedPieces, electra)
 
 
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
 def config(view: Subwords, **changes: Any) -> Any:
     sizes = {
         "vocab_size": view.width,
@@ -83,10 +80,6 @@ def config(view: Subwords, **changes: Any) -> Any:
         "max_position_embeddings": 24,
     }
     return transformers.ElectraConfig(**(sizes | changes))
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 # --- the encoder ---

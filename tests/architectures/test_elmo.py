@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from architectures.pretrained.elmo import BothWays, ELMo, ELMoWords, SpeltVectors
 from harness.errors import ModelError
-from harness.layers.noise import Noise
-from harness.views.spelt_words import SpeltBatch, SpeltWords
+from harness.views.spelt_words import SpeltWords
 from harness.views.words_and_characters import WordsAndCharacters
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the zebra"]
@@ -35,14 +35,6 @@ def view() -> SpeltWords:
 @pytest.fixture
 def model(view: SpeltWords) -> ELMo:
     return small(ELMo, view.width, view, stretch=1.5, **SIZES)
-
-
-def batch(view: SpeltWords, *texts: str) -> SpeltBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SpeltBatch) -> Noise:
-    return Noise(pieces.ids, pieces.mask)
 
 
 def kept(encoder: nn.Module) -> Any:

@@ -20,6 +20,7 @@ from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.published import saved
 
 transformers = pytest.importorskip("transformers")
@@ -34,14 +35,6 @@ def view() -> MarkedSubwords:
     made = MarkedSubwords(max_length=40)
     made._set(_tokenizer(WordPiece({piece: id for id, piece in enumerate(PIECES)}, unk_token="[UNK]"), True), SPECIAL)
     return made
-
-
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int, progress: float = 1.0) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key, progress)
 
 
 def units(view: Subwords, pieces: SubwordBatch, mark: int) -> list[str]:

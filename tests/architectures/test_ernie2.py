@@ -35,8 +35,9 @@ from architectures.pretrained.ernie2 import ERNIE2
 from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.problems.text_objective import LearnText, PieceTarget
-from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
+from harness.views.subwords import SPECIAL, SubwordBatch, _tokenizer
 from tests.support.models import small
+from tests.support.plain_text import batch
 from tests.support.published import saved
 
 transformers = pytest.importorskip("transformers")
@@ -52,10 +53,6 @@ def view() -> MarkedSubwords:
     made = MarkedSubwords(max_length=24)
     made._set(_tokenizer(WordPiece({piece: id for id, piece in enumerate(PIECES)}, unk_token="[UNK]"), True), SPECIAL)
     return made
-
-
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
 
 
 def noise_of(pieces: SubwordBatch, *key: int, progress: float = 0.99) -> Noise:

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from architectures.blocks.layer_mix import LayerMix
 from architectures.pretrained.left_to_right_rnn import LeftToRightRNN, LeftToRightWords, NextWordByTop
 from harness.errors import ModelError
-from harness.layers.noise import Noise
-from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from harness.views.words_and_characters import WordsAndCharacters
 from tests.support.models import small
 from tests.support.oracles import lstm
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the mat"]
@@ -36,14 +35,6 @@ def view() -> WholeWords:
 @pytest.fixture
 def model(view: WholeWords) -> LeftToRightRNN:
     return small(LeftToRightRNN, view.width, view, **SIZES)
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch) -> Noise:
-    return Noise(pieces.ids, pieces.mask)
 
 
 def kept(encoder: nn.Module) -> Any:

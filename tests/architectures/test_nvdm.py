@@ -20,6 +20,7 @@ from harness.objectives import collected_losses
 from harness.registry import entry
 from harness.views.subwords import SubwordBatch
 from tests.support.models import small
+from tests.support.plain_text import batch
 from tests.support.same import assert_same
 
 TEXTS = ["The cat saw the cat.", "a dog, a cat and a bird", "of the", "bird sang"]
@@ -36,10 +37,6 @@ def view() -> ContentWords:
 @pytest.fixture
 def model(view: ContentWords) -> NeuralVariationalDocumentModel:
     return small(NeuralVariationalDocumentModel, view.width, view, **SIZES)
-
-
-def batch(view: ContentWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
 
 
 def bags(view: ContentWords, pieces: SubwordBatch) -> list[dict[int, int]]:

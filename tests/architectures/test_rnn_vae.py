@@ -14,13 +14,13 @@ from torch.distributions import Normal, kl_divergence
 
 from architectures.blocks.variational import normal
 from architectures.unsupervised.rnn_vae import RecurrentVariationalAutoencoder, SentenceBound, sigmoid_weight
-from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.registry import entry
 from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
 from tests.support.oracles import lstm, lstm_step
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the mat"]
@@ -43,14 +43,6 @@ def model(view: WholeWords) -> RecurrentVariationalAutoencoder:
 @pytest.fixture
 def objective(model: RecurrentVariationalAutoencoder) -> SentenceBound:
     return small(SentenceBound, model, stretch=2.0)
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int, progress: float = 1.0) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key, progress)
 
 
 def linear(layer: nn.Linear, vector: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,11 +19,10 @@ from architectures.unsupervised.sa_lstm import (
 )
 from harness import registry
 from harness.errors import ModelError
-from harness.layers.noise import Noise
-from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
 from tests.support.oracles import lstm_step
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "mat"]
@@ -41,14 +39,6 @@ def view() -> WholeWords:
 @pytest.fixture
 def model(view: WholeWords) -> SequenceAutoencoderLSTM:
     return small(SequenceAutoencoderLSTM, view.width, view, **SIZES)
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch) -> Noise:
-    return Noise(pieces.ids, pieces.mask)
 
 
 def states_of(model: SequenceAutoencoderLSTM, ids: list[int], h: Tensor, c: Tensor) -> tuple[list[Tensor], Tensor]:

@@ -12,10 +12,10 @@ from torch import Tensor
 from architectures.blocks.objectives.spans import MaskedSpans, SpanBoundary, span_bounds
 from architectures.blocks.objectives.word_spans import lengths_by
 from architectures.pretrained.spanbert import SpanBERT
-from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.published import TABLES, assert_loads, layers, loaded, outputs, saved
 from tests.support.same import assert_same
 
@@ -56,14 +56,6 @@ def test_published_weights_are_read(tmp_path):
     ours, _ = loaded(SpanBERT, tmp_path)
     assert torch.equal(ours.pooler[0].weight, theirs.pooler.dense.weight)
     assert SpanBERT.default_parents({"weights": "spanbert@text_mix"}, {"pretrained": "folder"}) == {}
-
-
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 def words(view: Subwords, texts: int, length: int) -> SubwordBatch:

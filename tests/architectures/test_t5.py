@@ -24,6 +24,7 @@ from harness.problems.text_objective import LearnText, PieceTarget
 from harness.training.optimizers import parameter_groups
 from harness.views.subwords import SubwordBatch
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 transformers = pytest.importorskip("transformers")
@@ -103,14 +104,6 @@ def view() -> CuedPieces:
 
 def made(view: CuedPieces, answers: tuple[str, ...] = (), **sizes: Any) -> T5:
     return small(T5, view.width, view, answers, **SIZES | sizes)
-
-
-def batch(view: CuedPieces, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 def assert_same_gradients(t5: T5, reference: Any) -> None:

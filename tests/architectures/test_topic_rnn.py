@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,13 +14,13 @@ from torch.distributions import Normal, kl_divergence
 
 from architectures.blocks.variational import normal
 from architectures.recurrent.topic_rnn import TopicalWords, TopicRNN
-from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.registry import entry
 from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
 from tests.support.oracles import gru
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["the cat saw a cat .", "of a dog", "the zebra and the bird"]
@@ -48,14 +47,6 @@ def objective(model: TopicRNN) -> TopicalWords:
     made = small(TopicalWords, model, stretch=2.0)
     made.deviation.bias.data.mul_(0.3)
     return made
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int, progress: float = 1.0) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key, progress)
 
 
 def linear(layer: nn.Linear, vector: Tensor) -> Tensor:

@@ -34,6 +34,7 @@ from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
 from tests.support.oracles import lstm
+from tests.support.plain_text import batch
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "mat"]
@@ -51,10 +52,6 @@ def view() -> WholeWords:
 @pytest.fixture
 def model(view: WholeWords) -> ULMFiT:
     return small(ULMFiT, view.width, view, **SIZES)
-
-
-def batch(view: WholeWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
 
 
 def states_of(model: ULMFiT, ids: Tensor) -> Tensor:

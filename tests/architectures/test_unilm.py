@@ -21,10 +21,10 @@ from architectures.blocks.objectives.attention_masks import (
     sight,
 )
 from architectures.pretrained.unilm import UniLM
-from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.published import TABLES, layers
 from tests.support.same import assert_same
 
@@ -49,14 +49,6 @@ def view() -> Subwords:
 
 def made(view: Subwords, **sizes: Any) -> UniLM:
     return small(UniLM, view.width, view, **SIZES | sizes)
-
-
-def batch(view: Subwords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key)
 
 
 def pairs(view: Subwords) -> SubwordBatch:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,11 +14,10 @@ from torch.distributions import Normal, kl_divergence
 from architectures.blocks.variational import normal
 from architectures.blocks.word_bags import ContentWords
 from architectures.unsupervised.vampire import EPSILON, TopicBound, Vampire
-from harness.layers.noise import Noise
 from harness.objectives import collected_losses
 from harness.registry import entry
-from harness.views.subwords import SubwordBatch
 from tests.support.models import small
+from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
 TEXTS = ["cat saw cat", "dog cat bird", "bird sang", "saw"]
@@ -45,14 +43,6 @@ def objective(model: Vampire) -> TopicBound:
     made.norm.running_var.uniform_(0.5, 2.0)
     made.deviation.weight.data.normal_(std=0.3)
     return made
-
-
-def batch(view: ContentWords, *texts: str) -> SubwordBatch:
-    return view.collate(view.encode(list(texts)), np.arange(len(texts)))
-
-
-def noise_of(pieces: SubwordBatch, *key: int, progress: float = 1.0) -> Noise:
-    return Noise(pieces.ids, pieces.mask, key, progress)
 
 
 def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
