@@ -100,7 +100,8 @@ class T5(PieceEncoder):
     Texts are read behind words that name the task. Each class is scored by the log-probability of
     the pieces of its name and the end behind them, and in training those of the right one are made
     likelier (maximum likelihood). Pieces know how far apart they are. One table of pieces is that
-    of both sides and, times 1 / sqrt(hidden), the output layer.
+    of both sides and, times 1 / sqrt(hidden), the output layer. Slow: each text passes through two
+    stacks, the second of which writes the names of all classes.
 
     ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
     tokenizer, which bring their own ``layers``, ``hidden``, ``heads``, ``dropout`` and

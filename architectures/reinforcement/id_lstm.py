@@ -74,7 +74,8 @@ class InformationDistilledLSTM(TextEncoder):
     The policy looks at the state before a word and at the word, [c; h; x]. The reward comes when
     the whole text is read (:class:`DelayedReward`). In evaluation a word is deleted where that is
     the likelier choice. A text without any word left is its last word but one. Dropout acts on the
-    vectors of words and on the vector of the text.
+    vectors of words and on the vector of the text. Slow: each text is read several times in a step,
+    word by word.
     """
 
     view = Words()
