@@ -105,6 +105,7 @@ class Vampire(LearntFeatures):
 
     learns = TopicBound
     view = ContentWords()
+    ordinary_dropouts = ("vae_dropout",)
     unused = ("mix", "words", "joined")  # the classifier, of which plain text asks nothing
 
     def __init__(
