@@ -42,6 +42,12 @@ def test_the_second_layer_of_a_stack_is_torchs(kind):
     torch.testing.assert_close(states, layer(words())[0])
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_linear_layer_is_torchs(bias):
+    layer = layer_of(nn.Linear, WIDTH, HIDDEN, bias=bias)
+    torch.testing.assert_close(oracles.linear(layer, words()[0]), layer(words()[0]))
+
+
 def test_a_step_of_a_cell_is_torchs():
     cell = layer_of(nn.LSTMCell, WIDTH, HIDDEN)
     x, (h, c) = words()[0], words(2, HIDDEN)

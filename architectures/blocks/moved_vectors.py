@@ -61,8 +61,8 @@ class MovesVectors(Regime):
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
         wrapped = registry.entry("architectures", hyperparameters["wraps"])
         view = registry.load(wrapped).view_for(task, wrapped.hyperparameters)
-        if registry.load(wrapped).trained_by is not None:
-            return f"needs a supervised loss, and {wrapped.id} has an objective of its own"
+        if reason := supervision_missing(registry.load(wrapped), wrapped.id):
+            return reason
         if view is None or not view.embeds:
             return f"moves word vectors, and {wrapped.id} reads none on {task.id}"
         return None
@@ -84,10 +84,17 @@ class MovesUnlabelled(MovesVectors):
         return probabilities_missing(registry.load(registry.entry("architectures", wrapped)), wrapped)
 
 
-def probabilities_missing(wrapped: type[Encoder], name: str) -> str | None:
-    """The reason why an encoder gives no probabilities of classes, if it does not."""
+def supervision_missing(wrapped: type[Encoder], name: str) -> str | None:
+    """The reason why an encoder has no supervised loss alone, if it has not."""
     if wrapped.trained_by is not None:
         return f"needs a supervised loss, and {name} has an objective of its own"
+    return None
+
+
+def probabilities_missing(wrapped: type[Encoder], name: str) -> str | None:
+    """The reason why an encoder gives no probabilities of classes, if it does not."""
+    if reason := supervision_missing(wrapped, name):
+        return reason
     if wrapped.objective is not Encoder.objective:
         return f"needs the probabilities of classes, and the scores of {name} stand for none"
     return None

@@ -50,6 +50,7 @@ class Policy(nn.Module):
         probability of each."""
         scores = self.yes(seen.detach())[:, 0]
         if self.way == "drawn":
+            # One of two is drawn: numbers compared with a rate count as dropout in the tests.
             chosen = torch.stack([-scores, scores], 1).sigmoid().multinomial(1)[:, 0].bool()
         elif self.way == "all":
             chosen = torch.ones_like(scores, dtype=torch.bool)

@@ -20,6 +20,7 @@ from harness.training.model import Model, build, objective_of
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
 from tests.support.moving_vectors import TEXTS, view_of
+from tests.support.oracles import lstm_step
 
 HIDDEN, WIDTH = 3, 4
 
@@ -30,14 +31,10 @@ def encoder(**settings) -> InformationDistilledLSTM:
 
 def state_after(model: InformationDistilledLSTM, vectors: Tensor, kept: list[bool]) -> tuple[Tensor, Tensor]:
     """State (h, c) after those words of a text (T, width) that are kept, written out."""
-    own = dict(model.cell.named_parameters())
     h = c = vectors.new_zeros(HIDDEN)
     for x, keep in zip(vectors, kept, strict=True):
         if keep:
-            gates = own["weight_ih"] @ x + own["bias_ih"] + own["weight_hh"] @ h + own["bias_hh"]
-            i, f, g, o = gates.view(4, HIDDEN)
-            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-            h = o.sigmoid() * c.tanh()
+            h, c = lstm_step(model.cell, x, h, c)
     return h, c
 
 

@@ -13,7 +13,7 @@ from architectures.unsupervised.nasm import AnswerBound, NeuralAnswerSelection
 from harness.objectives import Step
 from harness.views.words import WordBatch
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import linear, recurrent, softmax_mean
 from tests.support.same import assert_same
 
 SIZES = {"hidden": 6, "latent": 3}
@@ -41,10 +41,6 @@ def pair() -> tuple[WordBatch, WordBatch]:
 @pytest.fixture
 def objective(model: NeuralAnswerSelection) -> AnswerBound:
     return small(AnswerBound, model, None, stretch=1.0)
-
-
-def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
-    return layer.weight @ vector + (0 if layer.bias is None else layer.bias)
 
 
 def gaussian(network: nn.Module, given: Tensor) -> Normal:

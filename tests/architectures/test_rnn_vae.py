@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from architectures.blocks.variational import normal
@@ -19,7 +19,7 @@ from harness.registry import entry
 from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
-from tests.support.oracles import lstm, lstm_step
+from tests.support.oracles import linear, lstm, lstm_step
 from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
@@ -43,10 +43,6 @@ def model(view: WholeWords) -> RecurrentVariationalAutoencoder:
 @pytest.fixture
 def objective(model: RecurrentVariationalAutoencoder) -> SentenceBound:
     return small(SentenceBound, model, stretch=2.0)
-
-
-def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
-    return layer.weight @ vector + layer.bias
 
 
 def last_state(model: Any, ids: Tensor) -> Tensor:

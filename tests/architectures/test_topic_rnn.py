@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from architectures.blocks.variational import normal
@@ -19,7 +19,7 @@ from harness.registry import entry
 from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
-from tests.support.oracles import gru
+from tests.support.oracles import gru, linear
 from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
@@ -47,10 +47,6 @@ def objective(model: TopicRNN) -> TopicalWords:
     made = small(TopicalWords, model, stretch=2.0)
     made.deviation.bias.data.mul_(0.3)
     return made
-
-
-def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
-    return layer.weight @ vector + layer.bias
 
 
 def states_of(model: TopicRNN, ids: Tensor) -> Tensor:

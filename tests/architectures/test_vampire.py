@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from architectures.blocks.variational import normal
@@ -17,6 +17,7 @@ from architectures.unsupervised.vampire import EPSILON, TopicBound, Vampire
 from harness.objectives import collected_losses
 from harness.registry import entry
 from tests.support.models import small
+from tests.support.oracles import linear
 from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
 
@@ -43,10 +44,6 @@ def objective(model: Vampire) -> TopicBound:
     made.norm.running_var.uniform_(0.5, 2.0)
     made.deviation.weight.data.normal_(std=0.3)
     return made
-
-
-def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
-    return layer.weight @ vector + layer.bias
 
 
 def bag(view: ContentWords, text: str) -> Tensor:

@@ -57,6 +57,11 @@ def convolution(layer: nn.Conv1d, vectors: Vectors, left: int = 0, right: int = 
     return sums if layer.bias is None else [value + layer.bias for value in sums]
 
 
+def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
+    """A linear layer on one vector."""
+    return layer.weight @ vector + (0 if layer.bias is None else layer.bias)
+
+
 def weights_of(layer: nn.Module, number: int = 0) -> tuple[Tensor, Tensor, Tensor | float, Tensor | float]:
     """W_x, W_h, b_x and b_h of a layer of an RNN, LSTM or GRU, or of a single cell; 0 for absent
     biases."""
