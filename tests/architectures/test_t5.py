@@ -160,12 +160,15 @@ def test_states_and_gradients_of_the_encoder_are_those_of_transformers(folder):
 
 
 def test_what_is_written_and_all_gradients_are_those_of_transformers(folder):
-    """Through the decoder: the shift by one, the scale in front of the table, and a source of which
-    padding is no part."""
+    """Through the decoder: the shift by one, the scale in front of the table, a source of which
+    padding is no part, and buckets of distances that differ from the encoder's from the tenth piece
+    on."""
     t5, reference = both(folder)
     pieces = batch(t5.view, *TEXTS)
-    target = torch.tensor([[4, 5, 6, 1], [8, 1, 0, 0], [3, 4, 1, 0]])
-    mask = torch.tensor([[True] * 4, [True, True, False, False], [True, True, True, False]])
+    written = [[4, 5, 6, 8, 3, 4, 5, 6, 8, 3, 4, 5, 6, 1], [8, 1], [3, 4, 1]]
+    lengths = torch.tensor([len(each) for each in written])
+    target = torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in written], batch_first=True)
+    mask = torch.arange(target.shape[1]) < lengths[:, None]
     found = t5.told(pieces, target, mask)
     labels = target.masked_fill(~mask, -100)
     # The start is the piece of padding, and what stands behind an end is read by nobody.
