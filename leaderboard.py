@@ -33,6 +33,7 @@ from harness.leaderboard.pages.index_page import index_page
 from harness.leaderboard.pages.mean_ranks import rank_in_background
 from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
+from harness.leaderboard.pages.pretraining_page import pretraining_page
 from harness.leaderboard.pages.runs_page import facts, missing_table, run_table
 from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
@@ -109,6 +110,7 @@ PLACES = (
     ("Story", "story.html"),
     ("Vectors", "vectors.html"),
     ("Tokens", "tokens.html"),
+    ("Pre-training", "pretraining.html"),
     ("What was run", "runs.html"),
     ("What changed", CHANGES),
 )
@@ -189,6 +191,7 @@ def _pages(builder: Builder, data_dir: Path | None) -> list[Page]:
         pages += _built(builder, "tables.html", "Methods and data sets", _survey_pages)
         pages += _built(builder, "gaps.html", "Gaps", lambda board: gaps_page(board, *gaps(board)))
         pages += _built(builder, "compare.html", "Compare architectures", lambda board: compare_page(board, data_dir))
+        pages += _built(builder, "pretraining.html", "What pre-training is worth", pretraining_page)
         for file, title, axes in AXES:
             pages += _built(builder, file, title, functools.partial(axis_page, file=file, title=title, axes=axes))
         if board.records:

@@ -1,0 +1,197 @@
+"""The worth of pre-training: scores against the operations of the whole chain of trainings."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from harness.leaderboard.board import Board
+from harness.leaderboard.pages.families import series
+from harness.leaderboard.pages.page import Page, Plot
+from harness.leaderboard.results import Result, Section
+from harness.leaderboard.significance import Summary
+from harness.leaderboard.tables.formatting import (
+    axis_title,
+    format_magnitude,
+    format_points,
+    format_score,
+    metric_label,
+    section_title,
+)
+from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
+from harness.metrics import display_info
+from harness.records import Record
+from harness.records.groups import SMOKE
+
+NOTHING = "random weights"
+"""What was learnt before by an architecture that learns its task alone."""
+LEAD = (
+    (
+        "Each point is an architecture that was tuned on a task: from weights that it learnt from plain text, and from"
+        " random ones. A line joins the points of one objective. The operations are those of the whole chain: of"
+        " pre-training, pilots included, and of tuning."
+    ),
+    (
+        "A difference is that to the same architecture with the same settings, labels and test, tuned from random"
+        " weights; a dash where nobody ran that."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All seeds of one tuning: what was learnt before (:data:`NOTHING`, or the objective), tokens
+    of plain text read for it, and operations in all."""
+
+    architecture: str
+    learnt: str
+    tokens: float
+    flops: float
+    summary: Summary
+    gain: float | None
+
+    @property
+    def order(self) -> tuple[bool, str, str, float]:
+        return self.learnt != NOTHING, self.architecture, self.learnt, self.flops
+
+
+class Setting(NamedTuple):
+    """What the architecture, the seed and the parents leave open."""
+
+    architecture: str
+    hyperparameters: str
+    test: str
+
+
+def pretraining_page(board: Board) -> list[Page]:
+    """The page, if a record tells of a tuning from weights that plain text taught."""
+    found = list(_panels(board))
+    if not found:
+        return []
+    tables, plots = [table for table, _ in found], [plot for _, plot in found]
+    parts = {"lead": LEAD, "tables": tables, "plots": plots}
+    return [Page("pretraining.html", "What pre-training is worth", "content.html", parts)]
+
+
+def _panels(board: Board) -> Iterator[tuple[Table, Plot]]:
+    """A table and a plot for each task and section in which something was tuned."""
+    for task in board.recorded_tasks:
+        metric = board.main_metric(task)
+        for section in board.sections:
+            results = [result for _, result in board.results(section, task) if section.protocol != SMOKE]
+            chains = sorted(_chains(board, results, metric), key=lambda chain: chain.order)
+            if any(chain.learnt != NOTHING for chain in chains):
+                yield _table(board, section, task, metric, chains), _plot(board, section, task, metric, chains)
+
+
+def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Chain]:
+    """The tunings among results: those from plain text, and those from random weights of the same
+    architectures."""
+    scored = [(result, summary) for result in results if (summary := result.summary(metric))]
+    taught = {result.first.architecture for result, _ in scored if objective(result.first)}
+    rest = [each for each in scored if each[0].first.architecture in taught and not each[0].first.lineage]
+    plain = {_setting(board, result): summary.mean for result, summary in rest}
+    for result, summary in scored:
+        if result.first.architecture not in taught or (result.first.lineage and not objective(result.first)):
+            continue
+        base = plain.get(_setting(board, result)) if result.first.lineage else None
+        yield Chain(
+            result.first.architecture,
+            objective(result.first) or NOTHING,
+            fmean(sum(each.get("tokens", 0) for each in record.lineage or ()) for record in result.ok),
+            fmean(_operations(record) for record in result.ok),
+            summary,
+            None if base is None else summary.mean - base,
+        )
+
+
+def objective(record: Record) -> str:
+    """The objectives, in their order, that the weights had learnt from which a record started;
+    empty for random ones."""
+    names = [each["objective"] for each in record.lineage or () if each["role"] == "weights" and each.get("objective")]
+    return ", then ".join(map(words, names))
+
+
+def words(name: str) -> str:
+    """The name of a class in words.
+
+    >>> words("ReplacedPieces")
+    'replaced pieces'
+    """
+    return " ".join(re.findall("[A-Z][a-z0-9]*", name)).lower() or name
+
+
+def _setting(board: Board, result: Result) -> Setting:
+    first = result.first
+    settings = {name: value for name, value in first.hyperparameters.items() if name != "parents"}
+    return Setting(first.architecture, board.json(settings), str(first.data.get("test")))
+
+
+def _operations(record: Record) -> float:
+    """Floating-point operations of a training and of all those before it."""
+    return sum(each.get("flops", 0.0) for each in (*(record.lineage or ()), record.spent or {}))
+
+
+def _table(board: Board, section: Section, task: str, metric: str, chains: Iterable[Chain]) -> Table:
+    info = display_info(metric)
+    rows = [
+        TableRow(
+            board.name(chain.architecture),
+            [
+                [Part(chain.learnt)],
+                [Part(format_magnitude(chain.tokens), order=chain.tokens)] if chain.tokens else BLANK,
+                [Part(format_magnitude(chain.flops), order=chain.flops)] if chain.flops else BLANK,
+                [Part(format_score(metric, chain.summary), order=info.scale(chain.summary.mean))],
+                BLANK if chain.gain is None else [Part(format_points(round(info.scale(chain.gain), 1)))],
+            ],
+            link=board.page_of(chain.architecture),
+        )
+        for chain in chains
+    ]
+    columns = ["Architecture", "learnt before", "tokens of plain text", "operations", metric_label(metric)]
+    title = f"{board.task_name(task)}: {section_title(section)}"
+    return Table(
+        f"pretraining-{task}-{section.id}",
+        title,
+        [*columns, f"difference to {NOTHING}"],
+        [Block("", rows)],
+        text_columns=(1,),
+    )
+
+
+def _plot(board: Board, section: Section, task: str, metric: str, chains: Iterable[Chain]) -> Plot:
+    info = display_info(metric)
+    lines: dict[tuple[str, str], list[Chain]] = {}
+    for chain in chains:
+        lines.setdefault((chain.architecture, chain.learnt), []).append(chain)
+    data: list[dict[str, Any]] = []
+    for place, ((architecture, learnt), members) in enumerate(lines.items()):
+        members = [chain for chain in members if chain.flops]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": html.escape(f"{board.name(architecture)}, {learnt}"),
+                "x": [chain.flops for chain in members],
+                "y": [round(info.scale(chain.summary.mean), 2) for chain in members],
+                "error_y": {
+                    "array": [round(info.scale(chain.summary.sd or 0.0), 2) for chain in members],
+                    "thickness": 1,
+                },
+                "marker": {"size": 9, **series(place)},
+                "line": {"color": series(place)["color"]},
+            }
+        )
+    layout = {
+        "xaxis": {"title": {"text": "floating-point operations of all trainings"}, "type": "log"},
+        "yaxis": {"title": {"text": html.escape(axis_title(metric))}},
+        "hovermode": "closest",
+        "showlegend": True,
+        "height": 420,
+    }
+    title = f"{board.task_name(task)}, {section_title(section)}: bars are a standard deviation over seeds"
+    return Plot(f"plot-pretraining-{task}-{section.id}", title, data, layout)
