@@ -28,7 +28,7 @@ from harness.records import Record
 from harness.records.groups import SMOKE
 
 NOTHING = "random weights"
-"""What was learnt before by an architecture that learns its task alone."""
+"""Learnt before by an architecture that learns its task alone."""
 LEAD = (
     (
         "Each point is an architecture that was tuned on a task: from weights that it learnt from plain text, and from"
@@ -60,7 +60,7 @@ class Chain:
 
 
 class Setting(NamedTuple):
-    """What the architecture, the seed and the parents leave open."""
+    """All that is equal in two results of which only one has parents."""
 
     architecture: str
     hyperparameters: str
