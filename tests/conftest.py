@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any test imports torch: the suite runs beside itself (pytest -n)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from harness.records import Cell
 from harness.registry import declarations, loading
 from harness.running.worker_settings import Settings
+from harness.task import Task
 
 # Both of what is off here time the machine, which others use too.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +32,26 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real corpora in {folder} (set ARCHBENCH_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _generated_rows_are_made_once() -> Iterator[None]:
+    """A process makes each generated split of a shipped task once: hundreds of tests read them, and
+    to make some takes seconds. Tests of the tasks make their own (tests/tasks/conftest.py)."""
+    whole, made = Task.load, dict[Any, Any]()
+
+    @functools.wraps(whole)
+    def load(self: Task, split: Any, tier: Any, folder: Path | None = None) -> Any:
+        if tier != "mini" or not self.entry.shipped:
+            return whole(self, split, tier, folder)
+        key = type(self), type(self).mini, self.entry, split  # a test may give a class another generator
+        if key not in made:
+            made[key] = whole(self, split, tier, folder)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Task, "load", load)
+        yield
 
 
 @pytest.fixture(autouse=True)

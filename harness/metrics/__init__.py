@@ -21,6 +21,7 @@ text             the same, of the words that are asked for
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import tempfile
@@ -106,11 +107,33 @@ def above(metric: str, limit: float, share: float) -> float:
 
 
 def _compute(module: str, name: str, **columns: list[Any]) -> dict[str, float]:
-    """Construct one ``evaluate.Metric`` of this package and compute it in memory, without leaving
-    files in the user's cache."""
+    """Compute one ``evaluate.Metric`` of this package on columns of the types that its features
+    have; ``ValueError`` for values of other types.
+
+    Its own ``compute`` does the same by way of a data set, whose fingerprint takes far longer than
+    to count right answers; training scores dev after every epoch.
+    """
+    import pyarrow
+
+    metric = _metric(module, name)
+    features = metric.info.features
+    try:
+        for column, feature in features.items():
+            metric._enforce_nested_string_type(feature, columns[column][0])
+        encoded = features.encode_batch({column: columns[column] for column in features})
+        table = pyarrow.Table.from_pydict(encoded, schema=features.arrow_schema)
+    except (TypeError, pyarrow.ArrowInvalid) as error:
+        raise ValueError(f"values do not fit the metric: {error} Expected format: {features}") from None
+    return metric._compute(**table.to_pydict())
+
+
+@functools.cache
+def _metric(module: str, name: str) -> Any:
+    """One metric of this package. It makes a folder when it is constructed, which is not to be left
+    in the user's cache."""
     metric = getattr(importlib.import_module(f"harness.metrics.{module}"), name)
     with tempfile.TemporaryDirectory(prefix="archbench-metric-") as folder:
-        return metric(keep_in_memory=True, cache_dir=folder).compute(**columns)
+        return metric(keep_in_memory=True, cache_dir=folder)
 
 
 def _column(rows: Sequence[Row], column: str) -> list[Any]:

@@ -149,6 +149,11 @@ def _forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None
                 print("the checkpoint there was is one of other code or data: training begins anew")
 
 
+def _timed(cell: Cell, seconds: float) -> float:
+    """Seconds for which answers are timed: less of a cell that only shows that it runs."""
+    return seconds / 10 if cell.protocol == "smoke" else seconds
+
+
 def _partial(cell: Cell, task: Task, examples: int) -> bool:
     """True if the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
@@ -241,7 +246,10 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     speed |= {"train_spread": None, "unstable": True}
     if not estimator.transductive:
         speed |= cost.inference(
-            lambda rows: estimator.predict([asked[i] for i in rows]), np.ones(len(asked)), batch_size=64, seconds=1.0
+            lambda rows: estimator.predict([asked[i] for i in rows]),
+            np.ones(len(asked)),
+            batch_size=64,
+            seconds=_timed(cell, 1.0),
         )
     return fields | {
         "counts": {"train": len(train), "dev": len(dev), "test": len(test)},
@@ -434,7 +442,7 @@ def _score_and_measure(
         predict(model, test, batch_size, device),
     )
     speed = training.clock.rates() | cost.inference(
-        cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size
+        cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size, _timed(cell, 2.0)
     )
     dev = training.objective.portions(corpus.dev, assembly.training)
     rows = length_buckets(dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
