@@ -118,6 +118,11 @@ class Architecture:
     """Roles in which it takes a kept model (:data:`harness.settings.ROLES`). Word vectors need no
     word here: whatever embeds words takes them."""
 
+    @classmethod
+    def roles(cls, type: str) -> tuple[str, ...]:
+        """Those of its roles in which it takes one on tasks of a type: by default all."""
+        return cls.takes
+
     def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
         """Take what a kept model learnt. Called once for each role, after the constructor and
         before training; ``rows`` are the training rows without their answers, and none where a kept
@@ -452,7 +457,11 @@ class LanguageModel(Encoder):
 
 class PretrainedEncoder(Encoder):
     """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``);
-    ``pooled(states)`` is the text's vector, ``word_states(states)`` what words are labelled by."""
+    ``pooled(states)`` is the text's vector, ``word_states(states)`` what words are labelled by.
+
+    One that takes a ``teacher`` learns from it on plain text, and goes on from its own weights
+    elsewhere.
+    """
 
     gives = "joined states"
     size: int
@@ -469,16 +478,23 @@ class PretrainedEncoder(Encoder):
         return head is not None and (cls.learns is not None or not head.from_text)
 
     @classmethod
+    def roles(cls, type: str) -> tuple[str, ...]:
+        """All of them on plain text, and all but a teacher on other tasks."""
+        return tuple(role for role in cls.takes if role != "teacher" or type == "text")
+
+    @classmethod
     def inherited_view(cls, view: View, role: str, parent: Parent) -> View:
-        """A view with the tokenizer of a model whose weights it takes."""
-        if role == "weights" and isinstance(view, Subwords) and parent.view is not None:
+        """A view with the tokenizer of a model whose weights it takes, or which teaches it."""
+        reads_alike = role in cls.takes and role in ("weights", "teacher")
+        if reads_alike and isinstance(view, Subwords) and parent.view is not None:
             view.learnt = parent.view.state()
         return view
 
     def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
         """Begin with the weights of an encoder of the same names and sizes, and not with those of
         its head."""
-        self.load_state_dict(parent.model.encoder.state_dict())
+        if role == "weights":
+            self.load_state_dict(parent.model.encoder.state_dict())
 
     def vector(self, pieces: SubwordBatch) -> Tensor:
         """Vector (B, size) for the whole input."""

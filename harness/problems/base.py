@@ -110,6 +110,12 @@ class Head(nn.Module):
     """Probability with which :meth:`drop` leaves out a number."""
     stretch: int = 35
     """Number of words that a head whose encoder carries a state gives it at once."""
+    takes: tuple[str, ...] = ()
+    """Roles in which it is given a kept model that its encoder takes."""
+
+    def inherit(self, role: str, parent: Any, rows: Sequence[Row]) -> None:
+        """Take what a kept model learnt (:meth:`harness.kinds.Architecture.inherit`), after the
+        encoder has."""
 
     def drop(self, values: Tensor) -> Tensor:
         """The numbers that a layer of this head reads, some of them left out in training."""

@@ -69,9 +69,15 @@ class TextObjective(nn.Module):
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
+    takes: ClassVar[tuple[str, ...]] = ()
+    """Roles in which it is given a kept model that its encoder takes, such as a teacher."""
 
     def __init__(self, encoder: PretrainedEncoder):
         super().__init__()
+
+    def inherit(self, role: str, parent: Any) -> None:
+        """Take what a kept model learnt, before training and after the encoder has. Without one it
+        asks the texts alone; in evaluation, always."""
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
         raise NotImplementedError
@@ -131,6 +137,10 @@ class LearnText(Head):
         super().__init__()
         self.target = target
         self.learns: TextObjective = encoder.learns(encoder)
+        self.takes = self.learns.takes
+
+    def inherit(self, role: str, parent: Any, rows: Sequence[Row]) -> None:
+        self.learns.inherit(role, parent)
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Foretold, int]:
         pieces: SubwordBatch = inputs["text"]

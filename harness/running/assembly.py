@@ -122,7 +122,7 @@ class Assembly:
             self.regime.apply(model, view)
         if self.parents.models:
             rows = self.corpus.problem.input_rows(self.corpus.train.rows.to_list())
-            for child in filter(None, (model.encoder, self.regime, *model.sources.values())):
+            for child in filter(None, (model.encoder, model.head, self.regime, *model.sources.values())):
                 self.parents.give(child, rows, view)
         return model
 

@@ -98,6 +98,8 @@ class _Family:
         if architecture.parents:
             cls: Any = registry.load(architecture)
             own = cls.default_parents(architecture.parents, planned.cell.hyperparameters)
+            elsewhere = {*cls.takes} - {*cls.roles(task.type)}
+            own = {role: name for role, name in own.items() if role not in elsewhere}
         wanted = {
             role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
             for role, name in own.items()
@@ -219,12 +221,12 @@ def _wishes_of_sources(cell: Cell, taken: Sequence[str]) -> dict[str, Wish]:
 
 
 def roles_taken(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) -> list[str]:
-    """The roles in which an architecture, and one that it wraps, takes a kept model."""
+    """The roles in which an architecture, and one that it wraps, takes a kept model on a task."""
     cls: Any = registry.load(architecture)
-    taken = set(getattr(cls, "takes", ()))
+    taken = {*cls.roles(task.type)}
     reader, view = cls.reader_and_view(task, cell.hyperparameters)
     if reader is not None:
-        taken |= {*reader.takes, *(["vectors"] if view is not None and view.embeds else [])}
+        taken |= {*reader.roles(task.type), *(["vectors"] if view is not None and view.embeds else [])}
     if whole_words(architecture, task, cell) is None:
         taken.add("tokens")
     taken |= {role for source in cell.inputs for role in registry.entry("inputs", source).parents}

@@ -234,6 +234,23 @@ def answers(model: Model, split: Split, batch_size: int, device: torch.device | 
     return _over_batches(model, split, batch_size, device, lambda batch: model.answers(batch, split))
 
 
+def scored_vectors(model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu") -> list[Tensor]:
+    """The vector (size,) of each row of a split, in its row order, that the last layer of the head
+    scores; the head must have such a layer, ``output``."""
+    read: list[Tensor] = []
+    handle = model.head.output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0].float().cpu()))
+
+    def asked(batch: Batch) -> list[Tensor]:
+        read.clear()
+        model(batch.inputs)
+        return list(read[0])
+
+    try:
+        return _over_batches(model, split, batch_size, device, asked)
+    finally:
+        handle.remove()
+
+
 def predict_with_loss(
     model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu"
 ) -> tuple[list[Any], float]:
