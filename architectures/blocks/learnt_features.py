@@ -37,8 +37,8 @@ class LearntFeatures(PretrainedEncoder):
             self.network.keep_still()
 
     def vector(self, pieces: Any) -> Tensor:
-        """The vector (B, size) of each text."""
-        raise NotImplementedError
+        """The vector (B, size) of each text: by default what the network gives."""
+        return self.network(pieces)
 
     def forward(self, pieces: Any) -> Tensor:
         return self.vector(pieces)[:, None]

@@ -9,21 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from architectures.blocks.sentences import beginnings
+from architectures.blocks.spans import ENDS
 from harness.problems.text import VectorTrainer
 from harness.ragged import Ragged, take
 from harness.registry import register
 from harness.views.words import UNKNOWN, Vocabulary
-
-ENDS = (".", "!", "?")
-"""Marks with which a sentence ends."""
 
 
 def sentences_of(texts: Ragged, ends: np.ndarray) -> tuple[Ragged, np.ndarray]:
     """The sentences of the texts without unknown words, and the number of the text of each; those
     without a known word are none. ``ends`` are the numbers of the marks that end one."""
     text_of = np.repeat(np.arange(len(texts)), texts.lengths)
-    behind_mark = np.isin(texts.values[:-1], ends)
-    begins = np.append(True, behind_mark | (np.diff(text_of) > 0))[: len(text_of)]
+    begins = beginnings(*map(torch.from_numpy, (texts.values, text_of, ends))).numpy()
     known = texts.values > UNKNOWN
     number, lengths = np.unique(np.cumsum(begins)[known], return_counts=True)
     sentences = Ragged(texts.values[known].astype(np.int64), np.append(0, lengths.cumsum()))
@@ -44,6 +42,7 @@ def loss(sentences: Tensor, others: Tensor, neighbours: int) -> Tensor:
     paper="Kenter et al. 2016",
     source="M2.8[123]",
     year=2016,
+    version=2,
     tiny={"dims": 24, "rate": 0.01, "epochs": 2},
     deviations=(
         "Five passes, as other vectors here have; the paper makes one over 74 million sentences of novels.",
@@ -83,7 +82,7 @@ class SiameseCBOW(VectorTrainer):
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
         rng = np.random.default_rng(self.seed)
-        ends = [mark for mark in vocabulary.ids(ENDS) if mark != UNKNOWN]
+        ends = [mark for mark in vocabulary.ids(sorted(ENDS)) if mark != UNKNOWN]
         sentences, text_of = sentences_of(texts, np.array(ends))
         middle = 1 + np.flatnonzero(text_of[:-2] == text_of[2:])
         if not len(middle):

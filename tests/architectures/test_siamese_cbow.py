@@ -20,9 +20,9 @@ DOT = 9
 def test_sentences_are_those_of_a_loop():
     """A mark belongs to its sentence, a text ends one too, and unknown words (1) are left out; a
     sentence of them alone is none."""
-    texts = [[1, DOT, 2, 3, DOT, 4], [], [1, 1], [5, 1, DOT, 1, 6]]
+    texts = [[1, DOT, 2, 3, DOT, 4], [], [1, 1], [5, 1, DOT, 8, 1, 6]]
     found, text_of = sentences_of(Ragged.of(texts), np.array([DOT, 8]))
-    assert [found[number].tolist() for number in range(len(found))] == [[DOT], [2, 3, DOT], [4], [5, DOT], [6]]
+    assert [found[number].tolist() for number in range(len(found))] == [[DOT], [2, 3, DOT], [4], [5, DOT, 8], [6]]
     assert text_of.tolist() == [0, 0, 0, 3, 3]
     found, text_of = sentences_of(Ragged.of([[1], [2], [1, 1], [3]]), np.array([DOT]))
     assert (found.values.tolist(), text_of.tolist()) == ([2, 3], [1, 3])
