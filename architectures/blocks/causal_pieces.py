@@ -41,6 +41,7 @@ class CausalPieces(PieceTransformer):
     """
 
     learns = NextPiece
+    in_parts = False
 
     def __init__(
         self,

@@ -51,6 +51,9 @@ class PieceTransformer(PieceEncoder):
     normal with deviation ``spread``, biases at 0.
     """
 
+    in_parts: ClassVar[bool] = True
+    """True where texts may pass the lower layers by themselves, and the upper ones from there."""
+
     def __init__(
         self,
         width: int,
@@ -97,6 +100,15 @@ class PieceTransformer(PieceEncoder):
         """States (B, T, size); ``vectors`` as in :meth:`embeddings`, ``seen`` (B, T, T) is true
         where the first place may look at the second, by default at all pieces."""
         return self.body(self.embed(pieces, vectors), pieces.mask if seen is None else seen)
+
+    def lower(self, pieces: SubwordBatch, depth: int) -> Tensor:
+        """States (B, T, size) behind the first ``depth`` layers."""
+        return self.body.part(self.embed(pieces), pieces.mask, slice(depth))
+
+    def upper(self, states: Tensor, mask: Tensor, depth: int) -> Tensor:
+        """The last states of texts from those (B, T, size) behind the first ``depth`` layers;
+        ``mask`` (B, T) is true at all but padding."""
+        return self.body.norm(self.body.part(states, mask, slice(depth, None)))
 
     def word_states(self, states: Tensor) -> Tensor:
         return self.dropout(states)

@@ -237,6 +237,13 @@ class Transformer(nn.Module):
         times."""
         return [self.layers[number % len(self.layers)] for number in range(self.depth)]
 
+    def part(self, states: Tensor, mask: Tensor, layers: slice) -> Tensor:
+        """States (B, T, size) of whole texts with mask (B, T) that have passed some of the layers
+        alone, which look both ways; without the norm behind the stack."""
+        for layer in self.stack()[layers]:
+            states, _ = layer(states, mask[:, None, None], mask=mask)
+        return states
+
     def forward(
         self,
         states: Tensor,

@@ -91,6 +91,7 @@ class ERNIE2(PooledPieces):
 
     view = MarkedSubwords()
     learns = ContinualTasks
+    in_parts = False  # the task's vector is added on the way
 
     def __init__(
         self,

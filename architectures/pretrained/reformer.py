@@ -287,6 +287,7 @@ class Reformer(PieceTransformer):
     """
 
     learns = MaskedPieces
+    in_parts = False
 
     def __init__(
         self,

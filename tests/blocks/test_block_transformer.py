@@ -94,6 +94,30 @@ def test_a_last_norm_follows_a_stack_whose_sums_have_none():
     torch.testing.assert_close(fresh(100 * texts()).mean(-1), torch.zeros(3, 6), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.parametrize("pre_norm", [False, True], ids=["post", "pre"])
+def test_layers_one_after_another_are_the_stack(pre_norm, shared, depth):
+    """Where texts are mixed behind a layer, all of the layers must have read them, and the last norm
+    comes once."""
+    body = body_of(3, pre_norm=pre_norm, shared=shared)
+    below = body.part(texts(), MASK, slice(depth))
+    found = body.norm(body.part(below, MASK, slice(depth, None)))
+    assert_same(found[MASK], body(texts(), MASK)[MASK], rtol=1e-4, atol=1e-5)
+
+
+class Masked(nn.Module):
+    """A network that says which states are real."""
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        return states * mask[..., None] - 1
+
+
+def test_a_part_of_the_stack_tells_experts_the_mask():
+    body = body_of(2, experts=Masked)
+    assert_same(body.part(texts(), MASK, slice(None)), body(texts(), MASK))
+
+
 # --- loops over positions ---
 
 

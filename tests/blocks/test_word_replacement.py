@@ -8,8 +8,9 @@ from collections import Counter
 import numpy as np
 import torch
 
-from architectures.blocks.word_replacement import WordReplacement
+from architectures.blocks.word_replacement import PieceReplacement, WordReplacement
 from harness.layers.noise import Noise
+from harness.views.subwords import Subwords
 from harness.views.words import PAD, UNKNOWN, Words, spelling
 
 TEXTS = ["the film film is fine", "the film is bad", "a is rare the", "the"]
@@ -130,3 +131,58 @@ def test_the_least_number_that_can_be_drawn_is_a_word_too():
     words = batch_of(view, TEXTS[0], TEXTS[1])
     drawn = given(words, Least()).ids[given.rates(words.ids, words.mask) > 0]
     assert (drawn > UNKNOWN).all() and len(drawn.unique()) == 1
+
+
+# --- pieces ---
+
+PIECES = ["the film film is fine", "the film is bad", "films are rare the", "the finest films"]
+
+
+def of_pieces(rate: float = 1.0) -> tuple[PieceReplacement, Subwords]:
+    view = Subwords(size=45, max_length=20)
+    view.fit(PIECES)
+    return PieceReplacement(rate, view, view.encode(PIECES)["ids"]), view
+
+
+def test_words_of_one_piece_are_replaced_by_beginnings_of_words():
+    """Marks are no words, and half a word in the place of another is none."""
+    given, view = of_pieces()
+    pieces = view.collate(view.encode(PIECES), np.arange(4))
+    names = [[view.tokenizer.id_to_token(id) for id in row] for row in pieces.ids.tolist()]
+    found = set()
+    drawn: Counter = Counter()
+    for key in range(200):
+        new = given(pieces, Noise(pieces.ids, pieces.mask, (0, key)))
+        assert torch.equal(new.mask, pieces.mask) and torch.equal(new.segments, pieces.segments)
+        found |= {tuple(place) for place in (new.ids != pieces.ids).nonzero().tolist()}
+        drawn.update(new.ids[new.ids != pieces.ids].tolist())
+    whole = {
+        (row, place)
+        for row, line in enumerate(names)
+        for place, name in enumerate(line)
+        if not name.startswith(("[", "##")) and not line[min(place + 1, len(line) - 1)].startswith("##")
+    }
+    rates = given.rates(pieces.ids, torch.tensor([[(r, t) in whole for t in range(len(names[0]))] for r in range(4)]))
+    assert found == {place for place in whole if rates[place] > 0} and len(found) > 6
+    divided = {(row, t) for row, line in enumerate(names) for t, name in enumerate(line) if name.startswith("##")}
+    assert len(divided) > 2
+    names_drawn = {view.tokenizer.id_to_token(id) for id in drawn}
+    assert not any(name.startswith(("[", "##")) for name in names_drawn) and len(names_drawn) > 3
+
+
+def test_pieces_have_the_rates_and_shares_of_words():
+    """One formula for both; only the whole words of a text count."""
+    given, view = of_pieces(0.4)
+    pieces = view.collate(view.encode(PIECES[:1]), np.arange(1))
+    words = pieces.ids[0, 1:-1]
+    alone = given.rates(words[None], torch.ones(1, len(words), dtype=torch.bool))
+    drawn = torch.stack(
+        [given.drawn(pieces.ids, pieces.mask, Noise(pieces.ids, pieces.mask, (1, key)))[0] for key in range(3)]
+    )
+    assert drawn.dtype == torch.bool
+    new = [given(pieces, Noise(pieces.ids, pieces.mask, (1, key))).ids[0] for key in range(2000)]
+    replaced = torch.stack(new)[:, 1:-1] != words
+    again = 1 - (given.upto.diff(prepend=torch.zeros(1, dtype=torch.float64)))[words]  # it may be drawn itself
+    torch.testing.assert_close(replaced.double().mean(0), alone[0] * again, atol=0.05, rtol=0)
+    for key, row in enumerate(new[:2]):
+        assert torch.equal(row, given(pieces, Noise(pieces.ids, pieces.mask, (1, key))).ids[0])
