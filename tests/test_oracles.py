@@ -42,6 +42,12 @@ def test_the_second_layer_of_a_stack_is_torchs(kind):
     torch.testing.assert_close(states, layer(words())[0])
 
 
+def test_a_conditioned_gru_is_torchs_over_vectors_with_the_context_behind_them():
+    layer, context, first = layer_of(nn.GRU, WIDTH + 2, HIDDEN), words(1, 2)[0], words(1, HIDDEN)[0]
+    read = torch.cat([words(), context.expand(WORDS, -1)], dim=1)
+    torch.testing.assert_close(oracles.conditioned_gru(layer, words(), context, first), layer(read, first[None])[0])
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_linear_layer_is_torchs(bias):
     layer = layer_of(nn.Linear, WIDTH, HIDDEN, bias=bias)

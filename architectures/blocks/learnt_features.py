@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from architectures.blocks.contextual_words import KeptStill
+from architectures.blocks.sentences import sentences
 from harness.kinds import Parent, PretrainedEncoder
 from harness.task import Row
 
@@ -42,3 +43,14 @@ class LearntFeatures(PretrainedEncoder):
 
     def forward(self, pieces: Any) -> Tensor:
         return self.vector(pieces)[:, None]
+
+
+class SentenceFeatures(LearntFeatures):
+    """A network that has learnt from sentences: the vector of a text is the mean of those of its
+    sentences, of each of which so many words are read as there were to learn from."""
+
+    def vector(self, pieces: Any) -> Tensor:
+        found = sentences(pieces, self.view, self.learns.longest)
+        vectors, rows = self.network(found.pieces), found.rows
+        sums = vectors.new_zeros(len(pieces.ids), vectors.shape[1]).index_add(0, rows, vectors)
+        return sums / rows.bincount()[:, None]

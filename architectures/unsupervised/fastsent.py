@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.blocks.contextual_words import KeptStill
-from architectures.blocks.learnt_features import LearntFeatures
+from architectures.blocks.learnt_features import LearntFeatures, SentenceFeatures
 from architectures.blocks.objectives.told_sentences import ToldSentences, told_by_states
 from architectures.blocks.sentence_gru import ConditionedGRU, SentenceReader
 from architectures.blocks.sentences import Sentences, between_marks, sentences
@@ -240,15 +240,15 @@ class FastSentAutoencoder(FastSent):
         " 0.0002, with 16 sentences.",
         "Layers begin as PyTorch's do, and vectors of words as Skip-Thought's; in the authors' code recurrent matrices"
         " are orthogonal, biases 0, and all else is normal with deviation 0.01.",
-        "A linear layer classifies the last state, whose network stays as it was learnt; it reads a text as one"
-        " sentence.",
+        "A linear layer classifies the vector, whose network stays as it was learnt; that of a text is the mean of its"
+        " sentences'.",
     ),
 )
-class SequentialDenoisingAutoencoder(LearntFeatures):
+class SequentialDenoisingAutoencoder(SentenceFeatures):
     """A GRU reads a sentence of which words are missing and others have changed places, and another
     restores it from the last state (Hill et al. 2016, section 3.1; :class:`Restored`).
 
-    The vector of a text is the last state behind its words, all of which are read.
+    The vector of a sentence is the last state behind its words, all of which are read.
     """
 
     learns = Restored

@@ -24,7 +24,7 @@ from architectures.unsupervised.fastsent import (
 from harness import registry
 from harness.views.whole_words import WholeWords
 from tests.support.models import small
-from tests.support.oracles import gru, linear
+from tests.support.oracles import conditioned_gru, gru, linear
 from tests.support.plain_text import batch, noise_of, packed, sentences_of, told_of
 from tests.support.same import assert_same
 
@@ -211,23 +211,6 @@ def test_noise_has_its_rates_and_is_anew_in_each_pass(view, reader):
 # --- SDAE: restoring ---
 
 
-def conditioned(recurrence: torch.nn.GRU, vectors: Tensor, context: Tensor, h: Tensor) -> list[Tensor]:
-    """States of a GRU in which each of reset gate, update gate and candidate sees the context, by
-    matrices of its own."""
-    size = recurrence.hidden_size
-    read, seen = recurrence.weight_ih_l0.split([vectors.shape[1], len(context)], dim=1)
-    kept, b_x, b_h = recurrence.weight_hh_l0, recurrence.bias_ih_l0, recurrence.bias_hh_l0
-    states = []
-    for x in vectors:
-        part = [slice(gate * size, (gate + 1) * size) for gate in range(3)]
-        r, z = (torch.sigmoid(read[g] @ x + seen[g] @ context + kept[g] @ h + b_x[g] + b_h[g]) for g in part[:2])
-        n = part[2]
-        candidate = torch.tanh(read[n] @ x + seen[n] @ context + b_x[n] + r * (kept[n] @ h + b_h[n]))
-        h = z * h + (1 - z) * candidate
-        states.append(h)
-    return states
-
-
 @pytest.mark.parametrize("key", [(), (2, 3)])
 def test_a_sentence_is_restored_from_the_last_state_behind_its_noise_in_loops(view, reader, key):
     """All its words and its end, each by those before it as they were, and not by noise."""
@@ -242,7 +225,7 @@ def test_a_sentence_is_restored_from_the_last_state_behind_its_noise_in_loops(vi
         vector = gru(reader.network.recurrence, table[noisy.ids[at, : noisy.lengths[at]]])[-1]
         ids = [number(view, word) for word in words]
         first = torch.tanh(linear(objective.beginning, vector))
-        states = conditioned(objective.decoder.recurrence, table[[view.start, *ids]], vector, first)
+        states = conditioned_gru(objective.decoder.recurrence, table[[view.start, *ids]], vector, first)
         for state, word in zip(states, [*ids, view.separator], strict=True):
             scores = linear(objective.output, state)
             expected.append(scores[word] - scores.exp().sum().log())
@@ -270,15 +253,15 @@ def test_every_gate_of_the_decoder_sees_the_sentence(view, reader):
             weights.copy_(before)
 
 
-def test_a_text_is_read_without_noise_to_its_last_state(view, reader):
-    """By a task; padding behind it changes nothing."""
+def test_a_text_is_read_without_noise_sentence_by_sentence(view, reader):
+    """By a task: its vector is the mean of the last states."""
     reader.deleted = reader.swapped = 1.0
-    pieces = batch(view, *TEXTS)
-    expected = [
-        gru(reader.network.recurrence, reader.network.table.weight[ids[:length]])[-1]
-        for ids, length in zip(pieces.ids, pieces.lengths, strict=True)
-    ]
-    assert_same(reader.train().vector(pieces), torch.stack(expected), rtol=1e-4, atol=1e-4)
+    expected = []
+    for text in TEXTS:
+        ids = [[view.start, *(number(view, word) for word in words), view.separator] for words in sentences_of(text)]
+        states = [gru(reader.network.recurrence, reader.network.table.weight[each])[-1] for each in ids]
+        expected.append(sum(states) / len(states))
+    assert_same(reader.train().vector(batch(view, *TEXTS)), torch.stack(expected), rtol=1e-4, atol=1e-4)
     assert reader.size == 5
 
 

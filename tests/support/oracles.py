@@ -104,6 +104,23 @@ def gru(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
     return torch.stack(states)
 
 
+def conditioned_gru(layer: nn.GRU, vectors: Vectors, context: Tensor, h: Tensor) -> Tensor:
+    """States (n, hidden) of a GRU, going on from a state h, in which reset gate, update gate and
+    candidate each see a context by a matrix of its own, which stands behind that of the vectors."""
+    w, w_h, b_x, b_h = weights_of(layer)
+    size, width = len(h), w.shape[1] - len(context)
+    states = []
+    for x in vectors:
+        sums = [
+            (w[g, :width] @ x + w[g, width:] @ context + b_x[g], w_h[g] @ h + b_h[g])
+            for g in (slice(gate * size, gate * size + size) for gate in range(3))
+        ]
+        r, z = (torch.sigmoid(read + kept) for read, kept in sums[:2])
+        h = z * h + (1 - z) * torch.tanh(sums[2][0] + r * sums[2][1])
+        states.append(h)
+    return torch.stack(states)
+
+
 def rnn(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
     """States (n, hidden) of a one-way Elman layer: h_t = tanh(W_x x_t + W_h h_(t-1) + b)."""
     w_x, w_h, b_x, b_h = weights_of(layer, number)
