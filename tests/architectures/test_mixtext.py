@@ -3,6 +3,7 @@ labels guessed for texts without any."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -208,7 +209,7 @@ def test_another_layer_gives_another_mixture(view):
     objective, model = prepared(view, MixText())
     texts, partners = pieces_of(view, OTHERS), torch.tensor([1, 2, 0])
     scores = [objective.mixed(model, texts, partners, 0.6, depth) for depth in (0, 1, 2, 3)]
-    assert all((one - two).abs().max() > 1e-3 for one, two in zip(scores, scores[1:], strict=False))
+    assert all((one - two).abs().max() > 1e-3 for one, two in itertools.pairwise(scores))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -262,7 +263,9 @@ def test_words_are_replaced_anew_in_each_pass_and_by_the_texts_without_labels(vi
     fixed(monkeypatch, objective, 0.7, 2)
     read = []
     guessed = objective.guessed
-    monkeypatch.setattr(objective, "guessed", lambda m, changed, plain: read.append(changed) or guessed(m, changed, plain))
+    monkeypatch.setattr(
+        objective, "guessed", lambda m, changed, plain: read.append(changed) or guessed(m, changed, plain)
+    )
     for passes in (1, 2, 2):
         objective.losses(model, step_of(view, passes=passes))
     first, second, again = (each.ids for each in read)

@@ -98,8 +98,8 @@ def test_a_last_norm_follows_a_stack_whose_sums_have_none():
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 @pytest.mark.parametrize("pre_norm", [False, True], ids=["post", "pre"])
 def test_layers_one_after_another_are_the_stack(pre_norm, shared, depth):
-    """Where texts are mixed behind a layer, all of the layers must have read them, and the last norm
-    comes once."""
+    """Where texts are mixed behind a layer, all of the layers must have read them, and the last
+    norm comes once."""
     body = body_of(3, pre_norm=pre_norm, shared=shared)
     below = body.part(texts(), MASK, slice(depth))
     found = body.norm(body.part(below, MASK, slice(depth, None)))
