@@ -118,9 +118,7 @@ class ReasoNet(Reader):
         size = 2 * hidden
         self.steps = steps
         self.spelling = CharacterConvolution(view.alphabet_size, character_size, filters, window, 0.0, torch.relu)
-        self.passage, self.question = (
-            Recurrent("gru", width + filters, hidden, bidirectional=True) for _ in range(2)
-        )
+        self.passage, self.question = (Recurrent("gru", width + filters, hidden, bidirectional=True) for _ in range(2))
         self.attention = BiAttention(size)
         self.memory = Recurrent("gru", 4 * size, hidden, bidirectional=True)
         self.recall = Recall(size, sharpness)
