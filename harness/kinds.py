@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from harness import registry
 from harness.layers.pooling import pool
-from harness.objectives import Carried, Objective, add_loss
+from harness.objectives import Carried, Objective, add_loss, tell_choice
 from harness.registry import TaskEntry
 from harness.task import Row, Task
 from harness.views.base import View
@@ -229,6 +229,14 @@ class Encoder(Architecture, nn.Module):
         outside training the call does nothing.
         """
         add_loss(name, value)
+
+    def tell_choice(self, name: str, values: Tensor) -> None:
+        """Tell a number of each row (B,) that says what was chosen in the pass that is running,
+        such as the share of words that were read: a record has the means over test.
+
+        Call it from ``forward``. Where nobody asks, the call does nothing.
+        """
+        tell_choice(name, values)
 
     def auxiliary_loss(self) -> Tensor | float:
         """A term that the last forward pass adds to the training loss: an older form of

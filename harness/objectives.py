@@ -24,6 +24,7 @@ STREAMS = ("labelled", "unlabelled")
 """Streams of batches that the harness can feed to an objective."""
 
 _terms: ContextVar[dict[str, Tensor] | None] = ContextVar("terms", default=None)
+_choices: ContextVar[dict[str, list[Tensor]] | None] = ContextVar("choices", default=None)
 
 
 @contextmanager
@@ -42,6 +43,26 @@ def add_loss(name: str, value: Tensor) -> None:
     terms = _terms.get()
     if terms is not None:
         terms[name] = terms[name] + value if name in terms else value
+
+
+@contextmanager
+def collected_choices() -> Iterator[dict[str, list[Tensor]]]:
+    """Numbers that encoders tell of what they choose while the block runs, by name: one tensor (B,)
+    for each pass."""
+    choices: dict[str, list[Tensor]] = {}
+    token = _choices.set(choices)
+    try:
+        yield choices
+    finally:
+        _choices.reset(token)
+
+
+def tell_choice(name: str, values: Tensor) -> None:
+    """Tell the innermost :func:`collected_choices` a number of each row (B,); nothing happens
+    outside of one."""
+    choices = _choices.get()
+    if choices is not None:
+        choices.setdefault(name, []).append(values.detach())
 
 
 class Learner(Protocol):
@@ -113,6 +134,10 @@ class Objective(nn.Module):
     Streams that end a step earlier are the last ones of a batch."""
     strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
     """Strategies of several devices under which it is right; others are refused before the run."""
+    last_phase: ClassVar[float] = 0.0
+    """Share of a training after which its last phase begins. The phases before it may leave the dev
+    score as it is, or raise it without what the last one teaches: their epochs neither count for
+    patience nor are kept where there is a later one."""
 
     def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
         super().__init__()
@@ -123,6 +148,11 @@ class Objective(nn.Module):
         """Name of the class, around that of the objective that it wraps."""
         own = type(self).__name__
         return own if self.inner is None else f"{own}({self.inner.name})"
+
+    @property
+    def settled_after(self) -> float:
+        """Share of a training after which it is in the last phase, and so is what it wraps."""
+        return max(self.last_phase, 0.0 if self.inner is None else self.inner.settled_after)
 
     def begin(self, rows: Mapping[str, Any]) -> None:
         """Told the encoded training rows of each of its streams before the first step."""

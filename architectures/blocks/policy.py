@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-Way = Literal["best", "drawn", "all"]
-"""The way in which choices are made: the likeliest, one by lot, or yes to each."""
+from harness.layers.noise import Noise
+
+State = tuple[Tensor, Tensor]
+"""State of an LSTM, (h, c), of B texts."""
+
+Lots = Callable[[Tensor, Tensor], Tensor]
+"""From the ids and the mask (B, T) of words, a number for each of them: a choice is yes where it is
+below the probability of yes."""
+
+
+def likeliest(ids: Tensor, mask: Tensor) -> Tensor:
+    """Lots by which each choice is the likelier one."""
+    return torch.full(mask.shape, 0.5, device=mask.device)
+
+
+def every(step: int) -> Lots:
+    """Lots by which the choice is yes for every ``step``-th word and for no other, whatever is
+    likely."""
+
+    def lots(ids: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+        return torch.where(places % step == 0, -1.0, 2.0).expand(mask.shape)
+
+    return lots
+
+
+def draws_of(ids: Tensor, mask: Tensor, key: Sequence[int], draws: int) -> Tensor:
+    """Numbers in [0, 1) for so many draws of each text: (draws, B, T) for words or sentences, whose
+    ids and mask are (B, T) or (B, T, words). They depend on the text's words and on ``key``
+    alone."""
+    words = mask.flatten(1)
+    first = (~words).long().argsort(dim=1, stable=True)  # padding stands between sentences too
+    noise = Noise(ids.flatten(1).gather(1, first), words.gather(1, first), key)
+    return torch.stack([noise.uniform(mask.shape[1]) for _ in range(draws)])
+
+
+def drawn(key: Sequence[int], draws: int) -> Lots:
+    """Lots of so many draws of a batch that is :func:`repeated` as often; ``key`` is (seed, number
+    of the pass over the data)."""
+
+    def lots(ids: Tensor, mask: Tensor) -> Tensor:
+        texts = len(ids) // draws
+        return draws_of(ids[:texts], mask[:texts], key, draws).flatten(0, 1)
+
+    return lots
 
 
 class Told(NamedTuple):
@@ -25,44 +68,56 @@ class Policy(nn.Module):
     """Yes or no to each word, by a linear layer and a sigmoid. No gradient goes to what it looks
     at: rewards teach the policy alone.
 
-    It begins inclined to yes, ``start`` being the first bias: to read a text with half of its words
-    is to learn another text.
+    ``start`` is the first bias, an inclination to yes or no. Until the policy has learnt something
+    (``acts``), choices in evaluation are those that ``before`` gives; from then on the likelier
+    ones.
     """
 
-    def __init__(self, size: int, start: float = 2.0):
+    acts: Tensor
+
+    def __init__(self, size: int, start: float, before: Lots):
         super().__init__()
         self.yes = nn.Linear(size, 1)
         nn.init.constant_(self.yes.bias, start)
-        self.way: Way = "best"
+        self.before = before
+        self.register_buffer("acts", torch.tensor(False))
+        self.chosen: Lots | None = None
         self.told: list[Told] | None = None
 
     @contextmanager
-    def choosing(self, way: Way) -> Iterator[list[Told]]:
-        """Choose so while the block runs, and tell of each text that is read in it."""
-        self.way, self.told = way, []
+    def choosing(self, lots: Lots) -> Iterator[list[Told]]:
+        """Choose by these lots while the block runs, and tell of each text that is read in it."""
+        self.chosen, self.told = lots, []
         try:
             yield self.told
         finally:
-            self.way, self.told = "best", None
+            self.chosen, self.told = None, None
 
-    def forward(self, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """The choices (B,) by what is seen (B, size), true for yes, and the logarithm (B,) of the
-        probability of each."""
+    def lots(self, words: Any) -> Tensor:
+        """The lots (B, T) by which choices are made for the words of a batch."""
+        chosen = self.chosen or (likeliest if self.acts else self.before)
+        return chosen(words.ids, words.mask)
+
+    def forward(self, seen: Tensor, lots: Tensor) -> tuple[Tensor, Tensor]:
+        """The choices (B,) by what is seen (B, size) and by lots (B,), true for yes, and the
+        logarithm (B,) of the probability of each."""
         scores = self.yes(seen.detach())[:, 0]
-        if self.way == "drawn":
-            # One of two is drawn: numbers compared with a rate count as dropout in the tests.
-            chosen = torch.stack([-scores, scores], 1).sigmoid().multinomial(1)[:, 0].bool()
-        elif self.way == "all":
-            chosen = torch.ones_like(scores, dtype=torch.bool)
-        else:
-            chosen = scores > 0
+        chosen = lots < scores.sigmoid()
         return chosen, nn.functional.logsigmoid(torch.where(chosen, scores, -scores))
 
-    def tell(self, logs: Tensor, yes: Tensor, mask: Tensor) -> None:
-        """Tell who listens of the choices of a pass: logarithms (B, T), yes or no (B, T), and which
-        of them are of words (B, T)."""
+    def tell(self, logs: Tensor, yes: Tensor, free: Tensor, mask: Tensor) -> Tensor:
+        """The share (B,) of words for which the choice was yes, told with the logarithms (B, T) of
+        choices to who listens: which of them are ``free`` and not forced (B, T), and which are
+        words (B, T)."""
+        share = (yes & mask).sum(1) / mask.sum(1)
         if self.told is not None:
-            self.told.append(Told((logs * mask).sum(1), (yes & mask).sum(1) / mask.sum(1)))
+            self.told.append(Told((logs * (free & mask)).sum(1), share))
+        return share
+
+
+def where(chosen: Tensor, new: State, old: State) -> State:
+    """The new state of the texts that are chosen (B,), the old one of the others."""
+    return torch.where(chosen[:, None], new[0], old[0]), torch.where(chosen[:, None], new[1], old[1])
 
 
 def reinforced(logs: Tensor, rewards: Tensor) -> Tensor:

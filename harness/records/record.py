@@ -70,6 +70,7 @@ SINCE_2 = (
     "overlap",
     "ruler",
     "official_test_examples",
+    "choices",
 )
 """Fields that came with schema 2; None where they were not recorded, and then not in the file."""
 
@@ -87,7 +88,9 @@ class Record(BaseModel):
     protocol's rules, part of what may be compared. ``sees``: data that training used besides the
     labelled training examples, such as the texts of test. ``inputs``: sources of word
     representations besides the table of vectors. ``deterministic``: equal seeds give equal bits.
-    ``official_test_examples``: scored examples that belong to the official test.
+    ``official_test_examples``: scored examples that belong to the official test. ``choices``: means
+    over test of what an architecture that acts chose while it answered, by name, such as the share
+    of words that it read.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_assignment=True, serialize_by_alias=True)
@@ -140,6 +143,7 @@ class Record(BaseModel):
     overlap: Overlap | None = None
     ruler: Ruler | None = None
     official_test_examples: Count | None = None
+    choices: dict[str, Real] | None = None
 
     @model_validator(mode="after")
     def _schema_1_is_closed(self) -> Record:

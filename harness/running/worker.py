@@ -31,6 +31,7 @@ from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
 from harness.metrics import score
+from harness.objectives import collected_choices
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import Ruler
@@ -430,17 +431,13 @@ def _score_and_measure(
         for name, value in training.curve[kept["best_epoch"] - 1].items()
         if name not in CURVE_FIELDS and not name.startswith("train_")
     }
+    with collected_choices() as choices:
+        predictions = predict(model, test, batch_size, device)
     fields = _scored(
-        cell,
-        task,
-        settings,
-        watch,
-        dev_scores,
-        corpus.train.rows,
-        test.rows,
-        corpus.fingerprints,
-        predict(model, test, batch_size, device),
+        cell, task, settings, watch, dev_scores, corpus.train.rows, test.rows, corpus.fingerprints, predictions
     )
+    if choices:
+        fields["choices"] = {name: torch.cat(values).double().mean().item() for name, values in choices.items()}
     speed = training.clock.rates() | cost.inference(
         cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size, _timed(cell, 2.0)
     )

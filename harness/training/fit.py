@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import ModelParallelStrategy, Strategy
@@ -18,13 +19,17 @@ from harness.training.fit_module import FitModule
 
 
 class _Patience(EarlyStopping):
-    """Early stopping that does not count epochs before the smallest number of steps is made."""
+    """Early stopping that does not count epochs before the smallest number of steps is made, nor
+    those before the objective's last phase, whose scores it forgets."""
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, FitModule)
-        if (module.current_epoch + 1) * module.steps_per_epoch <= module.settings.min_steps:
+        last = module.in_last_phase(module.current_epoch + 1)
+        if not last or (module.current_epoch + 1) * module.steps_per_epoch <= module.settings.min_steps:
             self.wait_count = -1  # what this epoch may add
         super().on_train_epoch_end(trainer, module)
+        if not last:
+            self.best_score = torch.full_like(self.best_score, -torch.inf)
 
 
 def fit(

@@ -289,7 +289,8 @@ class FitModule(pl.LightningModule):
         # all must choose the same epoch and rate.
         self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
-        if not self.pilot and (self.best is None or self.selection > self.best["selection"]):
+        earlier = self.best is not None and not self.in_last_phase(self.best["epoch"])
+        if not self.pilot and (self.best is None or earlier or self.selection > self.best["selection"]):
             weights = self.trainer.strategy.lightning_module_state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in weights.items()}
             self.best = {"epoch": self.current_epoch + 1, "selection": self.selection, "weights": weights}
@@ -308,6 +309,10 @@ class FitModule(pl.LightningModule):
         if self.global_rank == 0:
             told = f"dev {self.main_metric} {scores[self.main_metric]:.4f}, {rate:,.0f} examples/s"
             print(f"epoch {row['epoch']}: train loss {loss:.4f}, {told}")
+
+    def in_last_phase(self, epoch: int) -> bool:
+        """True for an epoch, counted from 1, that ends in the objective's last phase."""
+        return epoch > self.objective.settled_after * self.epochs
 
     def _slow_down(self) -> None:
         """Lower the rate of schedule ``plateau`` after an epoch that was not the best so far."""

@@ -174,7 +174,7 @@ def lines_for(id: str, model: nn.Module, name: str) -> tuple[list[Line], str]:
 def scope(model: nn.Module, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The names that a formula may use."""
     tensor, around = model.get_parameter(name), modules_around(model, name)
-    names: dict[str, Any] = {"sqrt": math.sqrt, "len": len, "min": min, "bincount": torch.bincount}
+    names: dict[str, Any] = {"sqrt": math.sqrt, "log": math.log, "len": len, "min": min, "bincount": torch.bincount}
     for _, module in around:
         names |= {key: value for key, value in vars(module).items() if isinstance(value, int | float)}
         names |= dict(module.named_buffers(recurse=False)) | dict(module.named_parameters(recurse=False))

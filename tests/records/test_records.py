@@ -195,6 +195,7 @@ SCHEMA_2 = {
     "overlap": {"exact": 3, "near": 11, "words": 13},
     "ruler": {"version": 1, "examples_per_second": 812.5, "measured": "2025-01-01T00:00:00+00:00"},
     "official_test_examples": 1821,
+    "choices": {"share of words read": 0.625},
 }
 """A value for every optional field of schema 2."""
 

@@ -95,6 +95,8 @@ class Trouble(TextEncoder):
             raise MemoryError
         if self.how == "weights":
             raise MissingWeights("no weights here")
+        if self.how == "tells":
+            self.tell_choice("words", words.lengths.double())
         states = self.layer(words.vectors.mean(1))
         return states * float("nan") if self.how == "nan" and self.training else states
 
@@ -261,6 +263,16 @@ def test_every_rate_is_tried_and_the_best_pilot_trains_the_cell(tried):
     scores = record.training["learning_rates"]
     assert {float(rate) for rate in scores} == set(rates) and all(0 <= found <= 1 for found in scores.values())
     assert scores["0.02"] == max(scores.values())
+
+
+def test_what_is_chosen_for_test_is_recorded(plugin, make_settings):
+    """The share of a text that was read is half of the result of a system that stops early. Dev,
+    which is asked many times, has no part in it."""
+    settings = make_settings(plugins=(plugin,))
+    record = run_cell(planned_cell("trouble", "sst2", "trouble.how=tells"), settings)
+    test = registry.load(registry.entry("tasks", "sst2"))(registry.entry("tasks", "sst2")).load("test", "mini")
+    assert record.choices == {"words": pytest.approx(sum(map(len, test["text"])) / len(test))}
+    assert run_cell(planned_cell("trouble", "sst2"), settings).choices is None
 
 
 def test_passes_of_the_users_own_are_no_more_than_that(make_settings):

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from harness.data.corpus import Corpus
-from harness.objectives import Supervised
+from harness.objectives import Objective, Supervised
 from harness.running.request import PRECISIONS
 from harness.settings import TrainingSettings
 from harness.training import checkpoints, fit_module
@@ -205,6 +205,44 @@ def test_the_best_dev_epoch_is_kept_and_patience_ends_the_fit(corpus, tmp_path, 
     assert same(one.model.state_dict(), one.weights[2]) and not same(one.weights[2], one.weights[4])
     assert [row["accuracy"] for row in one.curve] == [0.3, 0.2, 0.6, 0.5, 0.6]
     assert [row["epoch"] for row in one.curve] == [1, 2, 3, 4, 5]
+
+
+class Phased(Supervised):
+    """The last phase begins at a half."""
+
+    last_phase = 0.5
+
+
+def phased(corpus: Corpus, wrapped: bool = False, **settings: Any) -> Watched:
+    one = make(corpus, {"epochs": 8} | settings)
+    one.objective = Objective(None, None, Phased()) if wrapped else Phased()
+    if wrapped:
+        one.objective.losses = Supervised().losses
+    return one
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_neither_patience_nor_the_best_epoch_is_of_a_phase_that_is_over(corpus, tmp_path, monkeypatch, wrapped):
+    """While a policy learns alone the dev score stands still, and before that it is that of a
+    system without a policy: such a training ended there, and was kept from there."""
+    scripted(monkeypatch, [0.9, 0.95, 0.3, 0.3, 0.4, 0.6, 0.5, 0.5])
+    one = phased(corpus, wrapped, patience=2)
+    assert go(one, tmp_path, 8) == {"best_epoch": 6, "epochs": 8, "rising": False}
+    assert same(one.model.state_dict(), one.weights[5])
+
+
+def test_patience_counts_from_the_last_phase_on(corpus, tmp_path, monkeypatch):
+    """Epoch 5 is the first that ends in it, whose score the next two do not beat."""
+    scripted(monkeypatch, [0.9, 0.95, 0.3, 0.3, 0.4, 0.3, 0.4, 0.9])
+    assert go(phased(corpus, patience=2), tmp_path, 8) == {"best_epoch": 5, "epochs": 7, "rising": False}
+
+
+def test_a_training_that_is_cut_before_its_last_phase_keeps_its_last_epoch(corpus, tmp_path, monkeypatch):
+    """Rather than none."""
+    scripted(monkeypatch, [0.9, 0.8, 0.3])
+    one = phased(corpus)
+    monkeypatch.setattr(one, "in_last_phase", lambda epoch: False)
+    assert go(one, tmp_path, 3)["best_epoch"] == 3
 
 
 def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkeypatch):

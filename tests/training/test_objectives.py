@@ -22,7 +22,7 @@ from harness.data.batches import Streams
 from harness.data.corpus import Corpus
 from harness.errors import UsageError
 from harness.kinds import TextEncoder
-from harness.objectives import Step, Supervised, add_loss, collected_losses
+from harness.objectives import Step, Supervised, add_loss, collected_choices, collected_losses, tell_choice
 from harness.problems import problem
 from harness.running.request import Request
 from harness.running.session import Session
@@ -220,6 +220,37 @@ def test_terms_of_one_pass_do_not_reach_the_next(corpus):
             add_loss("a", torch.tensor(5.0))
         add_loss("a", torch.tensor(1.0))
     assert (outer["a"].item(), inner["a"].item()) == (2.0, 5.0)
+
+
+# --- choices that an encoder tells ---
+
+
+class Choosy(Penalised):
+    """Tells of each text how many words it has."""
+
+    def forward(self, words: Any) -> torch.Tensor:
+        self.tell_choice("words", words.lengths.double().requires_grad_())
+        return super().forward(words)
+
+
+def test_choices_are_told_to_who_asks(corpus):
+    """Each pass by itself; nobody trains by them."""
+    torch.manual_seed(0)
+    model = build(Choosy, corpus.problem, {}, corpus.view, corpus.target, 8)
+    batches = [corpus.train.collate(np.arange(8)), corpus.train.collate(np.arange(3))]
+    model(batches[0].inputs)  # nobody asks
+    with collected_choices() as told:
+        for batch in batches:
+            model(batch.inputs)
+    assert list(told) == ["words"] and not told["words"][0].requires_grad
+    assert [each.tolist() for each in told["words"]] == [b.inputs["text"].lengths.tolist() for b in batches]
+    with collected_choices() as outer:
+        with collected_choices() as inner:
+            tell_choice("a", torch.ones(2))
+        tell_choice("b", torch.ones(1))
+    assert (list(outer), list(inner)) == (["b"], ["a"])
+    model(batches[0].inputs)
+    assert len(told["words"]) == 2
 
 
 def test_an_older_plugins_auxiliary_loss_is_minimised(corpus, monkeypatch):
