@@ -125,7 +125,7 @@ class TextMix(Task):
 
     official_test = False
     sources: Sequence[str] = SOURCES
-    digests: Mapping[Split, str] = DIGESTS
+    digests: Mapping[str, str] = DIGESTS
 
     def __init__(self, entry: TaskEntry):
         super().__init__(entry)

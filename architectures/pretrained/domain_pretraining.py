@@ -16,10 +16,8 @@ from harness.views.subwords import SubwordBatch, Subwords
 
 
 class MaskedWords(MaskedPieces):
-    """Words are masked whole, one here and one there; each of their pieces is read as the mask, as
-    any piece, or as it is.
-
-    A pass reads so many pieces for each word of the texts, whatever the vocabulary.
+    """Single words are masked whole; each of their pieces is read as the mask, as any piece, or as
+    it is. A pass reads so many pieces for each word of the texts, whatever the vocabulary.
     """
 
     unit = "pieces of masked words"
@@ -76,8 +74,8 @@ class MaskedWords(MaskedPieces):
             " reads 3,100 million; the general texts are of the text mix, not Wikipedia and books."
         ),
         (
-            "Pre-training makes ten passes over as many pieces as the texts have words, so that all three read equally"
-            " many, in batches of 32 stretches of 128; the paper makes 62,500 steps of 8,192 of 512."
+            "Pre-training makes ten passes over as many pieces as the texts have words, which is a part of the texts,"
+            " in batches of 32 stretches of 128; the paper makes 62,500 steps of 8,192 of 512."
         ),
         "Pre-training does not ask whether one segment follows another, which the paper's does beside masked words.",
         "Four layers of 256, not twelve of 768, and 8,000 pieces in lower case, not 30,522.",
@@ -94,8 +92,8 @@ class MaskedWords(MaskedPieces):
             "hyperparameters": {"pieces_per_word": 0.5},
             "deviations": (
                 (
-                    "It reads half of the general texts and then half of the news, each ten times; the paper goes on"
-                    " with weights of a million steps."
+                    "It reads half as many pieces of general texts, and then of news; the paper goes on with weights"
+                    " of a million steps."
                 ),
                 "On the second corpus the layer that scores pieces begins anew, and the rate rises again.",
             ),
@@ -107,9 +105,9 @@ class MaskedWords(MaskedPieces):
     },
 )
 class DomainPretraining(BERT):
-    """BERT, pre-trained by words that are masked whole: on the texts of a domain alone, whose pieces
-    are its vocabulary; on general texts and then on the domain's, by the vocabulary of the first;
-    or on general texts alone.
+    """BERT that learns from words masked whole: on the texts of a domain alone, whose pieces are
+    its vocabulary; on general texts and then on the domain's, by the vocabulary of the first; or on
+    general texts alone.
 
     All three read equally many pieces: ``pieces_per_word`` for each word of a corpus, in each pass.
     The other settings are BERT's.

@@ -162,7 +162,7 @@ class _Family:
             planned = self.cell(architecture, only, child.seed, children=children, inputs=inputs)
         if planned.reason is None and storage.is_kept(self.results, planned.cell.key):
             return self._with(planned)
-        # Where the user says which settings it has, or what it was trained on before, only that cell is meant.
+        # Who says which settings it has, or what it was trained on before, means that cell alone.
         if not own and not self.planner.changes(architecture):
             tasks = None if planned.reason is not None and wish.task is None else planned.cell.task
             fitting = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]

@@ -3,8 +3,8 @@ which order, and that they read equally much."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from pathlib import Path
 from typing import Any
 
 import datasets
@@ -48,7 +48,7 @@ SIZES = {"layers": 2, "hidden": 16, "heads": 4, "dropout": 0.0}
 
 @pytest.fixture(scope="module")
 def view() -> Subwords:
-    made = Subwords(size=48, max_length=64)
+    made = Subwords(size=48, max_length=128)
     made.fit(TEXTS)
     return made
 
@@ -127,7 +127,7 @@ def test_a_word_is_masked_as_often_whatever_stands_beside_it(view):
         chosen = MaskedWords.chosen(pieces, view, noise_of(pieces, 1, number))[0]
         masked = [index for index, places in enumerate(word) if chosen[places].all()]
         assert len(masked) == 3, "15 % of twenty words of equally many pieces"
-        together += sum(b - a == 1 for a, b in zip(masked, masked[1:], strict=False))
+        together += sum(b - a == 1 for a, b in itertools.pairwise(masked))
     assert together / times == pytest.approx(3 * 2 / 20, abs=0.1)  # 19 of the 190 pairs are neighbours
 
 
@@ -159,7 +159,7 @@ def test_the_loss_is_the_surprise_of_the_pieces_of_masked_words(view):
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
-        max_position_embeddings=64,
+        max_position_embeddings=128,
     )
     names = TABLES | layers(2) | {"pooler.dense": "pooler.0"}
     reference = transformers.BertModel(config)
@@ -230,7 +230,8 @@ def test_a_pass_reads_as_many_pieces_as_a_corpus_has_words_and_of_two_corpora_ha
     read = objective_of(model, TrainingSettings()).portions(split, TrainingSettings())
     words = sum(len(words_of(text)) for text in texts)
     pieces = sum(len(ids) for ids in read.inputs["text"]["ids"])
-    assert share * words - 40 < pieces <= share * words
+    longest = int(split.inputs["text"]["ids"].lengths.max())
+    assert share * words - longest - 1 < pieces <= share * words < len(texts) + split.inputs["text"]["ids"].values.size
 
 
 def test_which_corpora_each_reads_and_in_which_order(tmp_path):
@@ -242,7 +243,9 @@ def test_which_corpora_each_reads_and_in_which_order(tmp_path):
         (parent,) = [*cells[key].parents.values()] or [None]
         return [*corpora(parent["key"]), cells[parent["key"]].task] if parent else []
 
-    assert {(cell.architecture, cell.task): corpora(cell.key) for cell in planned if cell.task in ("ag_news", "sst2")} == {
+    assert {
+        (cell.architecture, cell.task): corpora(cell.key) for cell in planned if cell.task in ("ag_news", "sst2")
+    } == {
         (id, task): read
         for task in ("ag_news", "sst2")
         for id, read in (
@@ -252,7 +255,9 @@ def test_which_corpora_each_reads_and_in_which_order(tmp_path):
         )
     }
     assert len(planned) == 4 + 6, "each corpus once for both tasks"
-    assert all(cells[parent["key"]].architecture == cell.architecture for cell in planned for parent in cell.parents.values())
+    assert all(
+        cells[parent["key"]].architecture == cell.architecture for cell in planned for parent in cell.parents.values()
+    )
     settings = [cell.hyperparameters["training"] for cell in planned if cell.task.endswith("_text")]
     assert settings == 4 * settings[:1], "by one recipe, so that equal passes are equal numbers of pieces"
 
@@ -286,7 +291,7 @@ def test_lineage_names_the_corpora_and_all_three_have_read_equally_many_pieces(t
     read = {id: sum(each["tokens"] for each in lineage) for id, lineage in lineages.items()}
     assert max(read.values()) < 1.01 * min(read.values())
     steps = {id: sum(each["steps"] for each in lineage) for id, lineage in lineages.items()}
-    assert max(steps.values()) < 1.1 * min(steps.values()), "the last step of a pass may have a shorter batch"
+    assert max(steps.values()) - min(steps.values()) <= 2, "of each corpus the last batch of a pass may be a short one"
     for id, task in ((SCRATCH, "news_text"), (CONTINUED, "general_text"), (GENERAL, "general_text")):
         learnt = Subwords(size=2000, max_length=128, stride=64)
         learnt.fit([row["text"] for row in data[task]])

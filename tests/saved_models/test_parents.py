@@ -89,7 +89,9 @@ def test_a_parent_is_trained_on_several_tasks_one_after_another(tmp_path: Path) 
         ("roberta", "sst2"): ("roberta", "news_text"),
     }
     other_order = "weights=roberta@general_text+text_mix+news_text"
-    keys = [cell.key for cell in session(tmp_path, "roberta", other_order, tasks="ag_news", protocol="paper").pending.run]
+    keys = [
+        cell.key for cell in session(tmp_path, "roberta", other_order, tasks="ag_news", protocol="paper").pending.run
+    ]
     assert not {*keys} & {cell.key for cell in planned.pending.run}
 
 
