@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -124,6 +124,8 @@ class TextMix(Task):
     """Training texts of the tasks at hand, without their labels."""
 
     official_test = False
+    sources: Sequence[str] = SOURCES
+    digests: Mapping[str, str] = DIGESTS
 
     def __init__(self, entry: TaskEntry):
         super().__init__(entry)
@@ -131,13 +133,14 @@ class TextMix(Task):
 
     def read(self, split: Split, tier: Tier, folder: Path | None = None) -> list[Row]:
         rows = super().read(split, tier, folder)
-        if tier == "local" and fingerprint(rows) != DIGESTS[split]:
+        if tier == "local" and fingerprint(rows) != self.digests[split]:
             self.others.append(split)
         return rows
 
     def notes(self) -> list[str]:
         changed = ", ".join(dict.fromkeys(self.others))
-        return [f"text_mix: {changed}: other rows than those of version 2, whose files were others"] if changed else []
+        others = f"other rows than those of version {self.entry.version}, whose files were others"
+        return [f"{self.entry.id}: {changed}: {others}"] if changed else []
 
     def mini(self, split: Split) -> Iterable[Row]:
         return self._rows(split, "mini", None)
@@ -148,7 +151,7 @@ class TextMix(Task):
     def _rows(self, split: Split, tier: Tier, folder: Path | None) -> Iterable[Row]:
         texts = (
             (f"{id}-{number}", text)
-            for id in SOURCES
+            for id in self.sources
             for number, text in enumerate(texts_of(id, "train", tier, folder))
         )
         return mixed(split, texts, guarded(tier, folder))

@@ -72,9 +72,10 @@ class Split:
 
     def some(self, most: int, seed: int, stratum: str | None = None) -> Split:
         """At most so many of the rows, chosen as :func:`chosen` does."""
-        if most >= len(self):
-            return self
-        rows = chosen(self.rows, most, seed, stratum)
+        return self if most >= len(self) else self.of(chosen(self.rows, most, seed, stratum))
+
+    def of(self, rows: np.ndarray) -> Split:
+        """The split of these rows alone."""
         inputs = {field: _taken(columns, rows) for field, columns in self.inputs.items()}
         return Split(self.rows.select(rows), self.view, self.target, inputs, _taken(self.targets, rows))
 

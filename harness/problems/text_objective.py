@@ -21,6 +21,7 @@ from harness.problems.language_model import Surprise
 from harness.ragged import Ragged
 from harness.rows import in_parts
 from harness.task import Row
+from harness.views.base import words_of
 from harness.views.subwords import SubwordBatch, Subwords
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class TextObjective(nn.Module):
     them; False if each stays for itself, cut where it is too long."""
     takes: ClassVar[tuple[str, ...]] = ()
     """Roles in which it is given a kept model that its encoder takes, such as a teacher."""
+    pieces_per_word: float | None = None
+    """Pieces of the training texts that a pass reads, for each of their words: another vocabulary
+    reads as many of equally many words. None for all of them."""
 
     def __init__(self, encoder: PretrainedEncoder):
         super().__init__()
@@ -108,6 +112,7 @@ class FromText(Objective):
     def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
         super().__init__(owner, model, inner)
         self.packs = model is not None and model.head.learns.packs
+        self.pieces_per_word = None if model is None else model.head.learns.pieces_per_word
         self.asked = "" if model is None else type(model.head.learns).__name__
 
     @property
@@ -116,12 +121,25 @@ class FromText(Objective):
         return self.asked
 
     def portions(self, split: Any, settings: TrainingSettings) -> Any:
-        return split.packed() if self.packs else split.cut(split.view.room)
+        read = split if self.pieces_per_word is None else limited(split, self.pieces_per_word)
+        return read.packed() if self.packs else read.cut(read.view.room)
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
         assert isinstance(self.inner, Supervised)
         anew = {"pass": (step.seed, step.passes), "progress": step.progress} if step.passes else {}
         return self.inner.at(model, model.read(step.batch.inputs) | anew, step.batch.target)
+
+
+def limited(split: Any, pieces_per_word: float) -> Any:
+    """Some texts of a split, each as probably as any other, which have together so many pieces for
+    each word of all texts, or a text less, and are one at least; the separator behind each is a
+    piece."""
+    (columns,) = split.inputs.values()
+    pieces = columns["ids"].lengths + 1
+    words = sum(len(words_of(text)) for text in split.rows["text"])
+    order = np.random.default_rng(0).permutation(len(pieces))
+    count = np.searchsorted(pieces[order].cumsum(), pieces_per_word * words, "right")
+    return split.of(np.sort(order[: max(1, count)]))
 
 
 class LearnText(Head):

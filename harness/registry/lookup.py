@@ -103,5 +103,5 @@ def budgets_of(task: TaskEntry) -> dict[str, Budget]:
 
 def tasks_to_check_on() -> list[TaskEntry]:
     """The tasks in the order in which architectures are checked on the first that fits: those whose
-    generated corpus a bag of words can learn come first."""
-    return sorted(entries("tasks").values(), key=lambda task: task.mini_needs_order)
+    generated corpus a bag of words can learn come first, and parts of another one last."""
+    return sorted(entries("tasks").values(), key=lambda task: (bool(task.part_of), task.mini_needs_order))

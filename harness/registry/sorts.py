@@ -113,7 +113,8 @@ class ArchitectureEntry(Entry):
     parents: dict[str, str] = field(default_factory=dict, hash=False)
     """Architectures that are trained first, by the role in which this one starts from them
     (:data:`harness.settings.ROLES`): ``"some_lm"``, or ``"some_lm@task"`` for another task than the
-    cell's. One that names itself is pre-trained on tasks of that one's type."""
+    cell's, or ``"some_lm@first+second"`` for several, one after another. One that names itself is
+    pre-trained on tasks of that one's type."""
     version: int = 1
     """Raised when results would change."""
 
@@ -183,6 +184,9 @@ class TaskEntry(Entry):
     mini_needs_order: bool = False
     """True where the words of a text, without their order, do not tell its label in the generated
     corpus: architectures are checked on other tasks of the type first."""
+    part_of: str = ""
+    """The task whose texts it divides, where it is there for a comparison of parts: a system that
+    needs any task of the type takes that one."""
     version: int = 1
 
     def check(self) -> None:

@@ -24,12 +24,24 @@ NOBODY = "none"
 
 class Wish(NamedTuple):
     """A parent that the user or a registration names: by its architecture, on a task (None: that of
-    the child), or by the beginning of a kept model's key. ``text`` is where that was said."""
+    the child), or by the beginning of a kept model's key. ``text`` is where that was said.
+
+    On the tasks ``before`` it the parent was trained first, one after another, and went on with the
+    weights.
+    """
 
     text: str
     role: str
     name: str
     task: str | None
+    before: tuple[str, ...] = ()
+
+    @property
+    def earlier(self) -> Wish | None:
+        """The parent of this parent; None where it is the first."""
+        if not self.before:
+            return None
+        return self._replace(role="weights", task=self.before[-1], before=self.before[:-1])
 
 
 def parse_parent(text: str) -> Wish:
@@ -43,8 +55,10 @@ def parse_parent(text: str) -> Wish:
 
 
 def _wish(text: str, role: str, name: str) -> Wish:
-    architecture, _, task = name.partition("@")
-    return Wish(text, role, architecture, task or None)
+    """The parent of a name such as ``bert``, ``bert@ag_news`` or ``bert@text_mix+ag_news``."""
+    architecture, _, tasks = name.partition("@")
+    *before, task = tasks.split("+")
+    return Wish(text, role, architecture, task or None, tuple(before))
 
 
 def children(keys: Collection[str], records: Iterable[Record]) -> list[Record]:
@@ -100,11 +114,9 @@ class _Family:
             own = cls.default_parents(architecture.parents, planned.cell.hyperparameters)
             elsewhere = {*cls.takes} - {*cls.roles(task.type)}
             own = {role: name for role, name in own.items() if role not in elsewhere}
-        wanted = {
-            role: _wish(f"parents of {architecture.id} ({architecture.file})", role, name)
-            for role, name in own.items()
-            if not _pre_trains(name, architecture, task)
-        }
+        where = f"parents of {architecture.id} ({architecture.file})"
+        named = (_where_it_stands(_wish(where, role, name), architecture, task) for role, name in own.items())
+        wanted = {wish.role: wish for wish in named if wish is not None}
         wanted |= _wishes_of_sources(planned.cell, [*wanted])
         wanted |= {wish.role: wish for wish in wishes}
         wanted = {role: wish for role, wish in wanted.items() if wish.name != NOBODY}
@@ -146,12 +158,14 @@ class _Family:
         # Weights go on only in a network that reads as much; in all other roles a parent is what it
         # is without the run's input sources.
         inputs = wish.role == "weights" and bool(child.inputs)
-        planned = self.cell(architecture, on, child.seed, children=children, inputs=inputs)
+        own = [] if wish.earlier is None else [wish.earlier]
+        planned = self.cell(architecture, on, child.seed, own, children, inputs)
         if planned.unfit and wish.task is None and (only := self._only_task(architecture, planned.cell)):
             planned = self.cell(architecture, only, child.seed, children=children, inputs=inputs)
         if planned.reason is None and storage.is_kept(self.results, planned.cell.key):
             return self._with(planned)
-        if not self.planner.changes(architecture):  # else the user says which settings it has
+        # Who says which settings it has, or what it was trained on before, means that cell alone.
+        if not own and not self.planner.changes(architecture):
             tasks = None if planned.reason is not None and wish.task is None else planned.cell.task
             fitting = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]
             if len(fitting) > 1:
@@ -168,7 +182,8 @@ class _Family:
         """The task on which an architecture runs, where there is but one, such as that of plain
         text for one that makes word vectors."""
         tasks = registry.entries("tasks").values()
-        fitting = [task for task in tasks if reason_to_skip(architecture, task, cell.hyperparameters) is None]
+        whole = [task for task in tasks if not task.part_of]
+        fitting = [task for task in whole if reason_to_skip(architecture, task, cell.hyperparameters) is None]
         return fitting[0] if len(fitting) == 1 else None
 
     def _with(self, planned: Planned) -> Planned:
@@ -198,11 +213,16 @@ class _Family:
         return self.kept
 
 
-def _pre_trains(name: str, architecture: ArchitectureEntry, task: TaskEntry) -> bool:
-    """True for a parent that is the architecture itself, on a task that is of the type on which it
-    is pre-trained: there it begins from nothing."""
-    parent, _, on = name.partition("@")
-    return parent == architecture.id and bool(on) and registry.entry("tasks", on).type == task.type
+def _where_it_stands(wish: Wish, architecture: ArchitectureEntry, task: TaskEntry) -> Wish | None:
+    """A registered parent of a cell, or what is left of it where that is the architecture itself:
+    on each task on which it is pre-trained it starts from the one before, and from nothing on the
+    first, or on another one of that type."""
+    if wish.name != architecture.id or wish.task is None:
+        return wish
+    tasks = (*wish.before, wish.task)
+    if task.id in tasks:
+        return wish._replace(task=task.id, before=tasks[: tasks.index(task.id)]).earlier
+    return None if registry.entry("tasks", tasks[0]).type == task.type else wish
 
 
 def _wishes_of_sources(cell: Cell, taken: Sequence[str]) -> dict[str, Wish]:

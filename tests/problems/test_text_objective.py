@@ -7,6 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from architectures.blocks.objectives.masked_pieces import MaskedPieces, share_of
 from architectures.blocks.objectives.next_piece import NextPiece
 from architectures.blocks.piece_transformer import PieceTransformer
+from harness.data.corpus import Split
 from harness.errors import ContractError
 from harness.layers.noise import Noise
 from harness.objectives import Step
@@ -23,6 +25,7 @@ from harness.problems.base import Batch
 from harness.problems.text_objective import Foretold, FromText, PieceTarget
 from harness.settings import TrainingSettings
 from harness.training.model import Model, build, objective_of
+from harness.views.base import words_of
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords
 from tests.support.same import assert_same
 
@@ -249,8 +252,40 @@ def test_an_objective_is_told_how_much_of_the_training_is_done(monkeypatch):
 @pytest.mark.parametrize(("packs", "expected"), [(True, "packed"), (False, "cut to 14")])
 def test_an_objective_says_whether_texts_are_joined(packs, expected):
     split: Any = SimpleNamespace(view=VIEW, packed=lambda: "packed", cut=lambda longest: f"cut to {longest}")
-    learner: Any = SimpleNamespace(head=SimpleNamespace(learns=SimpleNamespace(packs=packs)))
+    learner: Any = SimpleNamespace(head=SimpleNamespace(learns=SimpleNamespace(packs=packs, pieces_per_word=None)))
     assert FromText(None, learner).portions(split, TrainingSettings()) == expected
+
+
+def portions(texts: list[str], packs: bool, pieces_per_word: float) -> Split:
+    """The training texts as an objective reads them."""
+    split = Split(datasets.Dataset.from_list(rows(*texts)), VIEW, PieceTarget(), {"text": VIEW.encode(texts)}, {})
+    learns = SimpleNamespace(packs=packs, pieces_per_word=pieces_per_word)
+    learner: Any = SimpleNamespace(head=SimpleNamespace(learns=learns))
+    return FromText(None, learner).portions(split, TrainingSettings())
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_an_objective_may_read_no_more_pieces_than_so_many_for_each_word(packs, share):
+    """Else a vocabulary that divides words into more pieces is trained for longer: here one that
+    knows other words."""
+    texts = [" ".join("the cats sat on the mat unknown"[:length] for _ in range(3)) for length in range(1, 31)]
+    read = portions(texts, packs, share)
+    words = sum(len(words_of(text)) for text in texts)
+    pieces = [len(VIEW.encode([text])["ids"][0]) + 1 for text in texts]
+    assert sum(pieces) > words, "else there is nothing to leave out"
+    kept = [texts.index(text) for text in read.rows["text"]]
+    assert kept == sorted({*kept}), "in their order"
+    taken = sum(pieces[text] for text in kept)
+    assert share * words - max(pieces) < taken <= share * words
+    found = sum(len(text) for text in read.inputs["text"]["ids"])
+    assert found == taken - (0 if packs else len(kept)), "a separator stands behind each where they are put together"
+    if share == 0.5:
+        assert kept != [*range(len(kept))] and max(kept) > 20, "of all parts of the corpus"
+
+
+def test_a_text_is_read_even_where_it_is_alone():
+    assert portions(["unknown words"], True, 0.1).rows["text"] == ["unknown words"]
 
 
 def test_an_encoder_is_pre_trained_under_the_head_of_plain_text_alone():

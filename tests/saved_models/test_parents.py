@@ -70,6 +70,69 @@ def test_an_architecture_is_pre_trained_first_on_the_task_that_it_names(tmp_path
     assert not alone.parents, "and where the user wants no parent"
 
 
+def chains(session: Session) -> dict[tuple[str, str], tuple[str, str] | None]:
+    """Architecture and task of the parent of each cell."""
+    cells = {cell.key: (cell.architecture, cell.task) for cell in session.pending.run}
+    parents = {cell.key: cell.parents.get("weights") for cell in session.pending.run}
+    return {own: cells[parents[key]["key"]] if parents[key] else None for key, own in cells.items()}
+
+
+def test_a_parent_is_trained_on_several_tasks_one_after_another(tmp_path: Path) -> None:
+    """Continued pre-training, of any architecture: its last corpus alone would be another model."""
+    named = "weights=roberta@text_mix+general_text+news_text"
+    planned = session(tmp_path, "roberta", named, tasks="ag_news,sst2", protocol="paper")
+    assert chains(planned) == {
+        ("roberta", "text_mix"): None,
+        ("roberta", "general_text"): ("roberta", "text_mix"),
+        ("roberta", "news_text"): ("roberta", "general_text"),
+        ("roberta", "ag_news"): ("roberta", "news_text"),
+        ("roberta", "sst2"): ("roberta", "news_text"),
+    }
+    other_order = "weights=roberta@general_text+text_mix+news_text"
+    keys = [
+        cell.key for cell in session(tmp_path, "roberta", other_order, tasks="ag_news", protocol="paper").pending.run
+    ]
+    assert not {*keys} & {cell.key for cell in planned.pending.run}
+
+
+def test_one_that_is_pre_trained_on_several_tasks_begins_with_the_first(tmp_path: Path) -> None:
+    """Asked for on the second, it would be one that has not read the first; and on the first it
+    would wait for itself."""
+    name = "domain_pretraining_continued"
+    whole = session(tmp_path, name, tasks="ag_news", protocol="paper")
+    first, second, child = ((name, task) for task in ("general_text", "news_text", "ag_news"))
+    assert chains(whole) == {first: None, second: first, child: second}
+    keys = {cell.task: cell.key for cell in whole.pending.run}
+    for tasks in ("news_text", "general_text"):
+        part = session(tmp_path, name, tasks=tasks, protocol="paper")
+        assert {cell.key for cell in part.pending.run} <= {*keys.values()}
+        assert len(part.pending.run) == (2 if tasks == "news_text" else 1)
+    assert chains(session(tmp_path, name, tasks="text_mix", protocol="paper")) == {(name, "text_mix"): None}
+
+
+def test_a_kept_model_that_was_not_trained_on_the_first_task_is_no_parent_of_that_name(tmp_path: Path) -> None:
+    """It has learnt the last task alone."""
+    (alone,) = carried_out(session(tmp_path, "mean_words", tasks="sst2", keep=True)).values()
+    assert chains(session(tmp_path, "mean_after", "weights=mean_words@ag_news+sst2", tasks="sst2")) == {
+        ("mean_words", "ag_news"): None,
+        ("mean_words", "sst2"): ("mean_words", "ag_news"),
+        ("mean_after", "sst2"): ("mean_words", "sst2"),
+    }
+    (child,) = session(tmp_path, "mean_after", "weights=mean_words@sst2", tasks="sst2").pending.run
+    assert child.parents["weights"]["key"] == alone.key
+
+
+def test_an_architecture_that_cannot_go_on_with_weights_has_no_tasks_before(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="vectors=word_table@ag_news.sst2: word_table takes no parent in the role wei"):
+        session(tmp_path, "mean_words", "vectors=word_table@ag_news+sst2")
+
+
+def test_what_makes_vectors_of_any_plain_text_makes_them_of_all_of_it(tmp_path: Path) -> None:
+    """Parts of the text mix, which are there to be compared, would leave no task to choose."""
+    parent, _ = session(tmp_path, "mean_words", "vectors=skipgram", max_epochs=None).pending.run
+    assert (parent.architecture, parent.task) == ("skipgram", "text_mix")
+
+
 CIRCLE = """
 from harness.kinds import TextEncoder
 from harness.registry import register

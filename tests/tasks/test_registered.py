@@ -34,6 +34,8 @@ IDS = (
         "reuters21578",
         "wikitext2",
         "text_mix",
+        "general_text",
+        "news_text",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -55,7 +57,9 @@ def test_what_is_listed_is_what_is_registered(id, task):
 
 
 NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578", "amazon5", "sogou"} | {
-    "text_mix"
+    "text_mix",
+    "general_text",
+    "news_text",
 }
 
 

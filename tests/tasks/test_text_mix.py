@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
 from harness import registry
 from harness.errors import DataError
-from harness.task import Tier, fingerprint
+from harness.task import fingerprint
 from harness.views.base import words_of
 from tasks import text_mix
-from tasks.text_mix import GUARDED, NOT_AT_HAND, SOURCES, guarded, mixed, texts_of
+from tasks.text_mix import GUARDED, NOT_AT_HAND, SOURCES, mixed, texts_of
+from tests.support.sequences import assert_apart
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 
@@ -63,12 +63,13 @@ def test_every_task_with_texts_is_looked_at():
     types = registry.entries("problems")
     entries = [entry for entry in registry.entries("tasks").values() if entry.shipped and types[entry.type].texts]
     readable = {entry.id for entry in entries if "text" in registry.load(entry).inputs}
-    assert readable - {"text_mix"} == {*GUARDED} | {*NOT_AT_HAND}
+    plain = {entry.id for entry in entries if entry.type == "text"}
+    assert readable - plain == {*GUARDED} | {*NOT_AT_HAND}
     assert {*SOURCES} <= {*GUARDED}
 
 
 def test_the_mini_corpus_shares_no_sequence_with_dev_or_test_of_any_task(task):
-    _assert_apart([row["text"] for row in task("text_mix").load("train", "mini")], "mini", None)
+    assert_apart([row["text"] for row in task("text_mix").load("train", "mini")], "mini", None)
 
 
 @pytest.mark.slow
@@ -89,7 +90,7 @@ def test_the_corpus_is_the_one_that_the_protocol_describes(task, corpora, monkey
     shares = [f"{100 * count / total:.1f} %" for count in sorted(words.values(), reverse=True)]
     places = [mix.entry.protocol.index(f" {share}", mix.entry.protocol.index("IMDB")) for share in shares]
     assert places[:7] == sorted(places[:7])
-    _assert_apart([row["text"] for row in rows["train"][::50]], "local", corpora)
+    assert_apart([row["text"] for row in rows["train"][::50]], "local", corpora)
     monkeypatch.setattr(mix, "_rows", lambda *_: rows["test"])
     mix.read("dev", "local", corpora)
     assert mix.notes() == ["text_mix: dev: other rows than those of version 2, whose files were others"]
@@ -100,13 +101,3 @@ def test_what_is_not_looked_at_is_not_at_hand(corpora, id, split):
     """Else it could be, and must be."""
     with pytest.raises(DataError, match="no such file"):
         list(texts_of(id, split, "local", corpora))
-
-
-def _assert_apart(texts: list[str], tier: Tier, folder: Path | None) -> None:
-    own = {sequence for text in texts for sequence in _sequences(text)}
-    assert len(own) > len(texts) and all(own.isdisjoint(_sequences(text)) for text in guarded(tier, folder))
-
-
-def _sequences(text: str) -> Iterable[tuple[str, ...]]:
-    words = [word.lower() for word in words_of(text)]
-    return zip(*(words[start:] for start in range(13)), strict=False) if len(words) >= 13 else [tuple(words)]
