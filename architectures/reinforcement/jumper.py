@@ -61,14 +61,14 @@ class DecisionReward(Objective):
             return {"loss": ((surprises * mask).sum(-1) / count).mean()}
         logs = scores.log_softmax(-1)
         lots = draws_of(document.ids, document.mask, (step.seed, step.passes), self.draws)
-        drawn = (logs.detach().exp().cumsum(-1)[..., :-1] <= lots[..., None]).sum(-1)  # (draws, B, S)
+        drawn = (logs.exp().cumsum(-1)[..., :-1] <= lots[..., None]).sum(-1)  # (draws, B, S)
         decided = ((drawn > 0) & mask).cumsum(-1)
         read = mask & (decided.cumsum(-1) <= 1)  # up to the first decision; what is drawn behind it never was
         told = read.sum(-1)
-        symbol = drawn.gather(-1, told[..., None] - 1)[..., 0]
+        symbol = drawn.gather(-1, told[..., None] - 1).squeeze(-1)
         right = torch.where(symbol == target + 1, 1.0, -1.0)
         rewards = right * (1 + self.early * (count - told + 1) / count)
-        said = logs.expand(self.draws, -1, -1, -1).gather(-1, drawn[..., None])[..., 0]
+        said = logs.expand(self.draws, -1, -1, -1).gather(-1, drawn[..., None]).squeeze(-1)
         loss = reinforced((said * read).sum(-1), rewards)
         return {"loss": loss, "right": (right > 0).double().mean(), "read": (told / count).mean()}
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from architectures.blocks.policy import draws_of
 from architectures.reinforcement import jumper
 from architectures.reinforcement.jumper import Clauses, DecisionReward, Jumper
 from harness.objectives import collected_choices
@@ -195,6 +196,17 @@ def test_a_text_is_drawn_as_it_is_alone_and_otherwise_in_the_next_pass():
         torch.testing.assert_close(sum(each[name] for each in alone) / 3, value)
     for further in ({"seed": 3, "passes": 1}, {"seed": 2, "passes": 2}):
         assert objective.losses(model, step_of(batch, **further))["loss"] != together["loss"]
+
+
+def test_other_words_draw_other_lots(monkeypatch):
+    """Not only texts of other lengths, of which a batch has few."""
+    objective, model, batch = built()
+    asked = []
+    monkeypatch.setattr(jumper, "draws_of", lambda *given: (asked.append(given), draws_of(*given))[1])
+    objective.losses(model, step_of(batch, seed=3, passes=2))
+    [(ids, mask, key, draws)] = asked
+    assert ids is batch.inputs["text"].ids and mask is batch.inputs["text"].mask
+    assert (*key, draws) == (3, 2, 2)
 
 
 @pytest.mark.parametrize("classes", [2, 7])
