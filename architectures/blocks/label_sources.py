@@ -26,7 +26,8 @@ classes, counts (N, words) of others -> scores (N, classes) of these."""
 def word_counts(texts: Ragged, words: int) -> csr_array:
     """How often each text (N, words) has each word; the unknown word is none."""
     known = (texts.values > UNKNOWN).astype(float)
-    counts = csr_array((known, texts.values, texts.offsets), shape=(len(texts), words))
+    # A copy, since sums are made in place, and others read the ids.
+    counts = csr_array((known, texts.values, texts.offsets), shape=(len(texts), words), copy=True)
     counts.sum_duplicates()
     counts.eliminate_zeros()
     return counts
@@ -63,7 +64,8 @@ def nearest_mean(taught: csr_array, classes: np.ndarray, number: int, asked: csr
 
 def words_that_tell(taught: csr_array, classes: np.ndarray, number: int, asked: csr_array) -> np.ndarray:
     """How many of a text's words are among the ten that tell most of a class."""
-    texts = [np.repeat(row.indices, row.data.astype(int)) for row in map(taught.__getitem__, range(len(classes)))]
+    repeated = np.repeat(taught.indices, taught.data.astype(int))
+    texts = np.split(repeated, np.cumsum(np.asarray(taught.sum(1), int))[:-1])
     scores = np.zeros((asked.shape[0], number))
     for each, words in enumerate(telling_words(texts, classes, number, 10)):
         scores[:, each] = asked[:, words].sum(1)

@@ -8,12 +8,14 @@ of which labelled texts say nothing: who learns from these alone answers by chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from random import Random
 
 from datasets import Dataset
 
+from architectures.pretrained.bert import BERT
 from harness.data.corpus import chosen
-from harness.registry import register_task
+from harness.registry import register, register_task
 from harness.settings import Budget
 from harness.task import Row, Split, Task
 
@@ -21,19 +23,32 @@ LABELS = 32
 """Texts that keep their labels, by ``--labels``."""
 TEXTS: dict[Split, int] = {"train": 600, "dev": 200, "test": 400}
 CLASSES = ("day", "night")
-NEUTRAL = [f"of{number}" for number in range(30)]
+SHOWN, HIDDEN, NEUTRAL = 6, 24, 30
+"""Words of a class that labelled texts show, those that they do not, and words of no class."""
+
+
+def words() -> list[str]:
+    """Made-up words, whose spelling does not show their class: those of each class, then those of
+    none."""
+    syllables = ["".join(pair) for pair in product("bdfgklmnprstvz", "aeiou")]
+    pairs = ["".join(pair) for pair in product(syllables, syllables)]
+    return Random("spreading labels").sample(pairs, 2 * (SHOWN + HIDDEN) + NEUTRAL)
+
+
+WORDS = words()
 
 
 def words_of(label: str, shown: bool) -> list[str]:
     """The words of a class that labelled texts show, or those that they do not."""
-    return [f"{label}{number}" for number in (range(6) if shown else range(6, 30))]
+    begin = CLASSES.index(label) * (SHOWN + HIDDEN)
+    return WORDS[begin : begin + SHOWN] if shown else WORDS[begin + SHOWN : begin + SHOWN + HIDDEN]
 
 
 def text(label: str, shown: int, hidden: int, random: Random) -> str:
     """A text of eight words, so many of them of each sort of a class's words, in any order."""
-    words = random.sample(words_of(label, True), shown) + random.sample(words_of(label, False), hidden)
-    words += random.sample(NEUTRAL, 8 - len(words))
-    return " ".join(random.sample(words, len(words)))
+    made = random.sample(words_of(label, True), shown) + random.sample(words_of(label, False), hidden)
+    made += random.sample(WORDS[-NEUTRAL:], 8 - len(made))
+    return " ".join(random.sample(made, len(made)))
 
 
 def rows(split: Split) -> Iterator[Row]:
@@ -64,3 +79,16 @@ class SpreadingLabels(Task):
 
     def mini(self, split: Split) -> Iterable[Row]:
         return rows(split)
+
+
+@register(
+    "small_bert",
+    name="BERT, two narrow layers",
+    kind="plm",
+    paper="none",
+    source="tests",
+    year=2018,
+    hyperparameters={"layers": 2, "hidden": 32, "heads": 2, "vocabulary": 1000},
+)
+class SmallBERT(BERT):
+    """BERT from random weights, at a size that a test can train."""
