@@ -24,7 +24,7 @@ classes, counts (N, words) of others -> scores (N, classes) of these."""
 
 
 def word_counts(texts: Ragged, words: int) -> csr_array:
-    """How often each text (N, words) has each word; the unknown word is none."""
+    """Counts (N, words) of each word in each text; the unknown word is none."""
     known = (texts.values > UNKNOWN).astype(float)
     # A copy, since sums are made in place, and others read the ids.
     counts = csr_array((known, texts.values, texts.offsets), shape=(len(texts), words), copy=True)
@@ -63,7 +63,7 @@ def nearest_mean(taught: csr_array, classes: np.ndarray, number: int, asked: csr
 
 
 def words_that_tell(taught: csr_array, classes: np.ndarray, number: int, asked: csr_array) -> np.ndarray:
-    """How many of a text's words are among the ten that tell most of a class."""
+    """The number of a text's words that are among the ten that tell most of a class."""
     repeated = np.repeat(taught.indices, taught.data.astype(int))
     texts = np.split(repeated, np.cumsum(np.asarray(taught.sum(1), int))[:-1])
     scores = np.zeros((asked.shape[0], number))
@@ -76,7 +76,7 @@ SOURCES: tuple[Scores, ...] = (naive_bayes, nearest_text, nearest_mean, words_th
 
 
 def votes(taught: Ragged, classes: np.ndarray, number: int, asked: Ragged, words: int) -> np.ndarray:
-    """What each source (N, sources) says of the texts ``asked``, by so many ``words``.
+    """The votes (N, sources) of each source on the texts ``asked``, by so many ``words``.
 
     The texts that are ``taught``, with their classes, are dealt out to the sources in turn, class
     by class: no two sources learn from one text. A source abstains where it has seen none of a

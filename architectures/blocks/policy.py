@@ -19,7 +19,7 @@ Lots = Callable[[Tensor, Tensor], Tensor]
 below the probability of yes."""
 
 
-def likeliest(ids: Tensor, mask: Tensor) -> Tensor:
+def likeliest(_: Tensor, mask: Tensor) -> Tensor:
     """Lots by which each choice is the likelier one."""
     return torch.full(mask.shape, 0.5, device=mask.device)
 
@@ -28,7 +28,7 @@ def every(step: int) -> Lots:
     """Lots by which the choice is yes for every ``step``-th word and for no other, whatever is
     likely."""
 
-    def lots(ids: Tensor, mask: Tensor) -> Tensor:
+    def lots(_: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
         return torch.where(places % step == 0, -1.0, 2.0).expand(mask.shape)
 

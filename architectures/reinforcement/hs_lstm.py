@@ -39,8 +39,8 @@ class HierarchicallyStructuredLSTM(TextEncoder):
     """A word-level LSTM reads the words of a phrase and begins anew behind it; a phrase-level LSTM
     reads the last state of each phrase. A text is the state after its last phrase.
 
-    After each word a policy looks at both levels' states, [c^p; h^p; c^w; h^w], and says whether the
-    phrase ends there; that of the last word does. The reward comes when the whole text is read
+    After each word a policy looks at both levels' states, [c^p; h^p; c^w; h^w], and says whether
+    the phrase ends there; that of the last word does. The reward comes when the whole text is read
     (:class:`~architectures.blocks.delayed_reward.DelayedReward`); with x phrases for each word its
     price is x + 0.1 / x, least where about three words in ten end a phrase. Until the policy
     learns, every third word ends one; afterwards, in evaluation, one ends where that is the

@@ -37,8 +37,8 @@ class Clauses(Sentences):
 
 
 class DecisionReward(Objective):
-    """The classes are learnt alone, by the cross-entropy after each clause; then the policy gradient
-    of decisions that are drawn clause by clause (REINFORCE) moves all weights.
+    """The classes are learnt alone, by the cross-entropy after each clause; then the policy
+    gradient of decisions that are drawn clause by clause (REINFORCE) moves all weights.
 
     The reward of a draw is 1 where the class is right and -1 where it is not, plus ``early`` times
     the same for each clause from the decision on, over the number of clauses. From rewards alone it
@@ -85,8 +85,8 @@ class DecisionReward(Objective):
     deviations=(
         "How the paper's intermediate reward is measured is not known to us: here each clause from the decision on is"
         " rewarded, or punished, as the whole text is.",
-        "Of nothing said at the end the paper has an answer of its own, or an error; here a class must be told after the"
-        " last clause.",
+        "Of nothing said at the end the paper has an answer of its own, or an error; here a class must be told after"
+        " the last clause.",
         "The symbol that was told is not fed back: with one question it is 'nothing' until the only jump.",
         "How the paper's training begins is not known to us: in a quarter of it the classes are learnt alone, and the"
         " policy begins inclined to read on.",
@@ -100,8 +100,8 @@ class Jumper(TextEncoder):
     Clauses (sentences or parts of them between commas) are the maxima of a convolution, with
     dropout, and a GRU over them is the controller, whose state is the evidence for the next symbol:
     softmax(W h + b) over nothing and the classes. In training symbols are drawn, many times from
-    one reading (:class:`DecisionReward`); in evaluation the likeliest is told. After the last clause it is a
-    class. The answer is that of the jump, by the scores of the classes there.
+    one reading (:class:`DecisionReward`); in evaluation the likeliest is told. After the last
+    clause it is a class. The answer is that of the jump, by the scores of the classes there.
     """
 
     view = Clauses()

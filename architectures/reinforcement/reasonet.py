@@ -21,12 +21,12 @@ from harness.views.words_and_characters import WordCharacterBatch, WordsAndChara
 
 
 class ContrastiveReward(Objective):
-    """The policy gradient of stopping and answering, with the reward of the right answer, 1, over its
-    expectation, the baseline of the question itself.
+    """The policy gradient of stopping and answering, with the reward of the right answer, 1, over
+    its expectation, the baseline of the question itself.
 
-    All episodes (a step to stop at, a span) are counted, and none is drawn: sum_e P(e) grad log P(e)
-    (r_e / b - 1) with b = sum_e P(e) r_e is the gradient of log b, and b is the probability of the
-    right span in the mean over the steps at which reading may stop.
+    All episodes (a step to stop at, a span) are counted, and none is drawn: sum_e P(e) (r_e / b -
+    1) grad log P(e) with b = sum_e P(e) r_e is the gradient of log b, and b is the probability of
+    the right span in the mean over the steps at which reading may stop.
     """
 
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
@@ -59,8 +59,9 @@ class Recall(nn.Module):
 
 
 def stopping(gates: Tensor) -> Tensor:
-    """Logarithms (B, steps) of the probability to stop at each step, having not stopped before, from
-    the scores (B, steps - 1) of the gate; who has not stopped before the last step stops there."""
+    """Logarithms (B, steps) of the probability to stop at each step, having not stopped before,
+    from the scores (B, steps - 1) of the gate; who has not stopped before the last step stops
+    there."""
     going_on = F.pad(F.logsigmoid(-gates).cumsum(1), (1, 0))
     return going_on + F.pad(F.logsigmoid(gates), (0, 1))
 
@@ -93,9 +94,10 @@ class ReasoNet(Reader):
     :class:`BiAttention` joins both sides, and a BiGRU over that is the memory M. The first state is
     that of the question at its ends. Step t stops with probability sigmoid(w . s_t + b), or else
     s_(t+1) = GRU(x_t, s_t) with x_t recalled from M (:class:`Recall`); the last of ``steps`` stops
-    for certain. Where it stops, word j begins the answer by the score w1 . [M_j; M_j * s_t] and ends
-    it by w2 alike. It learns by :class:`ContrastiveReward`, and in evaluation stops at the likeliest
-    step. Dropout acts on words and on what the memory is made of. Given word vectors stay fixed.
+    for certain. Where it stops, word j begins the answer by the score w1 . [M_j; M_j * s_t] and
+    ends it by w2 alike. It learns by :class:`ContrastiveReward`, and in evaluation stops at the
+    likeliest step. Dropout acts on words and on what the memory is made of. Given word vectors stay
+    fixed.
     """
 
     view = WordsAndCharacters(word_length=16)
@@ -130,8 +132,8 @@ class ReasoNet(Reader):
 
     @contextmanager
     def each_step(self) -> Iterator[list[Tensor]]:
-        """Answer from every step while the block runs, the steps one behind the other (steps * B, T),
-        and tell the logarithms (B, steps) of the probabilities to stop at them."""
+        """Answer from every step while the block runs, the steps one behind the other (steps * B,
+        T), and tell the logarithms (B, steps) of the probabilities to stop at them."""
         self.told = []
         try:
             yield self.told
@@ -139,7 +141,7 @@ class ReasoNet(Reader):
             self.told = None
 
     def words(self, text: WordCharacterBatch) -> Tensor:
-        """What is read of each word (B, T, width + filters)."""
+        """The numbers that are read of each word (B, T, width + filters)."""
         spelt = self.spelling(text.characters, text.character_mask)
         return self.dropout(torch.cat([text.vectors, spelt], dim=-1))
 

@@ -22,7 +22,7 @@ from harness.training.model import Model, on_device
 from harness.views.words import UNKNOWN, Words, spelling
 
 SEEDS = ("documents", "names")
-"""Where the first words of a class come from: texts that have its label, or the label's name."""
+"""Sources of the first words of a class: texts that have its label, or the label's name."""
 AT_ONCE = 256
 """Texts of a batch where all of them are answered."""
 

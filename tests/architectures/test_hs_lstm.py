@@ -37,8 +37,8 @@ def encoder(acts: bool = True, start: float = 0.0) -> HierarchicallyStructuredLS
 
 
 def score(model: HierarchicallyStructuredLSTM, vectors: Tensor, ends: list[bool]) -> Tensor:
-    """The policy's score after as many words of a text as ``ends`` has, and one more: a phrase ended
-    where it is true."""
+    """The policy's score after as many words of a text as ``ends`` has, and one more: a phrase
+    ended where it is true."""
     h_phrases, c_phrases = phrases_of(model, vectors, ends)
     begin = max((place + 1 for place, end in enumerate(ends) if end), default=0)
     h = c = torch.zeros(HIDDEN)

@@ -65,8 +65,8 @@ def by_hand(
 
 
 def test_each_step_of_a_padded_batch_is_written_out_word_by_word():
-    """In values and gradients: the first state is the question's ends, attention is by the cosine of
-    projections, the next state follows from what was recalled, and each state answers."""
+    """In values and gradients: the first state is the question's ends, attention is by the cosine
+    of projections, the next state follows from what was recalled, and each state answers."""
     reader, passages, questions = small_reader()
     with reader.each_step() as told:
         found = reader(passages, questions)

@@ -43,8 +43,8 @@ RIGHT = [0.8, 0.65, 0.7, 0.75]
 def soft_labels() -> np.ndarray:
     """Those of the texts without labels, by Bayes' rule."""
     products = np.ones((len(SAID), 2))
-    for text, votes in enumerate(SAID):
-        for right, vote in zip(RIGHT, votes, strict=True):
+    for text, said in enumerate(SAID):
+        for right, vote in zip(RIGHT, said, strict=True):
             if vote >= 0:
                 products[text, vote] *= right
                 products[text, 1 - vote] *= 1 - right

@@ -22,8 +22,8 @@ from harness.views.base import View
 def classifier(
     cls: Any, view: View, texts: Sequence[str], labels: Sequence[int], classes: str, width: int, **settings: Any
 ) -> tuple[Objective, Model, Batch]:
-    """A model, always with the same weights, its objective, and a batch of all texts; ``labels`` are
-    numbers of classes, which have a letter each."""
+    """A model, always with the same weights, its objective, and a batch of all texts; ``labels``
+    are numbers of classes, which have a letter each."""
     torch.manual_seed(0)
     target = ClassTarget()
     target.fit([{"label": label} for label in classes])
