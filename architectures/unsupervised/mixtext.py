@@ -170,7 +170,8 @@ class MixText(Regime):
 
     ``weight`` is that of the divergence from guessed labels; ``margin_weight`` is that of the part
     of an answer's entropy that is above ``margin``, 0 in the authors' runs. Both grow evenly from 0
-    over the training. ``wraps`` is any classifier of pieces with layers of a transformer.
+    over the training. ``wraps`` is any classifier of pieces with layers of a transformer. Slow: a
+    step reads three texts for each one with a label, and two of them twice.
     """
 
     trained_by = MixedTextsLoss
