@@ -30,15 +30,16 @@ class SentenceReader(KeptStill):
 
 
 class ConditionedGRU(nn.Module):
-    """A GRU whose gates and candidate state are given a context at each step beside the vector of a
-    word: W x + C c + U h, in each of the three (Kiros et al. 2015, equations 5 to 8)."""
+    """A GRU whose gates and candidate state are given a context, as wide as the state, at each step
+    beside the vector of a word: W x + C c + U h, in each of the three (Kiros et al. 2015, equations
+    5 to 8)."""
 
-    def __init__(self, width: int, context: int, hidden: int):
+    def __init__(self, width: int, hidden: int):
         super().__init__()
-        self.recurrence = nn.GRU(width + context, hidden, batch_first=True)
+        self.recurrence = nn.GRU(width + hidden, hidden, batch_first=True)
 
     def forward(self, vectors: Tensor, context: Tensor, first: Tensor | None = None) -> Tensor:
-        """States (B, T, hidden) behind vectors (B, T, width), by a context (B, context) and a
+        """States (B, T, hidden) behind vectors (B, T, width), by a context (B, hidden) and a
         ``first`` state (B, hidden), by default 0."""
         seen = context[:, None].expand(-1, vectors.shape[1], -1)
         return self.recurrence(torch.cat([vectors, seen], 2), None if first is None else first[None])[0]

@@ -106,7 +106,7 @@ class Restored(ToldSentences):
         super().__init__(encoder)
         self.deleted, self.swapped, size = encoder.deleted, encoder.swapped, encoder.size
         self.beginning = nn.Linear(size, size)
-        self.decoder = ConditionedGRU(encoder.network.table.embedding_dim, size, size)
+        self.decoder = ConditionedGRU(encoder.network.table.embedding_dim, size)
         self.output = nn.Linear(size, encoder.view.width)
 
     def noisy(self, found: Sentences, noise: Noise) -> SubwordBatch:

@@ -31,7 +31,7 @@ class SentencesBeside(ToldSentences):
     def __init__(self, encoder: Any):
         super().__init__(encoder)
         embedded, size = encoder.network.table.embedding_dim, encoder.size
-        self.decoders = nn.ModuleList(ConditionedGRU(embedded, size, size) for _ in self.steps)
+        self.decoders = nn.ModuleList(ConditionedGRU(embedded, size) for _ in self.steps)
         self.output = nn.Linear(size, encoder.view.width)
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:

@@ -295,6 +295,8 @@ def test_the_three_start_from_themselves_and_read_one_text():
         assert registry.load(entry) is cls
         types = ("text", "classify", "regress", "multilabel", "tag", "match", "rank", "extract")
         assert [type for type in types if cls.can_answer(type)] == ["text", "classify", "regress", "multilabel"]
+        read: Any = cls.reads("text", {"vocabulary": 77, "max_length": 33})
+        assert isinstance(read, WholeWords) and read.lower and (read.size, read.max_length) == (77, 33)
         assert cls.learns.packs and cls.learns.longest == (30 if id == "sdae" else 100)
     assert len({cls.learns.unit for cls in classes.values()}) == 3
     assert (Restored.steps, WordsBeside.steps, WordsOfAndBeside.steps) == ((0,), (-1, 1), (-1, 0, 1))

@@ -28,7 +28,7 @@ from tests.support.same import assert_same
 
 STEPS = 3
 small_reader = partial(
-    reader_and_texts, "reasonet", hidden=3, character_size=4, filters=3, window=3, steps=STEPS, sharpness=3.0
+    reader_and_texts, "reasonet", hidden=3, character_size=4, filters=8, window=3, steps=STEPS, sharpness=3.0
 )
 
 
