@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from architectures.classical.naive_bayes import NaiveBayes
@@ -55,6 +56,26 @@ def test_a_system_that_chose_by_dev_learns_from_it_with_what_it_chose(tmp_path, 
     by_hand.fit(every, [])
     asked = [{"text": row["text"]} for row in every]
     assert [answer["prediction"] for answer in model.answers(asked)] == by_hand.predict(asked)
+
+
+def test_a_setting_is_chosen_again_by_dev_and_test(tmp_path: Path, monkeypatch) -> None:
+    """A strength that few rows of dev chose would be kept by luck, where test could choose too."""
+    entry = registry.entry("architectures", "tfidf_svm")
+    cls, rows = registry.load(entry), rows_of("sst2")
+    by_rows = {len(rows["dev"]): 0.03, len(rows["dev"]) + len(rows["test"]): 3.0}
+    fit = cls.fit
+
+    def told(self, train, dev, unlabelled=()):
+        fit(self, train, dev, unlabelled)
+        if dev:
+            self.strength = by_rows[len(dev)]
+
+    monkeypatch.setattr(cls, "fit", told)
+    model = loaded(kept_cell("tfidf_svm", "sst2", tmp_path, most=None, refit=True), tmp_path)
+    every = [row for split in rows.values() for row in split]
+    by_hand = made(cls, "classify", 0, hyperparameters(entry) | {"C": 3.0})
+    fit(by_hand, every, [])
+    np.testing.assert_array_equal(model.estimator.weights, by_hand.weights)
 
 
 def test_a_system_says_by_which_settings_a_fit_without_dev_is_the_same():
