@@ -4,7 +4,6 @@ with."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,11 @@ UNITS: dict[str, dict[str, Any]] = {
 spaces around it."""
 
 
+def clearly_behind(differences: np.ndarray) -> bool:
+    """True if the mean of the differences of the same rows is above half its standard error."""
+    return bool(differences.mean() > 0.5 * differences.std() / len(differences) ** 0.5)
+
+
 @register(
     "tfidf_logreg",
     name="reference: TF-IDF, logistic regression",
@@ -51,7 +55,7 @@ spaces around it."""
     paper="none",
     source="reference",
     year=0,
-    version=2,
+    version=3,
     hyperparameters={"machine": "logistic regression"},
     variants={
         "tfidf_svm": {
@@ -77,11 +81,13 @@ class TfIdf(Estimator):
 
     A term t that a text has n times weighs (1 + log n) (1 + log((1 + N) / (1 + N_t))), N_t of the N
     training texts having it; one of fewer than ``min_count`` texts is left out. Of the
-    ``strengths`` C that is kept which does best on dev, the largest of equals; without dev it is
-    ``C``. Best is the main metric or, where logistic regression tells classes, the probability of
-    the right ones. The SVM and ridge set each class against the rest, and where texts have several
-    labels every machine does: there a label is said whose margin is positive, and the margin's
-    sigmoid stands for its probability, which it is of logistic regression alone.
+    ``strengths`` C that is kept which does best on dev; without dev it is ``C``. Best is, where
+    logistic regression tells classes, the highest probability of the right ones. Else it is the
+    quality of what is said, which a few rows turn: the smallest C is kept of those that are behind
+    by at most half the standard error of the difference (as Breiman et al. 1984, who take one for
+    the sizes of trees). The SVM and ridge set each class against the rest, and where texts have
+    several labels every machine does: there a label is said whose margin is positive, and the
+    margin's sigmoid stands for its probability, which it is of logistic regression alone.
     """
 
     task_types = ("classify", "multilabel")
@@ -132,8 +138,10 @@ class TfIdf(Estimator):
         self.strength = self.C
         if dev:
             asked = self.features(dev)
-            scores = {C: self._measured(self._margins(asked, *learnt), dev) for C, learnt in found.items()}
-            self.strength = max(scores, key=lambda C: (scores[C], C))
+            evidence = {C: self._evidence(self._margins(asked, *learnt), dev) for C, learnt in found.items()}
+            best = max(evidence, key=lambda C: evidence[C].mean())
+            equals = [C for C in evidence if not clearly_behind(evidence[best] - evidence[C])]
+            self.strength = best if self._tells_classes else min(equals)
         self.weights, self.biases = found[self.strength]
         self.parameter_count = self.vectorizer.idf_.size + self.weights.size + self.biases.size
 
@@ -180,32 +188,38 @@ class TfIdf(Estimator):
         """The probability of each class (N, classes) by logistic regression."""
         return softmax(np.hstack([np.zeros_like(margins), margins]) if margins.shape[1] == 1 else margins, axis=1)
 
-    def _measured(self, margins: np.ndarray, dev: Sequence[Row]) -> float:
-        """The evidence for margins (N, machines): of classes by logistic regression the mean log
-        probability of the right ones, else the :meth:`quality` of what is said.
+    @property
+    def _tells_classes(self) -> bool:
+        """True where it has a probability of each class."""
+        return self.machine == LOGISTIC and self.task_type == "classify"
+
+    def _evidence(self, margins: np.ndarray, dev: Sequence[Row]) -> np.ndarray:
+        """The evidence of each row, or question, for margins (N, machines): of classes by logistic
+        regression the log probability of the right one, else the :meth:`quality` of what is said.
 
         A few hundred rows have one accuracy by many strengths, and seldom one probability.
         """
-        if self.machine != LOGISTIC or self.task_type != "classify":
+        if not self._tells_classes:
             return self.quality(self._said(margins), dev)
         place = {label: number for number, label in enumerate(self.classes.tolist())}
         known = [(row, place[each["label"]]) for row, each in enumerate(dev) if each["label"] in place]
         logs = np.log(np.maximum(self._shares(margins), np.finfo(float).tiny))
-        return fmean(float(logs[at]) for at in known) if known else 0.0
+        return np.array([logs[at] for at in known] or [0.0])
 
-    def quality(self, said: Sequence[Prediction], dev: Sequence[Row]) -> float:
-        """The accuracy, of sets of labels the micro F1, of rankings the mean average precision."""
+    def quality(self, said: Sequence[Prediction], dev: Sequence[Row]) -> np.ndarray:
+        """1 for each row whose label is right; the average precision of each question that is
+        ranked; the micro F1 of all sets of labels."""
         if self.task_type == "rank":
             from harness.metrics.ranking import average_precision, questions  # evaluate takes seconds to import
 
             right = [int(row["label"]) for row in dev]
             asked = questions(said, right, [row["group"] for row in dev])
-            return fmean(map(average_precision, asked)) if asked else 0.0  # no question with a right candidate
+            return np.array([*map(average_precision, asked)] or [0.0])  # no question with a right candidate
         if self.task_type == "multilabel":
             pairs = [(chosen(ours), {*row["labels"]}) for ours, row in zip(said, dev, strict=True)]
             sizes = sum(len(ours) + len(theirs) for ours, theirs in pairs)
-            return sum(2 * len(ours & theirs) for ours, theirs in pairs) / max(sizes, 1)
-        return fmean(ours == row["label"] for ours, row in zip(said, dev, strict=True))
+            return np.array([sum(2 * len(ours & theirs) for ours, theirs in pairs) / max(sizes, 1)])
+        return np.array([ours == row["label"] for ours, row in zip(said, dev, strict=True)], dtype=float)
 
     def chosen_on_dev(self) -> dict[str, Any]:
         return {"C": self.strength}
@@ -243,7 +257,7 @@ class TfIdf(Estimator):
     paper="none",
     source="reference",
     year=0,
-    version=2,
+    version=3,
     hyperparameters={"strengths": [0.1, 0.3, 1.0, 3.0]},
 )
 class PairTfIdf(TfIdf):

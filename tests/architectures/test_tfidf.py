@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from itertools import pairwise
 from typing import Any
 
@@ -99,6 +100,23 @@ def log_probability(pipeline: Any, rows: list[dict[str, Any]]) -> float:
     )
 
 
+def rights(pipeline: Any, rows: list[dict[str, Any]]) -> list[int]:
+    """1 for each row whose label the pipeline says."""
+    said = pipeline.predict([row["text"] for row in rows]).tolist()
+    return [int(label == row["label"]) for label, row in zip(said, rows, strict=True)]
+
+
+def smallest_near_the_best(rights: dict[float, list[int]]) -> float:
+    """The smallest strength that is behind the best by at most half a standard error."""
+    best = max(rights.values(), key=sum)
+    near = []
+    for C, own in rights.items():
+        lost = [a - b for a, b in zip(best, own, strict=True)]
+        if statistics.fmean(lost) <= 0.5 * statistics.pstdev(lost) / math.sqrt(len(lost)):
+            near.append(C)
+    return min(near)
+
+
 @pytest.mark.parametrize("classes", ["ab", "abi"])
 @pytest.mark.parametrize("id", PIPELINES)
 def test_an_id_is_the_pipeline_of_scikit_learn_that_its_name_says(id: str, classes: str):
@@ -113,12 +131,11 @@ def test_an_id_is_the_pipeline_of_scikit_learn_that_its_name_says(id: str, class
         )
         for C in model.strengths
     }
-    accuracies = {
-        C: np.mean([*pipeline.predict([row["text"] for row in dev])] == np.array([row["label"] for row in dev]))
-        for C, pipeline in pipelines.items()
-    }
-    measured = {C: log_probability(pipelines[C], dev) for C in pipelines} if "logreg" in id else accuracies
-    assert model.strength == max(C for C in measured if measured[C] == pytest.approx(max(measured.values()), rel=1e-9))
+    if "logreg" in id:
+        measured = {C: log_probability(pipelines[C], dev) for C in pipelines}
+        assert model.strength == max(measured, key=measured.__getitem__)
+    else:
+        assert model.strength == smallest_near_the_best({C: rights(pipelines[C], dev) for C in pipelines})
     expected, texts = pipelines[model.strength], [row["text"] for row in test]
     predictions = model.predict(test)
     assert predictions == expected.predict(texts).tolist() and {*predictions} == {*classes}
@@ -167,13 +184,24 @@ def test_logistic_regression_is_chosen_by_probability_where_accuracies_are_equal
             shares[C] = math.prod(found)
         assert model.strength == max(shares, key=shares.get) and len({*shares.values()}) == 4
     model.fit(RARE, strange)
-    assert model.strength == 100.0, "all of them know as little"
+    assert model.strength == 0.01, "all of them know as little"
 
 
-def test_of_equal_scores_the_largest_strength_is_kept_and_without_dev_the_default():
+@pytest.mark.parametrize(("doubtful", "strength"), [(3, 0.01), (0, 100.0)])
+def test_a_strength_that_is_behind_by_chance_is_kept_if_it_is_smaller(doubtful: int, strength: float):
+    """The larger one has four rare rows right. Where the smaller has three others right instead, it
+    is behind by one row of 13, .08, and half a standard error is .10; without them it is behind by
+    four of ten, .40 beside .08."""
+    rare, common = {"text": "rare thing", "label": "seldom"}, {"text": "common word", "label": "often"}
+    model = shipped("tfidf_svm", "classify", strengths=[100.0, 0.01])
+    model.fit(RARE, [common] * 6 + [rare] * 4 + [rare | {"label": "often"}] * doubtful)
+    assert model.strength == strength
+
+
+def test_of_equal_scores_the_smallest_strength_is_kept_and_without_dev_the_default():
     model = shipped("tfidf_svm", "classify", strengths=[3.0, 100.0, 0.01])
     model.fit(RARE, [{"text": "common word", "label": "often"}])
-    assert model.strength == 100.0
+    assert model.strength == 0.01
     for C in (1.0, 7.0):
         alone = TfIdf("classify", strengths=[100.0], C=C)
         alone.fit(RARE, [])
@@ -233,13 +261,15 @@ def test_the_measure_of_the_choice_is_the_main_metric_of_the_task_type():
     labels = lot.choice([*"ab"], 50).tolist()
     said = lot.choice([*"ab"], 50).tolist()
     rows: list[dict[str, Any]] = [{"label": label} for label in labels]
-    assert TfIdf("classify").quality(said, rows) == score(["accuracy"], said, rows)["accuracy"]
+    assert TfIdf("classify").quality(said, rows).mean() == score(["accuracy"], said, rows)["accuracy"]
     sets = [dict(zip("agh", shares, strict=True)) for shares in lot.random((len(LABELS), 3)).tolist()]
-    assert TfIdf("multilabel").quality(sets, LABELS) == pytest.approx(score(["micro_f1"], sets, LABELS)["micro_f1"])
+    assert TfIdf("multilabel").quality(sets, LABELS).mean() == pytest.approx(
+        score(["micro_f1"], sets, LABELS)["micro_f1"]
+    )
     assert TfIdf("multilabel").quality([{"a": 0.2}], [{"labels": []}]) == 0, "nothing said, and rightly so"
     scores = lot.random(50).round(1).tolist()
     rows = [{"label": str(int(label == "a")), "group": str(n // 5)} for n, label in enumerate(labels)]
-    assert PairTfIdf("rank").quality(scores, rows) == pytest.approx(score(["map"], scores, rows)["map"])
+    assert PairTfIdf("rank").quality(scores, rows).mean() == pytest.approx(score(["map"], scores, rows)["map"])
     for type in (*TfIdf.task_types, *PairTfIdf.task_types):
         assert registry.entry("problems", type).metrics[0] in ("accuracy", "micro_f1", "map")
 
