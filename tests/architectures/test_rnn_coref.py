@@ -131,3 +131,29 @@ def test_the_vocabulary_of_a_task_has_the_marks():
     view.vocabulary = Vocabulary(["p]", "a]", "b]"], [9, 9, 9])
     model = model_of(view)
     assert [model.pronoun, *model.candidates] == [2, 3, 4]
+
+
+def test_both_directions_are_read(view):
+    """A pronoun's state would not know what is told behind it."""
+    model = model_of(view)
+    batch = batch_of(view, ["[a Ann a] saw [b Bob b] . [p he p] ran"])
+    [later] = torch.autograd.grad(model(batch)[0, 2], batch.vectors)
+    assert later[0, -1].abs().sum() > 0 and later[0, 0].abs().sum() > 0
+
+
+def test_a_mark_with_no_word_before_it_marks_nothing(view):
+    model = model_of(view)
+    broken = ["a] Ann saw Bob [p he p] ran", "p] Ann saw [b Bob b]", "[a Ann a] ran"]
+    batch = batch_of(view, broken)
+    scores = model(batch)
+    assert (scores[:, :2] < -1e8).all()
+    assert_same(scores[1, 2], linear(model.neither, recurrent(model.recurrence, batch.vectors[1, :6], cell=rnn)[0])[0])
+
+
+def test_dropout_acts_on_vectors_and_states(view):
+    """With all of them left out a score is what the biases give."""
+    model = model_of(view, dropout=1.0).train()
+    scores = model(batch_of(view, TEXTS[:1]))
+    distance = torch.cat([torch.zeros(18), model.distance.weight[5]])  # nine words
+    assert_same(scores[0, 2], linear(model.neither, torch.zeros(6))[0])
+    assert_same(scores[0, 0], (model.score.weight @ linear(model.hidden, distance).clamp(min=0))[0])
