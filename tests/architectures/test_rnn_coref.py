@@ -25,6 +25,7 @@ TEXTS = [
     "[p she p] ran when [b Bea b] saw [a Ann a]",
     "[a Ann a] ran",
     "nobody ran when [p she p] did",
+    "Ann a] saw [p she p]",
 ]
 FIRSTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 """First distance of each bucket."""
