@@ -50,6 +50,9 @@ class Task:
     it), ``audio``."""
     official_test: ClassVar[bool] = True
     """False where its test is a division of its own, whatever its size."""
+    marks_mentions: ClassVar[bool] = False
+    """True where its texts mark a pronoun and the names that it may stand for
+    (:mod:`harness.mentions`), its labels."""
     own_tier: ClassVar[Tier | None] = None
     """Its only tier, whatever a run asks for; None for a task with the tiers of all."""
     entry: TaskEntry

@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 
 from harness import registry
 from harness.errors import Named, UnknownName
+from harness.mentions import pronoun_of
 from harness.metrics.characters import characters_of
 from harness.metrics.information import PER_TOKEN, PERCENT, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
@@ -219,6 +220,12 @@ def _by_skill(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
     return _compute("stories", "SkillAccuracy", predictions=list(predictions), **columns)
 
 
+def _mentions(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+    """F1 of what the marked pronoun of each text stands for."""
+    columns = {"references": _column(rows, "label"), "pronouns": list(map(pronoun_of, _column(rows, "text")))}
+    return _compute("mentions", "MentionF1", predictions=list(predictions), **columns)
+
+
 def _surprise(name: str) -> Compute:
     def compute(predictions: Sequence[Any], _rows: Sequence[Row]) -> dict[str, float]:
         sums, counts = zip(*predictions, strict=True)
@@ -258,6 +265,9 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("exact_match_answerable", "exact match answerable"), _extract("Squad2")),
     (MetricInfo("f1_answerable", "f1 answerable"), _extract("Squad2")),
     (MetricInfo("no_answer_accuracy", "no answer accuracy"), _extract("Squad2")),
+    (MetricInfo("mention_f1", "F1 of mentions"), _mentions),
+    (MetricInfo("mention_f1_feminine", "F1 of mentions, feminine"), _mentions),
+    (MetricInfo("mention_f1_masculine", "F1 of mentions, masculine"), _mentions),
     (MetricInfo("skill_accuracy", "skill accuracy"), _by_skill),
     (MetricInfo("skills_solved", "skills solved"), _by_skill),
     (MetricInfo("pearson", "Pearson's r", unit="", digits=3, show=unchanged), _regression),

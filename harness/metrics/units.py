@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from harness import registry
 from harness.metrics.characters import characters_of
 from harness.metrics.label_sets import chosen, precision_at
+from harness.metrics.mentions import decisions
 from harness.metrics.plugins import row_values
 from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
 from harness.metrics.speech import edit_distance
@@ -106,6 +107,7 @@ _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "accuracy": _accuracy,
     "micro_f1": _micro_f1,
     **{f"precision_at_{k}": _at(k) for k in (1, 3, 5)},
+    "mention_f1": lambda predicted, row: decisions(predicted, row["label"]),
     "token_accuracy": lambda predicted, row: _tokens(predicted, row["tags"]),
     "span_f1": _span_f1,
     "exact_match": lambda predicted, row: (exact_match(predicted, row["answers"]["text"]), 1),

@@ -45,7 +45,8 @@ def test_right_answers_are_perfect(type):
 def test_no_metric_and_no_form_is_forgotten():
     """A new one is named here until the gate knows a definition of it, or values of it."""
     types = registry.entries("problems")
-    assert set(METRICS) == {name for type in types for name in null_models.metrics_of(type)}
+    of_some_rows = {"mention_f1_feminine", "mention_f1_masculine"}  # mention_f1 where a text has such a pronoun
+    assert set(METRICS) - of_some_rows == {name for type in types for name in null_models.metrics_of(type)}
     assert set(null_models.DEFINITIONS) == {type for type, entry in types.items() if entry.shipped}
     assert set(null_models.FORMS) == set(FORMS)
 

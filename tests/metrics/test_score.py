@@ -18,6 +18,7 @@ ROWS = {
     "classify": ["x", [{"label": "x"}, {"label": "y"}]],
     "multilabel": [{"x": 0.9, "y": 0.2}, [{"labels": ["x", "y"]}, {"labels": ["y"]}]],
     "rank": [0.5, [{"label": "1", "group": "q"}, {"label": "0", "group": "q"}]],
+    "mentions": ["A", [{"text": "[p she p]", "label": "A"}, {"text": "[p his p]", "label": "B"}]],
     "tag": [["B-X", "O"], [{"tags": ["B-X", "O"]}, {"tags": ["O", "O"]}]],
     "extract": ["x", [{"answers": {"text": ["x"], "start": [0]}}, {"answers": {"text": [], "start": []}}]],
     "answer": ["x", [{"answer": "x", "skill": "a"}, {"answer": "y", "skill": "b"}]],
@@ -30,6 +31,7 @@ KIND = {
     "accuracy": "classify",
     "macro_f1": "classify",
     **dict.fromkeys(("micro_f1", "precision_at_1", "precision_at_3", "precision_at_5"), "multilabel"),
+    **dict.fromkeys(("mention_f1", "mention_f1_feminine", "mention_f1_masculine"), "mentions"),
     **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
     **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
     **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),
@@ -117,7 +119,19 @@ def test_a_metric_of_another_program_is_shown_as_a_fraction():
 
 
 @pytest.mark.parametrize(
-    "name", ["accuracy", "map", "span_f1", "f1", "skill_accuracy", "mse", "wer", "nats_per_token", "bits_per_character"]
+    "name",
+    [
+        "accuracy",
+        "map",
+        "mention_f1",
+        "span_f1",
+        "f1",
+        "skill_accuracy",
+        "mse",
+        "wer",
+        "nats_per_token",
+        "bits_per_character",
+    ],
 )
 def test_the_ratio_of_unit_sums_is_the_score(name):
     """Intervals and paired tests are computed from the units, and stand beside the score."""

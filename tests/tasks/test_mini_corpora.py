@@ -16,6 +16,7 @@ from tasks.mini import (
     entities,
     genres,
     inference,
+    mentions,
     pinyin,
     posts,
     reading,
@@ -57,6 +58,7 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "articles": articles.rows,
     "entities": entities.rows,
     "pinyin": pinyin.rows,
+    "mentions": mentions.rows,
     **SPEECH,
 }
 CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
@@ -80,6 +82,7 @@ COLUMNS = {
     "articles": {"id", "text"},
     "entities": {"id", "text", "label"},
     "pinyin": {"id", "text", "label"},
+    "mentions": {"id", "text", "label"},
     "genres": {"id", "first", "second", "label"},
     "genres_mismatched": {"id", "first", "second", "label"},
     "digits": {"id", "audio", "transcript", "speaker"},
@@ -89,6 +92,7 @@ COLUMNS = {
 # Fingerprint of all three splits. A change here changes every mini result: raise the task's version
 # with it.
 GOLDEN = {
+    "mentions": "6925c3d18852f625f1d900c5fd09005be49cb5ca60ffc97b6aa4efe493d12492",
     "articles": "9c4a5a9622433263de6fe3bf637c14319b778a2edce324b0f75ad719e7e80dfc",
     "pinyin": "ff7466ca4ad7e08deeef95cadbf846b6c12fba229b9581a6ecfa9fc318a8e100",
     "entities": "07d0b579ef8c1776d74c5bd85cf33193a33f493f07245092f244c717fb68c021",

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.mentions import pronoun_of
+
 Rows = list[dict[str, Any]]
 
 
@@ -207,6 +209,16 @@ def test_wikiqa(read, task):
     assert [len({row["group"] for row in rows}) for rows in parts.values()] == [873, 296, 633]
     assert [sum(row["label"] == "1" for row in rows) for rows in parts.values()] == [1040, 140, 293]
     assert len({row["group"] for row in parts["test"] if row["label"] == "1"}) == 243
+
+
+def test_gap(read, task):
+    """As many texts as the authors count; in one of ten neither name is meant, in none both are."""
+    parts = read("gap")
+    assert sizes(parts) == dict(task("gap").entry.sizes)
+    assert Counter(row["label"] for row in parts["train"]) == {"A": 874, "B": 925, "neither": 201}
+    assert Counter(row["label"] for row in parts["test"]) == {"A": 918, "B": 855, "neither": 227}
+    pronouns = Counter(pronoun_of(row["text"]).lower() for row in parts["test"])
+    assert pronouns == {"her": 603, "his": 556, "she": 396, "he": 348, "him": 96, "hers": 1}
 
 
 def seconds(rows: Rows) -> float:

@@ -36,6 +36,7 @@ IDS = (
         "text_mix",
         "general_text",
         "news_text",
+        "gap",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -56,7 +57,16 @@ def test_what_is_listed_is_what_is_registered(id, task):
     assert set(entry.metrics) <= set(METRICS)
 
 
-NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578", "amazon5", "sogou"} | {
+NOT_ON_THE_HUB = {
+    "ohsumed",
+    "multi30k",
+    "newsgroups20",
+    "conll2000_chunk",
+    "reuters21578",
+    "amazon5",
+    "sogou",
+    "gap",
+} | {
     "text_mix",
     "general_text",
     "news_text",
