@@ -291,6 +291,8 @@ class Trial:
             good = [record for record in records if record is not None and record.status == "ok"]
             if len(good) == len(tasks):
                 ended.append(Tried(each.tried.entry, (*each.tried.records, *good)))
+            elif each is finalists[0]:  # which came out best so far, and may be so still
+                return
         if len(ended) > 1:
             self.finals = tuple(ended)
             self.__dict__.pop("choice", None)
