@@ -37,8 +37,9 @@ GUARDED = (*SOURCES, "babi", "conll2003_chunk", "conll2003_pos", "mnli_mismatche
 NOT_AT_HAND = {
     **dict.fromkeys(("amazon2", "amazon5", "dbpedia", "sogou", "yelp2", "yelp5"), ("dev", "test")),
     "mnli_mismatched": ("test",),
+    "gap": ("dev", "test"),
 }
-"""Splits that nobody could look at when the corpus was made, by task."""
+"""Splits that nobody could look at when the corpus was made, by task; GAP joined later."""
 DIGESTS = {
     "train": "f83139d2942d771c747639be993a6bed3d5dcfdb24f7be306618a760927df58c",
     "dev": "3cdf385ad69035bdc1d364181384b23d18c5c380fde950b1277fdfbf2667d42e",
@@ -110,7 +111,9 @@ def _key(text: str) -> str:
         " hundred one is dev and one test, by the SHA-256 of the text. Left out of train is every text with a sequence"
         " of 13 words, in lower case, that dev or test of any registered task has; a shorter text is left out where"
         " the same stands there. Dev and test of Yelp, Amazon, DBpedia and Sogou, and MultiNLI's mismatched test, were"
-        " not at hand and are not looked at. Train is 291,329 texts of 17.1 million words, of 20.2 million before:"
+        " not at hand and are not looked at, nor are those of GAP, which joined later: what is"
+        " pre-trained here may have read texts of its test. Train is 291,329 texts of 17.1 million words, of 20.2"
+        " million before:"
         " IMDB 34.1 %, 20 Newsgroups 15.4 %, AG News 13.5 %, WikiText-2 11.5 %, Reuters-21578 5.9 %, Ohsumed 3.9 %,"
         " MultiNLI 3.8 %, SQuAD 1.1 2.8 %, SNLI 2.7 %, Multi30k (English) 1.8 %, CoNLL-2003 1.2 %, CoNLL-2000 1.2 %,"
         " WikiQA 1.2 %, SST 1.0 %. AG News, SNLI, MultiNLI and SQuAD are the parts of their training sets that were at"
