@@ -6,6 +6,10 @@ indexes a table of the architecture's own, the number of its rows). One that als
 CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer; one
 with ``view`` is given the fitted view. All other parameters are hyperparameters with the paper's
 values as defaults.
+
+A class that is trained on further tasks beside that of the cell names them as the default of a
+parameter ``companions``, a tuple of task ids, and :class:`~harness.objectives.MultiTask` or one
+derived from it as ``trained_by``. It is given them without the cell's own task.
 """
 
 from __future__ import annotations
@@ -216,6 +220,10 @@ class Encoder(Architecture, nn.Module):
 
     trained_by: ClassVar[type[Objective] | None] = None
     """The objective with which it is trained instead of the supervised loss alone."""
+
+    member: int = 0
+    """The task whose batch it reads while training on several: 0 is the cell's own, k its k-th
+    companion (:class:`harness.objectives.MultiTask`)."""
 
     def objective(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Loss of class scores (B, classes), which the architecture's own last layer gave, against

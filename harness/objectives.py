@@ -6,10 +6,10 @@ objective in ``trained_by``; a regime is an objective that wraps another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
@@ -96,7 +96,8 @@ class EncodedRows(Protocol):
 class Step:
     """One step of a training, as an objective sees it.
 
-    ``batches`` has a batch for each of the objective's streams, ``progress`` is the share of the
+    ``batches`` has a batch for each of the objective's streams, or for the one whose turn it is
+    (:attr:`Objective.in_turn`), ``progress`` is the share of the
     training that is done (0 at the first step, below 1 at the last). ``state`` is what the step
     before left there, detached from its graph: None at the start of an epoch. An objective that
     carries state from batch to batch sets it anew. ``seed`` is the cell's and ``passes`` the number
@@ -127,8 +128,11 @@ class Objective(nn.Module):
     be checkpointed twice.
     """
 
-    streams: ClassVar[tuple[str, ...]] = ("labelled",)
-    """The batches that it reads at each step, of :data:`STREAMS`."""
+    streams: tuple[str, ...] = ("labelled",)
+    """The batches that it reads at each step: some of :data:`STREAMS`, or the companions' tasks."""
+    in_turn: ClassVar[bool] = False
+    """True if a step has a batch of one of the streams alone: an epoch reads all rows of each, in a
+    random order of the batches, so that a stream's turns are in proportion to its size."""
     sequential: ClassVar[bool] = False
     """True if rows are read in their order, as parallel streams: row t of each stream in batch t.
     Streams that end a step earlier are the last ones of a batch."""
@@ -220,6 +224,60 @@ class Supervised(Objective):
             return model.head.loss(model.encoder, outputs, target)
         losses = model.head.row_losses(model.encoder, outputs, target)
         return losses.sum() if self.reduction == "batch" else losses.mean()
+
+
+class MultiTask(Objective):
+    """The supervised loss of a batch of the cell's own task, or of one of its companions under a
+    head of the companion's own.
+
+    ``owner.companions`` are their ids, of which there may be none. The encoder is told whose batch
+    it reads by its ``member``: 0 for its own task, k for the k-th companion.
+    """
+
+    in_turn = True
+
+    def __init__(self, owner: Any, model: Learner, inner: Objective | None = None):
+        super().__init__(owner, model, inner)
+        self.streams = ("labelled", *owner.companions)
+        self.heads = nn.ModuleDict()
+        self._encoder = (model.encoder,)  # in a tuple, where torch does not find and save it
+
+    def begin(self, rows: Mapping[str, Any]) -> None:
+        assert self.inner is not None
+        self.inner.begin(rows)
+        (encoder,) = self._encoder
+        self.heads.update({task: rows[task].head(encoder) for task in self.streams[1:]})
+
+    def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
+        assert self.inner is not None
+        [(stream, batch)] = step.batches.items()
+        encoder, head = model.encoder, self.head(model, stream)
+        encoder.member = self.streams.index(stream)
+        try:
+            head.constrain(encoder)
+            beside = _Beside(encoder, head, model.read, model.named_parameters)
+            return self.inner.losses(beside, replace(step, batches={"labelled": batch}))
+        finally:
+            encoder.member = 0
+
+    def head(self, model: Learner, stream: str) -> Any:
+        """The head of a stream, with the settings that the model's has."""
+        if stream == "labelled":
+            return model.head
+        head: Any = self.heads[stream]
+        for name in ("dropout", "stretch", *(("label_smoothing",) if head.smooths else ())):
+            setattr(head, name, getattr(model.head, name))
+        return head
+
+
+@dataclass
+class _Beside:
+    """A model with another head."""
+
+    encoder: Any
+    head: Any
+    read: Callable[[dict[str, Any]], dict[str, Any]]
+    named_parameters: Callable[[], Iterator[tuple[str, nn.Parameter]]]
 
 
 class Carried(Objective):

@@ -15,6 +15,7 @@ from torch import Tensor
 from harness import registry
 from harness.contract.case import Case
 from harness.contract.imports import again
+from harness.data.companions import companions_of
 from harness.data.corpus import Corpus, Split
 from harness.kinds import Encoder
 from harness.objectives import Objective, Step
@@ -40,10 +41,11 @@ SETTINGS = TrainingSettings()
 _corpora: dict[tuple[str, ...], Corpus] = {}
 
 
-def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...]) -> Corpus:
-    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives, *sees
+def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...], companions: list[str]) -> Corpus:
+    key = task.entry.id, json.dumps(view.settings(), sort_keys=True, default=str), gives, *sees, *companions
     if key not in _corpora:
-        _corpora[key] = Corpus(task, "mini", None, view, gives, sees=sees)
+        beside = companions_of(task, companions, "mini", None, None, gives)
+        _corpora[key] = Corpus(task, "mini", None, view, gives, sees=sees, companions=beside)
     return _corpora[key]
 
 
@@ -56,7 +58,9 @@ class ModelCase(Case):
     """Width of word vectors."""
 
     def __init__(self, entry: ArchitectureEntry, task: TaskEntry, settings: dict[str, Any]):
+        settings = grid.beside(task, settings)
         self.entry, self.task, self.given = entry, registry.load(task)(task), settings
+        companions = settings.get("companions", [])
         self.regime, wrapped, settings = unwrapped(entry, settings)
         if self.regime is not None:
             settings = grid.hyperparameters(wrapped) | wrapped.tiny
@@ -66,7 +70,7 @@ class ModelCase(Case):
         if self.inputs:
             view = with_characters(view)
         assert view is not None  # the case is one that the architecture fits
-        self.corpus = _corpus(self.task, view, self.cls.output_form(), wrapped.sees)
+        self.corpus = _corpus(self.task, view, self.cls.output_form(), wrapped.sees, companions)
         self.problem = self.corpus.problem
         self.audio = "audio" in self.corpus.train.rows.column_names
         self.repeatable = True
@@ -89,7 +93,7 @@ class ModelCase(Case):
         """The objective with which a model of this case is trained."""
         objective = objective_of(model, SETTINGS, self.regime)
         unlabelled = {"unlabelled": self.corpus.unlabelled} if "unlabelled" in objective.streams else {}
-        objective.begin({"labelled": self.corpus.train, **unlabelled})
+        objective.begin({"labelled": self.corpus.train, **unlabelled, **self.corpus.companion_splits})
         return objective
 
     def losses(
@@ -98,6 +102,14 @@ class ModelCase(Case):
         """Losses of a labelled batch, in the pass over the rows of this number, when that share of
         the training is done."""
         return objective.losses(model, Step(self.streams(objective, batch), progress=progress, passes=passes))
+
+    def companion_losses(self, model: Model) -> Iterator[Tensor]:
+        """The loss of a batch of each further task that the objective trains on."""
+        objective = self.objective(model)
+        for stream in objective.streams[1:] if objective.in_turn else ():
+            split = self.corpus.companion_splits[stream]
+            batch = split.collate(np.arange(min(64, len(split))))
+            yield objective.losses(model, Step({stream: batch}, progress=0.5, passes=1))["loss"]
 
     def streams(self, objective: Objective, batch: Batch) -> dict[str, Batch]:
         """A labelled batch, and the same rows without labels where the objective asks for some."""

@@ -148,6 +148,8 @@ class TrainedCase(LearningCase):
         model.train()
         for rows, progress in zip(np.array_split(np.arange(64), 2), (0.5, 0.99), strict=True):  # it may ask more later
             self.loss(model, self.corpus.train.collate(rows), progress).backward()
+        for loss in self.companion_losses(model):
+            loss.backward()
         excused = tuple(f"encoder.{name}" for name in self.cls.unused)
         parameters = ((name, p) for name, p in model.named_parameters() if p.numel())
         without = [name for name, p in parameters if p.grad is None or not p.grad.any()]

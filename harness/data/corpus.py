@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -37,6 +37,22 @@ LISTED = 1 << 26
 much."""
 AT_ONCE = 4096
 """Rows of a larger table that are Python objects at a time."""
+
+
+class Member(Protocol):
+    """A further task as the corpus of an architecture that is trained on it asks for it
+    (:class:`harness.data.companions.Companion`)."""
+
+    task: Task
+    identity: str
+
+    def texts(self, view: View) -> Iterator[Any]:
+        """The texts to which a view is fitted."""
+        ...
+
+    def split(self, view: View) -> Split:
+        """The training rows as a fitted view reads them."""
+        ...
 
 
 @dataclass
@@ -136,6 +152,8 @@ class Corpus:
     ``sees`` is what the architecture declares that it learns from beside the training examples: if
     the facts that support an answer are among it, the target is given them as ``support``, of the
     training rows alone.
+    ``companions`` are further tasks that the architecture is trained on: the view is fitted to
+    their training rows, too.
     """
 
     def __init__(
@@ -151,15 +169,16 @@ class Corpus:
         sees: Sequence[str] = (),
         labels: int | None = None,
         streams: Sequence[str] = ("labelled",),
+        companions: Sequence[Member] = (),
     ):
         self.task, self.tier, self.folder, self.view, self.cache = task, tier, folder, view, cache
-        self.parents = list(parents)
+        self.parents, self.companions = list(parents), companions
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
         self.max_train, self.labels = max_train, labels
         rows = training_rows(task, tier, folder, Limits(max_train, labels=labels).labelled)
         self._check(rows)
-        listed = _listed(rows)
+        listed = listed_rows(rows)
         self.fingerprints: dict[SplitName, str] = {"train": fingerprint(listed)}
         if SUPPORTING_FACTS in sees:
             shown = task.support(listed, tier, folder)
@@ -168,7 +187,7 @@ class Corpus:
         if labels is None or "unlabelled" not in streams:
             self._fit(listed, self.fingerprints["train"])
         else:
-            texts = _listed(self._texts)
+            texts = listed_rows(self._texts)
             self._fit(self.problem.input_rows(texts), fingerprint(texts))
         self.train = self._encode("train", rows, listed)
         self.dev = self._load("dev")
@@ -176,7 +195,7 @@ class Corpus:
     @functools.cached_property
     def unlabelled(self) -> Split:
         """All training rows without their answers, also those that have lost them."""
-        texts = _listed(self._texts)
+        texts = listed_rows(self._texts)
         data = self.fingerprints["train"] if self.labels is None else fingerprint(texts)
         inputs = self._inputs(self.problem.input_rows(texts), data, "inputs")
         return Split(self._texts, self.view, NoTarget(), inputs, {})
@@ -191,6 +210,11 @@ class Corpus:
         known = {"id", "group", *self.problem.entry.inputs}
         return rows.select_columns([name for name in rows.column_names if name in known])
 
+    @functools.cached_property
+    def companion_splits(self) -> dict[str, Split]:
+        """The training rows of the companions, by task."""
+        return {each.task.entry.id: each.split(self.view) for each in self.companions}
+
     def test(self) -> Split:
         """The test split: for the scoring step alone."""
         return self._load("test")
@@ -198,7 +222,7 @@ class Corpus:
     def _load(self, split: str) -> Split:
         rows = self.task.load(split, self.tier, self.folder)
         self._check(rows)
-        listed = _listed(rows)
+        listed = listed_rows(rows)
         self.fingerprints[split] = fingerprint(listed)
         return self._encode(split, rows, listed)
 
@@ -211,14 +235,16 @@ class Corpus:
             )
 
     def _fit(self, rows: Sequence[Row], data: str) -> None:
-        """Fit the view to rows, whose fingerprint is ``data``."""
-        self._fitted_to = data
+        """Fit the view to rows, whose fingerprint is ``data``, and to those of the companions."""
+        others = [[each.task.entry.id, each.identity] for each in self.companions]
+        self._fitted_to: Any = [data, *others] if others else data
         file = self._cached("view.json", data)
         state = _sound(file, _read_state)
         if state is not None:
             self.view.restore(state)
             return
-        self.view.fit([text for read in self.fields.values() for text in _distinct(map(read, rows))])
+        texts = [text for read in self.fields.values() for text in distinct(map(read, rows))]
+        self.view.fit(texts + [text for companion in self.companions for text in companion.texts(self.view)])
         if file is not None:
             with taking_the_place_of(file) as path:
                 _write_state(path, self.view.state())
@@ -261,7 +287,7 @@ class Corpus:
         return self.cache / digest / name
 
 
-def _distinct(texts: Iterable[Any]) -> Iterator[Any]:
+def distinct(texts: Iterable[Any]) -> Iterator[Any]:
     """Each text once, however many rows have it: a passage of three questions is one text."""
     seen: set[str] = set()
     for text in texts:
@@ -291,7 +317,7 @@ class InPortions(Sequence[Row]):
             yield from self[start : start + AT_ONCE]
 
 
-def _listed(rows: datasets.Dataset) -> Sequence[Row]:
+def listed_rows(rows: datasets.Dataset) -> Sequence[Row]:
     """Rows for several readings: all at once where they are few, since one after another out of
     Arrow takes thirty times as long."""
     size = rows.data.nbytes * len(rows) / max(1, len(rows.data))

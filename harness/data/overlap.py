@@ -84,17 +84,38 @@ def overlap(problem: Problem, train: Rows, test: Rows) -> Overlap:
 def sequences(texts: Iterable[str]) -> np.ndarray:
     """Hashes of all sequences of 13 words that texts have, rising. They hold in this process
     alone."""
+    return _rising(map(_text, texts))
+
+
+def shares_one(text: str, known: np.ndarray) -> bool:
+    """True for a text that has one of the :func:`sequences` of others."""
+    return _has_one(_text(text), known)
+
+
+def sequences_of_rows(problem: Problem, rows: Rows) -> np.ndarray:
+    """As :func:`sequences`, of all texts of rows."""
+    readers = _text_readers(problem, rows[0])
+    return _rising(text for row in _each(rows) for text in _texts(readers, row))
+
+
+def free_of(problem: Problem, rows: Rows, known: np.ndarray) -> np.ndarray:
+    """Numbers of the rows none of whose texts has one of the :func:`sequences` of others."""
+    readers = _text_readers(problem, rows[0])
+    shared = (any(_has_one(text, known) for text in _texts(readers, row)) for row in _each(rows))
+    return np.flatnonzero(~np.fromiter(shared, bool, len(rows)))
+
+
+def _rising(texts: Iterable[Text]) -> np.ndarray:
     hashes = array("q")
     for text in texts:
-        hashes.frombytes(_text(text).sequences.tobytes())
+        hashes.frombytes(text.sequences.tobytes())
     found = np.frombuffer(hashes, dtype=np.int64)
     found.sort()  # in place, and equal ones stay: np.unique takes five times the memory
     return found
 
 
-def shares_one(text: str, known: np.ndarray) -> bool:
-    """True for a text that has one of the :func:`sequences` of others."""
-    own = _text(text).sequences
+def _has_one(text: Text, known: np.ndarray) -> bool:
+    own = text.sequences
     return bool(len(known)) and bool((known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own).any())
 
 

@@ -47,10 +47,13 @@ def _moment(text: str) -> str:
 
 def _harness_parts(hyperparameters: dict[str, Any]) -> dict[str, Any]:
     """Hyperparameters whose parts ``limits``, ``training``, ``parents`` and ``inputs``, where they
-    have them, are mappings."""
+    have them, are mappings, and whose ``companions`` are names."""
     for part in ("limits", "training", "parents", "inputs"):
         if not isinstance(hyperparameters.get(part, {}), dict):
             raise ValueError(f"{part} is {type(hyperparameters[part]).__name__}, expected a mapping")
+    companions = hyperparameters.get("companions", [])
+    if not isinstance(companions, list) or not all(isinstance(name, str) for name in companions):
+        raise ValueError("companions: expected a list of the names of tasks")
     limits = hyperparameters.get("limits", {})
     if not isinstance(limits.get("budget", ""), str):
         raise ValueError(f"limits.budget is {type(limits['budget']).__name__}, expected a name")
@@ -301,6 +304,24 @@ class InputSource(TypedDict, total=False):
     dims: Count
     key: Key
     artefact: Digest
+
+
+@_closed
+class Companion(TypedDict, total=False):
+    """A further task on which the training was: its version, the digest of its training rows (of so
+    many as the limits leave), the number of those that were read and of those ``left_out``, since
+    dev or test of the cell's task has their text, and the training's cost of it: examples and
+    tokens read, steps.
+    """
+
+    task: Required[str]
+    version: Count
+    train: Digest
+    rows: Count
+    left_out: Count
+    examples: Count
+    tokens: Count
+    steps: Count
 
 
 @_closed

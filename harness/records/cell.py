@@ -99,6 +99,11 @@ class Cell:
         return self.hyperparameters.get("inputs") or {}
 
     @property
+    def companions(self) -> list[str]:
+        """Further tasks on which the architecture is trained beside its own."""
+        return self.hyperparameters.get("companions") or []
+
+    @property
     def row(self) -> str:
         """Identity of the cell and its other seeds."""
         return dataclasses.replace(self, seed=0, hyperparameters=of_all_seeds(self.hyperparameters)).key

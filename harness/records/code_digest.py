@@ -66,7 +66,7 @@ def code_of(
     wrapped = registry.entries("architectures").get(_wraps(hyperparameters))
     return {
         "architecture": _architecture_digest(architecture, wrapped, _sources(hyperparameters)),
-        "task": _task_digest(task, _not_shown(architecture)),
+        "task": _task_digest(task, _not_shown(architecture), _companions(hyperparameters)),
         "harness": HARNESS,
         "packages": dict(filter(None, map(_package, (architecture, task)))),
     }
@@ -75,6 +75,11 @@ def code_of(
 def _wraps(hyperparameters: Mapping[str, Any]) -> str:
     """The id of the architecture that a regime wraps; empty for others."""
     return str(hyperparameters.get("wraps") or "")
+
+
+def _companions(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Further tasks on which a cell was trained."""
+    return tuple(sorted(hyperparameters.get("companions") or ()))
 
 
 def _sources(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
@@ -95,11 +100,15 @@ def _not_shown(architecture: ArchitectureEntry | None) -> tuple[str, ...]:
     return tuple(method for method, shown in _SHOWN.items() if architecture is None or shown not in architecture.sees)
 
 
-def _task_digest(entry: TaskEntry, unused: tuple[str, ...] = tuple(_SHOWN)) -> str:
-    """Digest of a task without the methods that are not used, and of its type where that is a
-    plugin's."""
-    problem = registry.entry("problems", entry.type)
-    return _digest([entry.file] if problem.shipped else [entry.file, problem.file], unused)
+def _task_digest(entry: TaskEntry, unused: tuple[str, ...] = tuple(_SHOWN), companions: tuple[str, ...] = ()) -> str:
+    """Digest of a task and its companions without the methods that are not used, and of their types
+    where these are a plugin's."""
+    known = registry.entries("tasks") if companions else {}
+    files: list[Path] = []
+    for each in (entry, *(known[name] for name in companions if name in known)):
+        problem = registry.entry("problems", each.type)
+        files += [each.file] if problem.shipped else [each.file, problem.file]
+    return _digest(files, unused)
 
 
 def code_of_cell(cell: Cell | Record) -> Code | None:
@@ -126,14 +135,14 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
         return _architecture_digest(architectures[id], architectures.get(wraps), sources) if known else None
 
     @functools.cache
-    def task(id: str, unused: tuple[str, ...]) -> str | None:
-        return _task_digest(tasks[id], unused) if id in tasks else None
+    def task(id: str, unused: tuple[str, ...], companions: tuple[str, ...]) -> str | None:
+        return _task_digest(tasks[id], unused, companions) if id in tasks else None
 
     def differs(then: Code, record: Record) -> bool:
         unused = _not_shown(architectures.get(record.architecture))
         settings = record.hyperparameters
         digest = architecture(record.architecture, _wraps(settings), _sources(settings))
-        now = digest, task(record.task, unused), HARNESS
+        now = digest, task(record.task, unused, _companions(settings)), HARNESS
         before = then.get("architecture"), then.get("task"), then.get("harness")
         return None not in now and any(a is not None and a != b for a, b in zip(before, now, strict=True))
 

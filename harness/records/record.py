@@ -20,6 +20,7 @@ from harness.records.blocks import (
     Ancestor,
     Budget,
     Code,
+    Companion,
     Count,
     Failure,
     Hyperparameters,
@@ -71,6 +72,7 @@ SINCE_2 = (
     "ruler",
     "official_test_examples",
     "choices",
+    "companions",
 )
 """Fields that came with schema 2; None where they were not recorded, and then not in the file."""
 
@@ -90,7 +92,7 @@ class Record(BaseModel):
     representations besides the table of vectors. ``deterministic``: equal seeds give equal bits.
     ``official_test_examples``: scored examples that belong to the official test. ``choices``: means
     over test of what an architecture that acts chose while it answered, by name, such as the share
-    of words that it read.
+    of words that it read. ``companions``: further tasks on whose training rows it was trained.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_assignment=True, serialize_by_alias=True)
@@ -144,6 +146,7 @@ class Record(BaseModel):
     ruler: Ruler | None = None
     official_test_examples: Count | None = None
     choices: dict[str, Real] | None = None
+    companions: list[Companion] | None = None
 
     @model_validator(mode="after")
     def _schema_1_is_closed(self) -> Record:

@@ -48,4 +48,5 @@ def seen(cell: Cell) -> list[str] | None:
         architecture = registry.entries("architectures").get(cell.architecture)
     except RegistryError:
         return None
-    return sorted(architecture.sees) if architecture else None
+    of_others = [f"training rows of {task}" for task in cell.companions]
+    return sorted([*architecture.sees, *of_others]) if architecture else None

@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from harness import registry
+from harness.data.companions import companions_of
 from harness.data.corpus import Corpus
 from harness.data.corpus import Split as EncodedSplit
 from harness.data.word_vectors import read_vectors
@@ -69,6 +70,14 @@ class Assembly:
         self.parents = parents_of(cell, settings)
         view = self.parents.inherited_view(self.encoder_class, view)
         limits, cache = Limits.of(cell.hyperparameters), settings.work / "encoded"
+        self.companions = companions_of(  # of the task as it is, where another one takes its place
+            task_of(cell),
+            cell.companions,
+            cell.tier,
+            settings.data_dir,
+            Limits.of(cell.hyperparameters).labelled,
+            self.encoder_class.output_form(),
+        )
         objectives = [each.trained_by for each in (self.regime, self.encoder_class) if each and each.trained_by]
         self.corpus = Corpus(
             self.task,
@@ -82,6 +91,7 @@ class Assembly:
             parents=sorted(parent["key"] for parent in cell.parents.values()),
             sees=self.encoder_entry.sees,
             streams=[stream for objective in objectives for stream in objective.streams],
+            companions=self.companions,
         )
         self.vectors_file = settings.vectors
         self.dims = self.training.vector_dims
@@ -151,8 +161,9 @@ class Assembly:
             self.cell.seed,
             entry.metrics,
             entry.main_metric,
-            whole_groups=getattr(self.encoder_class, "whole_groups", False) and corpus.train.groups is not None,
+            whole_groups=getattr(self.encoder_class, "whole_groups", False),
             unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
+            companions=corpus.companion_splits,
         )
 
     def most_epochs(self, training: FitModule) -> int:

@@ -41,12 +41,17 @@ class DataFolder:
         return record.tier == self.tier
 
     def differing(self, record: Record) -> list[str]:
-        """Splits whose data are not those of the record.
+        """Splits, and tasks trained on beside the record's own, whose data are not those of the
+        record.
 
         Raises :class:`~harness.errors.DataError` when the files cannot be read.
         """
-        fingerprints = self._fingerprints(record.task, Limits.of(record.hyperparameters).labelled)
-        return [split for split, digest in record.data.items() if fingerprints[split] != digest]
+        most = Limits.of(record.hyperparameters).labelled
+        fingerprints = self._fingerprints(record.task, most)
+        others = [each for each in record.companions or () if "train" in each]
+        return [split for split, digest in record.data.items() if fingerprints[split] != digest] + [
+            each["task"] for each in others if self._fingerprints(each["task"], most)["train"] != each["train"]
+        ]
 
     @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
     def _fingerprints(self, task: str, most: int | None) -> dict[str, str]:

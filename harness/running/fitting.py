@@ -39,6 +39,33 @@ def no_place_for_inputs(
     return f"--inputs {listed} stands behind the vectors of words; {architecture.id} reads {read}"
 
 
+def no_companions(
+    architecture: ArchitectureEntry, task: TaskEntry, names: Iterable[str], hyperparameters: dict[str, Any], tier: Tier
+) -> str | None:
+    """The reason why an architecture cannot be trained on the tasks of such names beside another
+    one, or None: it reads all of them alike, in one tier. :class:`RegistryError` for a name that no
+    task has."""
+    own = _reading(architecture, task, hyperparameters)
+    for name in names:
+        companion = registry.entry("tasks", name)
+        reason = reason_to_skip(architecture, companion, hyperparameters)
+        if reason is None and tier_of(companion, tier) != tier:
+            reason = f"its rows are those of tier {tier_of(companion, tier)}, not {tier}"
+        reason = reason or no_data(companion, tier)
+        if reason is None and _reading(architecture, companion, hyperparameters) != own:
+            reason = f"it is read otherwise than {task.id}"
+        if reason:
+            return f"is trained on {name} beside {task.id}: {reason}"
+    return None
+
+
+def _reading(
+    architecture: ArchitectureEntry, task: TaskEntry, hyperparameters: dict[str, Any]
+) -> dict[str, Any] | None:
+    _, view = loaded(architecture).reader_and_view(task, hyperparameters)
+    return None if view is None else view.settings()
+
+
 def tier_of(task: TaskEntry, asked: Tier) -> Tier:
     """The tier whose rows a task gives to a run that asks for one."""
     cls: type[Task] = registry.load(task)

@@ -22,7 +22,15 @@ from harness.errors import RegistryError, UsageError, check_choice
 from harness.files import LONGEST_LINE
 from harness.records import Cell
 from harness.registry import ArchitectureEntry, Entry, InputEntry, TaskEntry
-from harness.running.fitting import loaded, no_budget, no_data, no_place_for_inputs, reason_to_skip, tier_of
+from harness.running.fitting import (
+    loaded,
+    no_budget,
+    no_companions,
+    no_data,
+    no_place_for_inputs,
+    reason_to_skip,
+    tier_of,
+)
 from harness.running.overrides import Override, parse_override, parsed, unused
 from harness.running.pending import Planned
 from harness.settings import FULL, LABELLED_STEPS, Limits, TrainingSettings
@@ -74,6 +82,13 @@ def hyperparameters(architecture: ArchitectureEntry) -> dict[str, Any]:
             " itself"
         )
     return _plain(defaults | fixed, architecture)
+
+
+def beside(task: TaskEntry, values: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters for a task: it is none of its own companions."""
+    if "companions" not in values:
+        return values
+    return values | {"companions": [name for name in values["companions"] if name != task.id]}
 
 
 def without_dropouts(architecture: ArchitectureEntry) -> dict[str, Any]:
@@ -204,7 +219,7 @@ class Planner:
             limits = replace(limits, labels=self.labels)
             amount = replace(amount, min_steps=max(amount.min_steps, LABELLED_STEPS))
         own = hyperparameters if has_own_dropout(protocol) else without_dropouts
-        chosen = overridden("", own(architecture))
+        chosen = beside(task, overridden("", own(architecture)))
         trained = overridden("training", training(protocol, architecture, task, amount).to_dict(complete=True))
         try:
             settings = TrainingSettings.from_dict(trained)
@@ -234,6 +249,7 @@ class Planner:
             protocol_version=VERSIONS[protocol],
         )
         unfit = reason_to_skip(architecture, task, values)
+        unfit = unfit or no_companions(architecture, task, cell.companions, values, tier)
         unfit = unfit or no_place_for_inputs(architecture, task, chosen, [each.id for each in inputs])
         return Planned(cell, missing or unfit, unfit is not None)
 

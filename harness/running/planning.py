@@ -21,6 +21,7 @@ from harness.running.pending import Pending, Planned, pending
 from harness.running.preflight import (
     Preflight,
     Reading,
+    absent,
     check_metrics,
     other_sizes,
     raise_faults,
@@ -71,6 +72,7 @@ class Planning:
         if request.keep or request.refit:
             self._run_unkept()
         self._settle_parents()
+        self._skip_without_companions()
         self._read_tasks: set[str] = set()
         self._found: dict[str, Reading] = {}
         places = self._places()
@@ -206,7 +208,8 @@ class Planning:
         places: list[DataFolder] = []
         if tier == "local" and self.data_dir is not None:
             places.append(DataFolder(self.data_dir, work / "fingerprints.json"))
-        ids = {cell.task for cell in (*self.pending.run, *(record.cell for record in self.pending.finished))}
+        cells = (*self.pending.run, *(record.cell for record in self.pending.finished))
+        ids = {id for cell in cells for id in (cell.task, *cell.companions)}
         own = [
             entry
             for id, entry in registry.entries("tasks").items()
@@ -221,7 +224,7 @@ class Planning:
         Raises :class:`~harness.errors.DataError` with a line for each fault. A dry run only looks
         at what an earlier run found.
         """
-        ids = {cell.task for cell in self.pending.run} - self._read_tasks
+        ids = {id for cell in self.pending.run for id in (cell.task, *cell.companions)} - self._read_tasks
         tasks = [entry for id, entry in registry.entries("tasks").items() if id in ids]
         signatures = {place.task: place.signature for place in places if isinstance(place, OwnData)}
         of_folder = next((place.signature for place in places if not isinstance(place, OwnData)), "")
@@ -256,6 +259,27 @@ class Planning:
             lacking = {cell.task for cell in self.pending.run if self.estimate.lacks_size(cell)}
             entries = registry.entries("tasks")
             sizes.update(training_sizes([entries[id] for id in sorted(lacking)], folder))
+
+    def _skip_without_companions(self) -> None:
+        """Move cells that are trained on further tasks whose files the data folder lacks from the
+        pending ones to the skipped."""
+        names = {name for cell in self.pending.run for name in cell.companions}
+        entries = [entry for id, entry in registry.entries("tasks").items() if id in names]
+        if self.request.tier != "local" or self.data_dir is None or not _is_here("local", self.data_dir):
+            return
+        missing = absent(entries, self.data_dir) if entries else {}
+        told: dict[str, None] = {}
+        for cell in list(self.pending.run):
+            if name := next((name for name in cell.companions if name in missing), None):
+                reason = (
+                    f"is trained on {name} beside {cell.task}, and --data-dir {self.data_dir} lacks its files:"
+                    f" {missing[name]} (-o {cell.architecture}.companions=... names other tasks, or none by [])"
+                )
+                self.pending.run.remove(cell)
+                self.pending.skip.append(Planned(cell, reason))
+                told[f"skipped: {cell.architecture} on {cell.task}: {reason}"] = None
+        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
+            self.tell(message)
 
     def _skip_too_large(self) -> None:
         """Move cells that need more memory than there is from the pending ones to the skipped."""

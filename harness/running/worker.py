@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from datasets import Dataset
 
 from harness import registry
 from harness.data.batches import length_buckets
+from harness.data.companions import Companion
 from harness.data.corpus import training_rows
 from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
@@ -132,7 +133,7 @@ def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
         return None
 
 
-def _checkpoints(cell: Cell, settings: Settings, data: dict[Split, str]) -> Path:
+def _checkpoints(cell: Cell, settings: Settings, data: dict[str, str]) -> Path:
     """The folder of the checkpoints from which a fit of this cell may go on: they were made by the
     same code from the same ``data`` (fingerprints by split). Others of this cell are removed."""
     origin = [code_of_cell(cell), own_version(), data]
@@ -352,6 +353,8 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     spent = _spent(training, kept, pilots, fields["flops_per_example"], cell.devices)
     fields |= _of_parents(assembly.parents) | {"spent": spent}
+    if assembly.companions:
+        fields["companions"] = _companions(assembly.companions, training, kept, pilots, cell.devices)
     if sources := training.model.sources:
         described = [{"name": name, "dims": source.size} for name, source in sources.items()]
         fields["inputs"] = [*fields.get("inputs", []), *described]
@@ -373,7 +376,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         "curve": training.curve,
     }
     if fields["flops_per_example"]:  # a backward pass takes about twice a forward pass
-        passes = 3 * kept["epochs"] * training.passes_per_epoch * len(assembly.corpus.train)
+        passes = 3 * kept["epochs"] * training.passes_per_epoch * _examples_of_a_pass(training)
         fields["training"]["flops"] = float(passes * fields["flops_per_example"])
     return fields
 
@@ -386,27 +389,69 @@ def _spent(
     devices: int,
 ) -> dict[str, Any]:
     """Cost of all training of a cell, its pilots included."""
-    train = training.splits["labelled"]
-    passes = kept["epochs"] * training.passes_per_epoch
-    of_epoch = training.steps_of_epoch(devices)
+    streams = training.objective.streams if training.objective.in_turn else ("labelled",)
+    each = [_spent_on(stream, training, kept, pilots, devices) for stream in streams]
+    spent: dict[str, Any] = {name: sum(cost[name] for cost in each) for name in each[0]}
+    if flops_per_example:  # a backward pass takes about twice a forward pass
+        worth = _examples_of_a_pass(training) / len(training.splits["labelled"].rows)
+        spent["flops"] = 3.0 * worth * each[0]["examples"] * flops_per_example
+    return spent
+
+
+def _spent_on(
+    stream: str, training: FitModule, kept: dict[str, Any], pilots: dict[float, Pilot | None], devices: int
+) -> dict[str, int]:
+    """Examples, tokens and steps of all training on one stream, pilots included."""
+    train, passes = training.splits[stream], kept["epochs"] * training.passes_per_epoch
+    of_epoch = training.steps_on(stream, devices)
     steps = kept["epochs"] * of_epoch
     pilot = max(1, round(PILOT_SHARE * training.settings.epochs * of_epoch)) if len(pilots) > 1 else 0
     share = 1 + len(pilots) * pilot / max(1, steps)
-    spent: dict[str, Any] = {
+    return {
         "examples": round(share * passes * len(train.rows)),
         "tokens": round(share * passes * int(train.lengths.sum())),
         "steps": steps + len(pilots) * pilot,
     }
-    if flops_per_example:  # a backward pass takes about twice a forward pass
-        spent["flops"] = 3.0 * spent["examples"] * flops_per_example
-    return spent
+
+
+def _examples_of_a_pass(training: FitModule) -> float:
+    """Training examples of a pass; those of companions by their tokens, as so many of the cell's
+    own task."""
+    own = training.splits["labelled"]
+    others = sum(int(training.splits[each].lengths.sum()) for each in training.objective.streams[1:])
+    if not training.objective.in_turn or not others:
+        return len(own.rows)
+    return len(own.rows) * (1 + others / int(own.lengths.sum()))
+
+
+def _companions(
+    companions: Sequence[Companion],
+    training: FitModule,
+    kept: dict[str, Any],
+    pilots: dict[float, Pilot | None],
+    devices: int,
+) -> list[dict[str, Any]]:
+    """The companions of a cell's task, as its record holds them."""
+    return [
+        {
+            "task": each.task.entry.id,
+            "version": each.task.entry.version,
+            "train": each.digest,
+            "rows": len(each.rows),
+            "left_out": each.left_out,
+            **_spent_on(each.task.entry.id, training, kept, pilots, devices),
+        }
+        for each in companions
+    ]
 
 
 def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:
     """The assembly, the training at the best learning rate, the pilots at all, and
     what :func:`fit` tells."""
     assembly = Assembly(cell, settings)
-    folder = _checkpoints(cell, settings, assembly.corpus.fingerprints)
+    data = {str(split): digest for split, digest in assembly.corpus.fingerprints.items()}
+    data |= {each.task.entry.id: each.identity for each in assembly.companions}
+    folder = _checkpoints(cell, settings, data)
     pilots = try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
     epochs = assembly.most_epochs(training)

@@ -25,7 +25,7 @@ class _Patience(EarlyStopping):
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, FitModule)
         last = module.in_last_phase(module.current_epoch + 1)
-        if not last or (module.current_epoch + 1) * module.steps_per_epoch <= module.settings.min_steps:
+        if not last or (module.current_epoch + 1) * module.own_steps_per_epoch <= module.settings.min_steps:
             self.wait_count = -1  # what this epoch may add
         super().on_train_epoch_end(trainer, module)
         if not last:

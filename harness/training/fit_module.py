@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ class Diverged(Exception):
 class FitModule(pl.LightningModule):
     """One fit of a model by its objective; dev is scored after each epoch by ``metrics``.
 
-    ``unlabelled`` are the rows of the objective's stream of that name. An epoch is one pass over
+    ``unlabelled`` are the rows of the objective's stream of that name, ``companions`` those of its
+    streams of further tasks. An epoch is one pass over
     the training examples; where ``min_steps`` ask for several times the passes of the settings, it
     is so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise.
     :func:`fit` sets ``epochs``, the number after which training ends at the latest: the objective's
@@ -76,12 +78,14 @@ class FitModule(pl.LightningModule):
         main_metric: str,
         whole_groups: bool = False,
         unlabelled: Split | None = None,
+        companions: Mapping[str, Split] = MappingProxyType({}),
     ):
         super().__init__()
         self.model, self.objective = model, objective
         self.splits = {"labelled": objective.portions(train, settings)} | (
             {} if unlabelled is None else {"unlabelled": unlabelled}
         )
+        self.splits |= companions
         self.dev_split = dev
         self.settings, self.lr, self.seed = settings, lr, seed
         self.metrics, self.main_metric, self.whole_groups = metrics, main_metric, whole_groups
@@ -164,15 +168,33 @@ class FitModule(pl.LightningModule):
 
     def steps_of_epoch(self, world: int) -> int:
         """Optimiser steps of an epoch in ``world`` processes."""
-        return self.passes_per_epoch * len(self._batches("labelled", 0, world))
+        streams = self.objective.streams if self.objective.in_turn else ("labelled",)
+        return sum(self.steps_on(stream, world) for stream in streams)
+
+    def steps_on(self, stream: str, world: int) -> int:
+        """Those of them that read a stream."""
+        return self.passes_per_epoch * len(self._batches(stream, 0, world))
 
     def train_dataloader(self) -> torch.utils.data.DataLoader:
         """Row numbers of the epoch's batches, by :data:`CHUNK`: one for each stream, the labelled
-        one first; shorter streams begin again."""
+        one first; shorter streams begin again. Of streams that are read in turn, all but one are
+        None."""
         labelled, *others = map(self._rows_of_epoch, self.objective.streams)
-        rows = list(zip(labelled, *map(itertools.cycle, others), strict=False))
+        if self.objective.in_turn:
+            rows = self._in_turn([labelled, *others])
+        else:
+            rows = list(zip(labelled, *map(itertools.cycle, others), strict=False))
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
+
+    def _in_turn(self, streams: list[list[np.ndarray]]) -> list[tuple[np.ndarray | None, ...]]:
+        """All batches of several streams in a random order, which seed and epoch decide: processes
+        read the same stream at the same step."""
+        order = np.repeat(np.arange(len(streams)), [len(rows) for rows in streams])
+        np.random.default_rng([self.seed, len(streams), self.current_epoch]).shuffle(order)
+        following = [iter(rows) for rows in streams]
+        turns = (tuple(next(rows) if n == turn else None for n, rows in enumerate(following)) for turn in order)
+        return list(turns)
 
     def _rows_of_epoch(self, stream: str) -> list[np.ndarray]:
         """Row numbers of the batches of this epoch; of a pilot, of its share of all epochs."""
@@ -195,6 +217,7 @@ class FitModule(pl.LightningModule):
             for parameters in self.objective.players(self.model).values()
         ]
         self.steps_per_epoch = self.steps_of_epoch(self.trainer.world_size)
+        self.own_steps_per_epoch = self.steps_on("labelled", self.trainer.world_size)
         factor = learning_rate_factor(settings, self.steps_per_epoch)
         schedules = [
             torch.optim.lr_scheduler.LambdaLR(one, lambda step: self.plateau * factor(step)) for one in optimizers
@@ -204,12 +227,12 @@ class FitModule(pl.LightningModule):
     def on_train_epoch_start(self) -> None:
         self._began, self._computed = time.perf_counter(), time.process_time()
         self._sums: dict[str, Tensor] = {"loss": torch.zeros((), device=self.device)}
-        self._examples, self._steps, self._state = 0, 0, None
+        self._examples, self._steps, self._state = {"labelled": 0}, 0, None
         self.clock.pause()
         if self.settings.averaging and self.average is None:
             self.average = begun(self.model)
 
-    def training_step(self, chunk: list[tuple[np.ndarray, ...]], index: int) -> None:
+    def training_step(self, chunk: list[tuple[np.ndarray | None, ...]], index: int) -> None:
         if index == 0:
             # Seeded by epoch, so that a resumed fit draws the same dropout masks; the rank keeps
             # processes apart.
@@ -217,7 +240,7 @@ class FitModule(pl.LightningModule):
                 int(np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank]).generate_state(1)[0])
             )
         for rows in chunk:
-            streams = zip(self.objective.streams, rows, strict=True)
+            streams = [(s, r) for s, r in zip(self.objective.streams, rows, strict=True) if r is not None]
             self.optimise({s: on_device(self.splits[s].collate(r), self.device) for s, r in streams})
 
     def optimise(self, batches: dict[str, Batch]) -> None:
@@ -239,13 +262,13 @@ class FitModule(pl.LightningModule):
         self._state = None if step.state is None else _detached(step.state)
         if self.average is not None:
             follow(self.average, self.model, self.settings.averaging)
-        batch = batches["labelled"]
-        for name, loss in losses.items():
+        stream, batch = next(iter(batches.items()))
+        for name, loss in losses.items() if stream == "labelled" else [(stream, losses["loss"])]:
             self._sums[name] = self._sums.get(name, 0) + loss.detach() * len(batch.rows)
-        self._examples += len(batch.rows)
+        self._examples[stream] = self._examples.get(stream, 0) + len(batch.rows)
         self._steps += 1
         processes = self.trainer.world_size  # the others' batches are like this one
-        self.clock.step(len(batch.rows) * self.splits["labelled"].share * processes, batch.units * processes)
+        self.clock.step(len(batch.rows) * self.splits[stream].share * processes, batch.units * processes)
         if self.after_step is not None:
             self.after_step(self.current_epoch * self.steps_per_epoch + self._steps)
 
@@ -269,13 +292,15 @@ class FitModule(pl.LightningModule):
     def on_train_epoch_end(self) -> None:
         # Of all processes: they must agree on whether the training diverged, or one would wait for
         # ever for the others.
-        names = sorted(self._sums)
+        names, streams = sorted(self._sums), sorted(self._examples)
         loss_sum = self._sums["loss"]
-        counted = [loss_sum.new_tensor(self._examples), loss_sum.new_tensor(time.process_time() - self._computed)]
-        *sums, examples, computed = self.trainer.strategy.reduce(
-            torch.stack([*(self._sums[name] for name in names), *counted]), reduce_op="sum"
+        counted = [*map(self._examples.get, streams), time.process_time() - self._computed]
+        *sums, computed = self.trainer.strategy.reduce(
+            torch.stack([*(self._sums[name] for name in names), *map(loss_sum.new_tensor, counted)]), reduce_op="sum"
         ).tolist()
-        means = {name: total / max(1, examples) for name, total in zip(names, sums, strict=True)}
+        read = dict(zip(streams, sums[len(names) :], strict=True))
+        examples = read["labelled"]
+        means = {name: total / max(1, read.get(name, examples)) for name, total in zip(names, sums, strict=False)}
         loss = means.pop("loss")
         trained = time.perf_counter()
         if not math.isfinite(loss):

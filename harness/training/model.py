@@ -76,7 +76,8 @@ class Model(nn.Module):
     """Reads a batch's inputs, encodes them and answers.
 
     The numbers of ``sources`` stand behind each word's vector, in the order of their names.
-    ``marked`` are two inputs in each of whose words one more number says whether the other has it.
+    ``marked`` are two inputs in each of whose words one more number says whether the other has it;
+    in two inputs of another task it says so likewise, and in a single one it is 0.
     ``dropout`` acts on the vectors that the encoder reads.
     """
 
@@ -105,8 +106,7 @@ class Model(nn.Module):
         if self.dropout and self.training:
             words = {field: _changed(batch, self._dropped) for field, batch in words.items()}
         if self.marked:
-            first, second = (words[field] for field in self.marked)
-            words[self.marked[0]], words[self.marked[1]] = _with_mark(first, second), _with_mark(second, first)
+            words = _marked(words, self.marked if {*self.marked} <= {*words} else tuple(words))
         return words
 
     def _dropped(self, vectors: Tensor) -> Tensor:
@@ -149,6 +149,15 @@ def _joined(words: Any, numbers: Tensor) -> Any:
     """The batch with more numbers (B, T, n) in each vector, which are 0 at padding."""
     numbers = numbers * words.mask[..., None]
     return _changed(words, lambda vectors: torch.cat([vectors, numbers.to(vectors.dtype)], dim=-1))
+
+
+def _marked(words: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """The inputs with one more number in each word of two of them; of one alone it is 0."""
+    if len(fields) == 1:
+        [field] = fields
+        return {field: _joined(words[field], torch.zeros_like(words[field].mask)[..., None])}
+    first, second = (words[field] for field in fields)
+    return words | {fields[0]: _with_mark(first, second), fields[1]: _with_mark(second, first)}
 
 
 def _with_mark(words: Any, other: Any) -> Any:

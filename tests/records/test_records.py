@@ -196,6 +196,18 @@ SCHEMA_2 = {
     "ruler": {"version": 1, "examples_per_second": 812.5, "measured": "2025-01-01T00:00:00+00:00"},
     "official_test_examples": 1821,
     "choices": {"share of words read": 0.625},
+    "companions": [
+        {
+            "task": "sst5",
+            "version": 1,
+            "train": "a" * 64,
+            "rows": 100,
+            "left_out": 2,
+            "examples": 300,
+            "tokens": 6000,
+            "steps": 12,
+        }
+    ],
 }
 """A value for every optional field of schema 2."""
 

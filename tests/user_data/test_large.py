@@ -15,7 +15,7 @@ def test_rows_read_in_portions_are_encoded_as_rows_read_at_once(own, monkeypatch
     at_once = corpus.Corpus(task, "own", None, Words(), "vector")
     monkeypatch.setattr(corpus, "LISTED", 0)
     monkeypatch.setattr(corpus, "AT_ONCE", 7)
-    rows = corpus._listed(task.load("train"))
+    rows = corpus.listed_rows(task.load("train"))
     assert not isinstance(rows, list), "a large table was made a list"
     assert (list(rows), rows[3], rows[2:5]) == (task.read("train"), task.read("train")[3], task.read("train")[2:5])
     in_portions = corpus.Corpus(task, "own", None, Words(), "vector")
