@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -50,6 +50,9 @@ class Task:
     it), ``audio``."""
     official_test: ClassVar[bool] = True
     """False where its test is a division of its own, whatever its size."""
+    label_tree: ClassVar[Mapping[str, str]] = {}
+    """The label above each label that has one, where labels are parts of others: an architecture
+    may ask for it, and metric ``hierarchical_f1`` counts by it."""
     own_tier: ClassVar[Tier | None] = None
     """Its only tier, whatever a run asks for; None for a task with the tiers of all."""
     entry: TaskEntry

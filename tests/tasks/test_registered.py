@@ -28,6 +28,7 @@ IDS = (
         "multi30k",
         "imdb",
         "newsgroups20",
+        "newsgroups20_levels",
         "conll2000_chunk",
         "mnli_matched",
         "mnli_mismatched",
@@ -56,7 +57,16 @@ def test_what_is_listed_is_what_is_registered(id, task):
     assert set(entry.metrics) <= set(METRICS)
 
 
-NOT_ON_THE_HUB = {"ohsumed", "multi30k", "newsgroups20", "conll2000_chunk", "reuters21578", "amazon5", "sogou"} | {
+NOT_ON_THE_HUB = {
+    "ohsumed",
+    "multi30k",
+    "newsgroups20",
+    "newsgroups20_levels",
+    "conll2000_chunk",
+    "reuters21578",
+    "amazon5",
+    "sogou",
+} | {
     "text_mix",
     "general_text",
     "news_text",
