@@ -300,8 +300,8 @@ class TextEncoder(Encoder):
 
     @classmethod
     def output_form(cls) -> str:
-        if cls.gives == "vector" and cls.set_losses is not Encoder.set_losses:
-            return "label scores"
+        if cls.set_losses is not Encoder.set_losses:
+            return "label scores" if cls.gives == "vector" else cls.gives
         return "class scores" if "classes" in inspect.signature(cls).parameters else cls.gives
 
 
