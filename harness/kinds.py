@@ -3,8 +3,10 @@
 A constructor's first parameter is ``width``, the size of one input vector (or, for a view that
 indexes a table of the architecture's own, the number of its rows). One that also has a parameter
 ``classes``, ``labels`` or ``symbols`` is given the number of classes to score, of labels (tagging,
-CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer; one
-with ``view`` is given the fitted view. All other parameters are hyperparameters with the paper's
+CTC) or of output symbols (generation), one with ``answers`` the words that can be the answer or
+the names of the classes, one with ``tree`` the :class:`~harness.label_tree.LabelTree` of the
+classes, which has no edges where the task declares no tree; one with ``view`` is given the fitted
+view. All other parameters are hyperparameters with the paper's
 values as defaults.
 
 A class that is trained on further tasks beside that of the cell names them as the default of a
@@ -46,6 +48,8 @@ OUTPUTS = {
     "states": "a state per position",
     "vector": "a vector per text",
     "class scores": "scores of the classes of one text",
+    "label scores": "scores of the classes of one text, or of labels of which it has any number",
+    "label sets": "a vector per text, from which the encoder itself says a set of labels",
     "node states": "a state per node of a tree",
     "pair vector": "a vector per pair of texts",
     "pair score": "a similarity per pair of texts",
@@ -118,6 +122,9 @@ class Architecture:
         views = (cls.reads(column, hyperparameters) for column in registry.load(task).inputs)
         return next((view for view in views if view is not None), None)
 
+    needs_label_tree: ClassVar[bool] = False
+    """True for one that runs on no task without :attr:`~harness.task.Task.label_tree`."""
+
     takes: ClassVar[tuple[str, ...]] = ()
     """Roles in which it takes a kept model (:data:`harness.settings.ROLES`). Word vectors need no
     word here: whatever embeds words takes them."""
@@ -166,6 +173,8 @@ class Architecture:
             types = _types_answered(cls, tuple(registry.entries("problems")))
             given = OUTPUTS.get(cls.output_form(), cls.output_form())
             return f"gives {given}: runs on {', '.join(types) or 'nothing'}; {task.id} is of type {task.type}"
+        if cls.needs_label_tree and not registry.load(task).label_tree:
+            return f"needs a tree over the labels, and {task.id} declares none"
         return cls.unfit(task, hyperparameters)
 
     @classmethod
@@ -230,6 +239,16 @@ class Encoder(Architecture, nn.Module):
         labels (B,)."""
         return F.cross_entropy(scores, labels)
 
+    def set_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Loss of each text (B,) where it has any number of labels, of what :meth:`forward` gave
+        against labels (B, classes) in 0/1."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it learns sets of labels")
+
+    def set_probabilities(self, outputs: Tensor) -> Tensor:
+        """Probability (B, classes) of each label by itself, of what :meth:`forward` gave: a label
+        is said above 0.5. By default the sigmoid of scores."""
+        return outputs.sigmoid()
+
     def add_loss(self, name: str, value: Tensor) -> None:
         """Add a term, such as a penalty, to the training loss of the pass that is running.
 
@@ -280,7 +299,8 @@ class TextEncoder(Encoder):
     """One text, as the batch of its view, to a vector (B, ``size``).
 
     An encoder whose own last layer scores the classes takes ``classes`` in its constructor and
-    returns scores (B, classes) itself.
+    returns scores (B, classes) itself. One that overrides :meth:`set_losses` also learns sets of
+    labels by them.
     """
 
     gives = "vector"
@@ -288,6 +308,8 @@ class TextEncoder(Encoder):
 
     @classmethod
     def output_form(cls) -> str:
+        if cls.set_losses is not Encoder.set_losses:
+            return "label scores" if cls.gives == "vector" else cls.gives
         return "class scores" if "classes" in inspect.signature(cls).parameters else cls.gives
 
 

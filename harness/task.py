@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -53,6 +53,9 @@ class Task:
     marks_mentions: ClassVar[bool] = False
     """True where its texts mark a pronoun and the names that it may stand for
     (:mod:`harness.mentions`), its labels."""
+    label_tree: ClassVar[Mapping[str, str]] = {}
+    """The label above each label that has one, where labels are parts of others: an architecture
+    may ask for it, and metric ``hierarchical_f1`` counts by it."""
     own_tier: ClassVar[Tier | None] = None
     """Its only tier, whatever a run asks for; None for a task with the tiers of all."""
     entry: TaskEntry

@@ -159,6 +159,13 @@ def separate_margin_loss(
     ``lengths`` |v| (B, classes), ``labels`` (B,). Sabour et al. 2017, equation 4; the released code
     of Zhao et al. has ``absent`` 0.25.
     """
-    here = F.one_hot(labels, lengths.shape[1])
-    losses = here * torch.relu(above - lengths) ** 2 + absent * (1 - here) * torch.relu(lengths - below) ** 2
-    return losses.sum(1).mean()
+    return set_margin_losses(lengths, F.one_hot(labels, lengths.shape[1]), above, below, absent).mean()
+
+
+def set_margin_losses(
+    lengths: Tensor, labels: Tensor, above: float = 0.9, below: float = 0.1, absent: float = 0.5
+) -> Tensor:
+    """The terms of :func:`separate_margin_loss` of each text (B,), which may have any of the labels
+    (B, classes), in 0/1."""
+    here = torch.relu(above - lengths) ** 2
+    return (labels * here + absent * (1 - labels) * torch.relu(lengths - below) ** 2).sum(1)

@@ -53,3 +53,16 @@ def dynamic_max(values: Tensor, lengths: Tensor, cells: int) -> Tensor:
     rest = values.shape[2:]
     index = positions.flatten(1).view(len(values), -1, *[1] * len(rest)).expand(-1, -1, *rest)
     return values.gather(1, index).view(*positions.shape, *rest).amax(2)
+
+
+def pool_by(values: Tensor, lengths: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Maximum of every ``size`` real positions, one behind another: values (B, T, D) with
+    ``lengths`` (B,) of at least 1 -> (B, ceil(T / size), D) and the new lengths.
+
+    The last maximum of a text may have fewer positions; behind the text stand zeros.
+    """
+    mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
+    pooled = F.max_pool1d(values.mT.masked_fill(~mask[:, None], -torch.inf), size, ceil_mode=True).mT
+    lengths = -(-lengths // size)
+    inside = torch.arange(pooled.shape[1], device=values.device) < lengths[:, None]
+    return pooled.masked_fill(~inside[..., None], 0), lengths

@@ -23,7 +23,7 @@ from harness.views.words import WordBatch
     tiny={"maps": 8, "parts": 3, "bottleneck": 16},
     vectors_of_paper="GloVe",
     deviations=(
-        "Tasks here have one label a text: a softmax and its cross-entropy, not a sigmoid and its own for each label.",
+        "On tasks with one label a text: a softmax and its cross-entropy, not a sigmoid and its own for each label.",
         "The number of parts, which the paper chooses for each data set on dev, is 8, as in a re-implementation.",
         "Windows lie inside the text; that re-implementation puts zero vectors at both ends.",
         "Batches of 64 are ours.",

@@ -150,7 +150,7 @@ class FittedCase(Case):
     def answers(self) -> None:
         predictions = self.first.predictions
         require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
-        score(self.task.entry.metrics, predictions, self.test)
+        score(self.task.entry.metrics, predictions, self.test, self.task.label_tree)
 
     def rules(self) -> None:
         system = self.first.estimator

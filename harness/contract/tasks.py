@@ -159,7 +159,7 @@ class _TierChecks:
     def scores(self) -> str:
         """Those of predictions that need no learning."""
         (name, floor), *_ = self.problem.floors(self.rows["train"], self.rows["test"]).items()
-        scores = score(self.entry.metrics, floor, self.rows["test"])
+        scores = score(self.entry.metrics, floor, self.rows["test"], self.task.label_tree)
         return f"{name}: " + ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items())
 
     def _answer_columns(self) -> list[str]:

@@ -32,6 +32,7 @@ DIMENSIONS = {
     "states": 3,
     "vector": 2,
     "class scores": 2,
+    "label scores": 2,
     "node states": 2,
     "pair vector": 2,
     "pair score": 1,
@@ -84,7 +85,8 @@ class TrainedCase(LearningCase):
         with torch.no_grad():
             predictions = model.predict(batch, self.corpus.train)
         require(len(predictions) == len(batch.rows), f"{len(predictions)} predictions for {len(batch.rows)} rows")
-        score(self.task.entry.metrics, predictions, [self.corpus.train.rows[int(i)] for i in batch.rows])
+        rows = [self.corpus.train.rows[int(i)] for i in batch.rows]
+        score(self.task.entry.metrics, predictions, rows, self.task.label_tree)
 
     def rules(self) -> None:
         model = self.model()

@@ -175,6 +175,8 @@ class Corpus:
         self.parents, self.companions = list(parents), companions
         self.problem = problem(task.entry.type)
         self.target, self.fields = self.problem.target(gives), self.problem.fields(gives, view)
+        if task.label_tree:
+            self.target.label_tree = dict(task.label_tree)
         self.max_train, self.labels = max_train, labels
         rows = training_rows(task, tier, folder, Limits(max_train, labels=labels).labelled)
         self._check(rows)

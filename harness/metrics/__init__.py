@@ -25,13 +25,15 @@ import functools
 import importlib
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness import registry
 from harness.errors import Named, UnknownName
 from harness.mentions import pronoun_of
+from harness.label_tree import with_ancestors
 from harness.metrics.characters import characters_of
 from harness.metrics.information import PER_TOKEN, PERCENT, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
@@ -39,20 +41,24 @@ from harness.metrics.plugins import compute_of, info_of
 from harness.task import Row
 
 T = TypeVar("T")
+NO_TREE: Mapping[str, str] = MappingProxyType({})
 Compute = Callable[[Sequence[Any], Sequence[Row]], dict[str, float]]
 CLEARLY = 0.05
 """Distance from the floor that tells learning from chance where nobody counts the errors: what a
 plugin must reach on its mini task, and what makes a pilot's score worth comparing."""
 
 
-def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
+def score(
+    names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row], tree: Mapping[str, str] = NO_TREE
+) -> dict[str, float]:
     """Value of every named metric, and of those that come with it (``span_f1`` brings precision and
     recall).
 
     Values are fractions; ``wer`` and ``cer`` may exceed 1, ``nats_per_token`` is at least 0 and
     ``perplexity`` at least 1.
-    ``predictions`` and ``rows`` are in the same order. Values that are undefined on these rows
-    (``f1_answerable`` without answerable questions) are left out. Raises
+    ``predictions`` and ``rows`` are in the same order; ``tree`` is the task's label tree
+    (:attr:`harness.task.Task.label_tree`), which ``hierarchical_f1`` needs. Values that are
+    undefined on these rows (``f1_answerable`` without answerable questions) are left out. Raises
     :class:`~harness.registry.UnknownName`, or ``ValueError`` when predictions do not fit the rows.
 
     >>> score(["accuracy"], ["good", "bad"], [{"label": "good"}, {"label": "good"}])
@@ -64,7 +70,9 @@ def score(names: Sequence[str], predictions: Sequence[Any], rows: Sequence[Row])
         raise ValueError("no rows to score")
     values: dict[str, float] = {}
     for name in names:
-        if name not in values:
+        if name in OVER_TREE:
+            values |= OVER_TREE[name](predictions, rows, tree)
+        elif name not in values:
             values |= METRICS[name](predictions, rows)
     return values
 
@@ -180,6 +188,23 @@ def _macro_f1(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, floa
     return _label_f1(predictions, rows)
 
 
+def _hierarchical_f1(
+    predictions: Sequence[Any], rows: Sequence[Row], tree: Mapping[str, str] = NO_TREE
+) -> dict[str, float]:
+    """F1 over all decisions, of labels with the labels above them: who confuses siblings still has
+    their parent right. Source: Kiritchenko et al. 2005 (hierarchical F-measure)."""
+    if not tree:
+        raise ValueError("hierarchical_f1 needs a label tree (label_tree of the task), and there is none")
+    several = "labels" in rows[0]
+    said = [chosen(prediction) if several else {prediction} for prediction in predictions]
+    actual = _column(rows, "labels") if several else [[label] for label in _column(rows, "label")]
+    closed = {
+        name: [sorted(with_ancestors(labels, tree)) for labels in sets]
+        for name, sets in (("predictions", said), ("references", actual))
+    }
+    return {"hierarchical_f1": _compute("multilabel", "LabelSetF1", **closed)["micro_f1"]}
+
+
 def _precision_at(k: int) -> Compute:
     def compute(predictions: Sequence[Any], rows: Sequence[Row]) -> dict[str, float]:
         pairs = zip(predictions, _column(rows, "labels"), strict=True)
@@ -251,6 +276,7 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("accuracy", "accuracy"), _accuracy),
     (MetricInfo("macro_f1", "macro F1"), _macro_f1),
     (MetricInfo("micro_f1", "micro F1"), lambda *pair: {"micro_f1": _label_sets(*pair)["micro_f1"]}),
+    (MetricInfo("hierarchical_f1", "hierarchical F1"), _hierarchical_f1),
     *((MetricInfo(f"precision_at_{k}", f"P@{k}"), _precision_at(k)) for k in (1, 3, 5)),
     (MetricInfo("map", "MAP"), _ranking("Ranking")),
     (MetricInfo("mrr", "MRR"), _ranking("Ranking")),
@@ -288,6 +314,10 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
         _bits_per_character,
     ),
 )
+
+
+OVER_TREE = {"hierarchical_f1": _hierarchical_f1}
+"""Metrics that are also given the label tree."""
 
 
 class _Metrics(Named[T]):

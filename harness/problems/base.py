@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -54,7 +54,11 @@ class EncodedSplit(Protocol):
 
 
 class Target:
-    """Gold answers as flat arrays, fitted on the training rows, and as a batch's tensors."""
+    """Gold answers as flat arrays, fitted on the training rows, and as a batch's tensors.
+
+    ``label_tree`` is the task's (:attr:`harness.task.Task.label_tree`), where it has one."""
+
+    label_tree: Mapping[str, str] = {}
 
     def fit(self, rows: Sequence[Row]) -> None:
         """Learn the label set from the training rows."""

@@ -214,6 +214,7 @@ class ClassifyProblem(Problem):
         "states": Classify,
         "vector": Classify,
         "class scores": Classify,
+        "label scores": Classify,
         "node states": ClassifyTree,
         "joined states": Classify,
     }

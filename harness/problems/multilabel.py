@@ -58,16 +58,31 @@ class LabelSet(Classify):
     def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(outputs, target, reduction="none").sum(1)
 
+    def probabilities(self, encoder: Any, outputs: Tensor) -> Tensor:
+        """Probability (B, labels) of each label, of what :meth:`forward` gave."""
+        return outputs.double().sigmoid()
+
     def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Probabilities]:
         """The labels above 0.5 and the most probable ones, rounded to a millionth."""
-        shares = outputs.double().sigmoid().cpu().numpy().round(6)
+        shares = self.probabilities(encoder, outputs).double().cpu().numpy().round(6)
         return [probable(dict(zip(self.target.labels, row.tolist(), strict=True))) for row in shares]
 
     def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """With the probabilities of all labels, each by itself."""
-        found = zip(self.decode(encoder, outputs, batch, split), outputs.double().sigmoid().tolist(), strict=True)
+        shares = self.probabilities(encoder, outputs).double().tolist()
+        found = zip(self.decode(encoder, outputs, batch, split), shares, strict=True)
         labels = self.target.labels
         return [{"prediction": said, "probabilities": dict(zip(labels, row, strict=True))} for said, row in found]
+
+
+class OwnLabelSet(LabelSet):
+    """Loss of each text and probabilities as an encoder makes them of its own last layer."""
+
+    def row_losses(self, encoder: Any, outputs: Tensor, target: Tensor) -> Tensor:
+        return encoder.set_losses(outputs, target)
+
+    def probabilities(self, encoder: Any, outputs: Tensor) -> Tensor:
+        return encoder.set_probabilities(outputs)
 
 
 def probable(probabilities: Probabilities) -> Probabilities:
@@ -92,7 +107,13 @@ class MultilabelProblem(Problem):
     """A text has any number of labels; a prediction is the probable ones with their probabilities,
     of which those above 0.5 are said."""
 
-    heads: ClassVar = {"states": LabelSet, "vector": LabelSet, "joined states": LabelSet}
+    heads: ClassVar = {
+        "states": LabelSet,
+        "vector": LabelSet,
+        "label scores": OwnLabelSet,
+        "label sets": OwnLabelSet,
+        "joined states": LabelSet,
+    }
 
     def target(self, gives: str) -> Target:
         return LabelSetTarget()

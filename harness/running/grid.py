@@ -38,7 +38,7 @@ from harness.task import Tier
 
 E = TypeVar("E", bound=Entry)
 
-GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "view", "seed", "task_type")
+GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "tree", "view", "seed", "task_type")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""
 
 HARNESS_SECTIONS = ("training", "limits", "vectors", "view", "parents", "inputs")

@@ -175,7 +175,7 @@ def _scored(
 ) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test; ``data`` are digests by split."""
     listed = rows.to_list()
-    test = score(task.entry.metrics, predictions, listed)
+    test = score(task.entry.metrics, predictions, listed, task.label_tree)
     # Before the files are written: compressing them takes memory that is not the model's.
     memory = cost.memory(watch.peak_rss_mib())
     store, ids = Store(settings.results), [row["id"] for row in listed]
@@ -220,7 +220,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     took, computed = since(began)
     trained = time.perf_counter()
     asked = hidden(dev)
-    dev_scores = score(task.entry.metrics, estimator.predict(asked), dev)
+    dev_scores = score(task.entry.metrics, estimator.predict(asked), dev, task.label_tree)
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
     loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}

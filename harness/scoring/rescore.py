@@ -95,7 +95,8 @@ class _TestData:
         """Changes of metrics; another rounding of the last digits is none."""
         from harness.metrics import score
 
-        old, new = record.scores.get("test", {}), score(self.entry.metrics, predictions, self._rows)
+        old = record.scores.get("test", {})
+        new = score(self.entry.metrics, predictions, self._rows, self._task.label_tree)
         return {
             m: (old.get(m), value)
             for m, value in new.items()

@@ -309,7 +309,7 @@ class FitModule(pl.LightningModule):
             self.unshard()
         exchange(self.average, self.model)
         predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings.batch_size, self.device)
-        scores = score(self.metrics, predictions, self.dev_split.rows)
+        scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
         # The first process's, whose weights are kept: running means (batch norm) are its own, and
         # all must choose the same epoch and rate.
         self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))

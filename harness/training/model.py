@@ -16,6 +16,7 @@ from harness import registry
 from harness.data.batches import length_buckets
 from harness.data.corpus import Split
 from harness.kinds import VECTORS, Encoder, InputSource, Regime
+from harness.label_tree import LabelTree
 from harness.layers.overlap import shared
 from harness.objectives import Objective, RegimeLoss, Supervised
 from harness.problems.base import Answer, Batch, Head, Problem, Target
@@ -202,6 +203,7 @@ def build(
     labels = getattr(target, "labels", None)
     if labels is not None:
         given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
+        given |= {"tree": LabelTree(labels, target.label_tree)}
     elif hasattr(target, "symbols"):
         given |= {"labels": len(target), "symbols": len(target)}
     parameters = inspect.signature(cls).parameters

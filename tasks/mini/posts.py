@@ -2,8 +2,10 @@
 
 The corpus with groups of groups. Of the words of a message some are of its group alone and some of
 its branch (the computers, the sports, the sciences), so that siblings are the hard ones to tell
-apart. Each message quotes another group, in one to three lines that begin with ">" as they did in
-Usenet, before two lines of its own: whoever does not see who wrote what is misled.
+apart. Every group also shares some words with a group of another branch: a line with one of these
+names its group only together with the branch. Each message quotes another group, in one to three
+lines that begin with ">" as they did in Usenet, before two lines of its own: whoever does not see
+who wrote what is misled.
 """
 
 from __future__ import annotations
@@ -28,6 +30,13 @@ GROUPS = {
     "sci.space": ("orbit", "shuttle", "lunar", "rocket", "telescope"),
     "sci.med": ("doctor", "symptom", "vitamin", "infection", "diet"),
 }
+CROSSING = {
+    ("comp.sys.mac.hardware", "rec.autos"): ("drive", "plug", "crash"),
+    ("comp.graphics", "sci.med"): ("scan", "contrast", "lens"),
+    ("rec.sport.hockey", "sci.space"): ("launch", "shot", "landing"),
+}
+"""Words of two groups in different branches: only the branch tells which group is meant."""
+OF_GROUP = {name: words for pair, words in CROSSING.items() for name in pair}
 WRITERS = ("anna", "bob", "carol", "dave", "erik", "fay")
 HELD_OUT_WRITERS = ("greta", "hugo")
 OPENINGS = ("I wonder about the", "Has anybody seen a", "You forget the", "Somebody asked about the")
@@ -35,9 +44,11 @@ SIZES = {"train": 600, "dev": 150, "test": 150}
 
 
 def _line(random: Random, group: str) -> str:
-    """A line with a word of the group and two of its branch."""
+    """A line with a word of the group, in one half of the lines one of two groups, and two of its
+    branch."""
+    own = random.choice((GROUPS, OF_GROUP))[group]
     shared = random.sample(BRANCHES[group.partition(".")[0]], 2)
-    return f"{random.choice(OPENINGS)} {random.choice(GROUPS[group])} and the {shared[0]} of this {shared[1]}."
+    return f"{random.choice(OPENINGS)} {random.choice(own)} and the {shared[0]} of this {shared[1]}."
 
 
 def _text(random: Random, split: Split, group: str) -> str:

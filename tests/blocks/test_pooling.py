@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from architectures.blocks.pooling import dynamic_max, halve, k_max
+from architectures.blocks.pooling import dynamic_max, halve, k_max, pool_by
 from tests.support.same import assert_same
 
 
@@ -79,3 +79,17 @@ def test_seven_positions_make_three_parts_that_cover_all_of_them():
         for position in range(7)
     ]
     assert parts == [[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_the_maximum_of_every_few_positions_is_each_texts_own(size):
+    """The last maximum has what is left; a text's own length counts, not that of its batch."""
+    torch.manual_seed(0)
+    values, lengths = torch.randn(3, 7, 2) - 5, torch.tensor([7, 4, 1])
+    values = values.masked_fill(~mask_of(7, 4, 1)[..., None], 99.0).requires_grad_()
+    pooled, left = pool_by(values, lengths, size)
+    assert left.tolist() == [-(-length // size) for length in (7, 4, 1)]
+    for row, text, length in zip(pooled, values, (7, 4, 1), strict=True):
+        parts = torch.stack([part.amax(0) for part in text[:length].split(size)])
+        assert_same(row[: len(parts)], parts)
+        assert not row[len(parts) :].any()

@@ -34,7 +34,8 @@ def test_a_model_that_knows_nothing_scores_what_guesses_score(type):
 def test_right_answers_are_perfect(type):
     """A floor means something only below a ceiling that can be reached."""
     rows = made_rows(problem(type), ROWS, seed=2)
-    for metric, value in score(null_models.metrics_of(type), list(map(problem(type).right, rows)), rows).items():
+    right = list(map(problem(type).right, rows))
+    for metric, value in score(null_models.metrics_of(type), right, rows, null_models.TREE).items():
         best = 0 if info(metric).lower_is_better and metric != "perplexity" else 1
         if metric.startswith("precision_at_"):  # a row with fewer labels than places cannot fill them all
             places = int(metric.removeprefix("precision_at_"))
@@ -64,7 +65,9 @@ SHARES = np.array(list(NAMES.values()))
 DECLARED = [
     ("classify", "majority", {"accuracy": max(SHARES), "macro_f1": 2 * max(SHARES) / (1 + max(SHARES)) / len(SHARES)}),
     ("classify", "shuffled", {"accuracy": sum(SHARES**2), "macro_f1": 1 / len(SHARES)}),
-    ("classify", "copy of the input", {"accuracy": 0}),
+    ("classify", "copy of the input", {"accuracy": 0, "hierarchical_f1": 0}),
+    # red for all: a red row has red and warm right, others nothing; grey has no label above it
+    ("classify", "majority", {"hierarchical_f1": 2 * 2 * NAMES["red"] / (2 + 2 - NAMES["grey"])}),
     ("match", "majority", {"accuracy": max(SHARES)}),
     # the commonest set of labels is the empty one; behind it stand the labels by their shares
     ("multilabel", "majority", {"micro_f1": 0, "macro_f1": 0, "precision_at_1": max(SHARES)}),
@@ -92,7 +95,7 @@ def test_floors_are_what_a_formula_says(type, model, declared):
     asked = problem(type)
     rows = made_rows(asked, ROWS, seed=2)
     predictions = null_models.null_models(asked, made_rows(asked, TRAIN, seed=1), rows)[model]
-    values = score(list(declared), predictions, rows)
+    values = score(list(declared), predictions, rows, null_models.TREE)
     anew = [null_models.answered_anew(asked, rows, seed) for seed in range(20)]
     errors = expectations(asked, list(declared), predictions, anew)
     for metric, expected in declared.items():

@@ -30,6 +30,7 @@ ROWS = {
 KIND = {
     "accuracy": "classify",
     "macro_f1": "classify",
+    "hierarchical_f1": "classify",
     **dict.fromkeys(("micro_f1", "precision_at_1", "precision_at_3", "precision_at_5"), "multilabel"),
     **dict.fromkeys(("mention_f1", "mention_f1_feminine", "mention_f1_masculine"), "mentions"),
     **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
@@ -49,7 +50,7 @@ def test_every_metric_gives_a_finite_value_of_its_own_name(name):
     """A task that names a metric finds that very key in the record; JSON could not hold anything
     but a finite number."""
     prediction, rows = ROWS[KIND[name]]
-    value = score([name], [prediction] * 2, rows)[name]
+    value = score([name], [prediction] * 2, rows, {"x": "z"})[name]
     assert isinstance(value, float)
     assert np.isfinite(value)
 

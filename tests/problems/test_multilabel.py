@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness import registry
 from harness.contract.trained import TrainedCase
-from harness.kinds import Encoder
+from harness.kinds import Encoder, TextEncoder
 from harness.metrics.label_sets import chosen
 from harness.problems import problem
 from harness.problems.multilabel import LabelSet, LabelSetTarget, probable
@@ -129,3 +129,37 @@ def test_a_layer_keeps_the_norm_that_its_encoder_asks_for(target):
     torch.nn.init.constant_(head.output.weight, 9.0)
     head.constrain(SimpleNamespace(head_max_norm=3.0))
     assert head.output.weight.norm(dim=1).tolist() == pytest.approx([3.0] * 3)
+
+
+class Lengths(TextEncoder):
+    """Says what is said of a text by its own last layer: numbers that are probabilities already."""
+
+    def __init__(self, width: int = 2, classes: int = 3):
+        super().__init__()
+
+    def forward(self, text: torch.Tensor) -> torch.Tensor:
+        return text
+
+    def set_losses(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return (outputs - labels).abs().sum(1)
+
+    def set_probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
+        return outputs
+
+
+def test_an_encoder_with_a_last_layer_of_its_own_has_its_own_loss_and_probabilities(target):
+    """A capsule's length is no logit: its sigmoid would say every label."""
+    assert Lengths.output_form() == "label scores"
+    head = problem("multilabel").head(Lengths(), target)
+    outputs, gold = torch.tensor([[0.9, 0.2, 0.4], [0.1, 0.6, 0.0]]), torch.tensor([[1.0, 0, 1], [0, 0, 0]])
+    encoder = Lengths()
+    assert head.row_losses(encoder, outputs, gold).tolist() == pytest.approx([0.9, 0.7])
+    assert head.loss(encoder, outputs, gold).item() == pytest.approx(0.8)
+    assert head.decode(encoder, outputs, None, None)[0] == pytest.approx({"corn": 0.9, "wheat": 0.4, "gold": 0.2})
+    assert head.answers(encoder, outputs, None, None)[1]["probabilities"]["gold"] == pytest.approx(0.6)
+
+
+def test_whoever_scores_classes_alone_learns_no_sets():
+    """Its loss knows one label a text."""
+    capsules = registry.load(registry.entry("architectures", "capsule_b"))
+    assert capsules.output_form() == "class scores" and not capsules.can_answer("multilabel")

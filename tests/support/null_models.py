@@ -39,6 +39,8 @@ DRAWS = 30
 NAMES = {"red": 0.4, "green": 0.3, "blue": 0.2, "grey": 0.1}
 """Values of a column of names, and the share of each."""
 TAGS = {"O": 0.5, "B-X": 0.2, "I-X": 0.1, "B-Y": 0.1, "I-Y": 0.1}
+TREE = {"red": "warm", "green": "cool", "blue": "cool"}
+"""Names that are parts of others, for the metrics that count by a label tree."""
 RIGHT = 0.2
 """Share of right candidates."""
 ANSWERABLE = 0.7
@@ -176,8 +178,12 @@ def _labels(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
     table = np.zeros((len(number), len(number)))
     np.add.at(table, ([number[label] for label in theirs], [number[label] for label in ours]), 1)
     macro = np.mean(2 * np.diag(table) / (table.sum(0) + table.sum(1)))
+    paths = [[{label, TREE.get(label)} - {None} for label in side] for side in (ours, theirs)]
+    same = sum(len(mine & its) for mine, its in zip(*paths, strict=True))
+    hierarchical = 2 * same / sum(len(each) for side in paths for each in side)
     share = float(np.trace(table) / len(rows))
-    return {"accuracy": share, "macro_f1": float(macro), "mention_f1": share}  # each label is a name that is meant
+    scores = {"accuracy": share, "macro_f1": float(macro), "hierarchical_f1": hierarchical}
+    return scores | {"mention_f1": share}  # each label is a name that is meant
 
 
 def _label_sets(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.Generator) -> Scores:
@@ -382,7 +388,7 @@ def metrics_of(type: str) -> list[str]:
     asked = problem(type)
     rows = made_rows(asked, ROWS, seed=0)
     named = dict.fromkeys(itertools.chain(asked.entry.metrics, *tasks))
-    return list(score(list(named), [asked.right(row) for row in rows], rows))
+    return list(score(list(named), [asked.right(row) for row in rows], rows, TREE))
 
 
 # The gate.
@@ -395,13 +401,13 @@ def faults(type: str) -> list[str]:
     anew = [answered_anew(asked, rows, seed) for seed in range(100, 100 + DRAWS)]
     models = null_models(asked, train, rows)
     right = [asked.right(row) for row in rows]
-    best, shuffled = (score(metrics, predictions, rows) for predictions in (right, models["shuffled"]))
+    best, shuffled = (score(metrics, predictions, rows, TREE) for predictions in (right, models["shuffled"]))
     found = []
     for model, predictions in models.items():
-        values = score(metrics, predictions, rows)
+        values = score(metrics, predictions, rows, TREE)
         expected = expectations(asked, metrics, predictions, anew)
         orders = {
-            order: score(metrics, [predictions[i] for i in places], [rows[i] for i in places])
+            order: score(metrics, [predictions[i] for i in places], [rows[i] for i in places], TREE)
             for order, places in _orders(right).items()
         }
         for metric in metrics:

@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from harness.task import Row
-from tasks.mini.posts import BRANCHES, GROUPS, rows
+from tasks.mini.posts import BRANCHES, CROSSING, GROUPS, OF_GROUP, rows
+from tasks.newsgroups20 import Newsgroups20
 
 
 def without_quotes(text: str) -> str:
@@ -23,12 +24,44 @@ def accuracy(read) -> float:
 
 
 def test_a_message_names_its_group_outside_of_the_quote_alone() -> None:
+    """By words of its own, or by those of two groups of which its branch has one."""
+
     def named(text: str) -> set[str]:
-        return {group for group, words in GROUPS.items() if {*words} & {*text.split()}}
+        found, words = set(), {*text.replace(".", "").split()}
+        branches = {branch for branch, its in BRANCHES.items() if words & {*its}}
+        for group, own in GROUPS.items():
+            shared = words & {*OF_GROUP[group]} and group.partition(".")[0] in branches
+            found |= {group} if words & {*own} or shared else set()
+        return found
 
     found: list[Row] = list(rows("test"))
     assert all(named(without_quotes(row["text"])) == {row["label"]} for row in found)
-    assert all(len(named(row["text"])) == 2 for row in found)
+    assert all(len(named(row["text"])) >= 2 for row in found)
+
+
+def test_some_messages_name_their_group_only_together_with_its_branch() -> None:
+    """A model of the groups that sees no branch guesses between two there."""
+    ambiguous = 0
+    for row in rows("test"):
+        words = {*without_quotes(row["text"]).split()}
+        if not words & {*GROUPS[row["label"]]}:
+            (pair,) = (pair for pair, its in CROSSING.items() if words & {*its})
+            assert row["label"] in pair
+            ambiguous += 1
+    assert 20 < ambiguous < 60, "about a quarter of 150"
+
+
+def test_every_word_of_two_groups_stands_for_groups_of_two_branches() -> None:
+    """One of the same branch could be told by neither."""
+    assert sorted(OF_GROUP) == sorted(GROUPS)
+    for pair in CROSSING:
+        assert len({Newsgroups20.label_tree[group] for group in pair}) == 2
+
+
+def test_the_label_tree_is_the_first_part_of_the_names() -> None:
+    tree = Newsgroups20.label_tree
+    assert len(tree) == 20 and set(tree.values()) == {"alt", "comp", "misc", "rec", "sci", "soc", "talk"}
+    assert tree["comp.os.ms-windows.misc"] == "comp" and tree["soc.religion.christian"] == "soc"
 
 
 def test_the_words_of_a_branch_do_not_tell_its_groups() -> None:
@@ -43,5 +76,5 @@ def test_the_words_of_a_branch_do_not_tell_its_groups() -> None:
 
 def test_quotes_mislead_whoever_does_not_see_them() -> None:
     """A bag of words is far from chance, and far from what a reader of lines can do."""
-    assert 0.4 < accuracy(str) < 0.85
+    assert 0.35 < accuracy(str) < 0.85
     assert accuracy(without_quotes) > 0.97
