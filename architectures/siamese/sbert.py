@@ -89,9 +89,13 @@ class SentenceBERT(BERT):
             given = parent.model.encoder.state_dict()
             self.load_state_dict({name: of for name, of in given.items() if not name.startswith("pooler.")})
 
+    def states(self, pieces: SubwordBatch) -> Tensor:
+        """States (B, T, n) of BERT."""
+        return super().forward(pieces)
+
     def text(self, pieces: SubwordBatch) -> Tensor:
         """Mean (B, n) of a text's states."""
-        states, mask = super().forward(pieces), pieces.mask[..., None]
+        states, mask = self.states(pieces), pieces.mask[..., None]
         return (states * mask).sum(1) / mask.sum(1)
 
     def forward(self, first: SubwordBatch, second: SubwordBatch) -> Tensor:  # type: ignore[override]
