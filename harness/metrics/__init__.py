@@ -32,8 +32,8 @@ from typing import Any, TypeVar
 
 from harness import registry
 from harness.errors import Named, UnknownName
-from harness.mentions import pronoun_of
 from harness.label_tree import with_ancestors
+from harness.mentions import pronoun_of
 from harness.metrics.characters import characters_of
 from harness.metrics.information import PER_TOKEN, PERCENT, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
