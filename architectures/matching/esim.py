@@ -22,10 +22,18 @@ from harness.views.words import WordBatch
     recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32, patience=7, clip=10.0),
     tiny={"hidden": 16, "dropout": 0.2},
     vectors_of_paper="GloVe",
-    deviations=(
-        "Words are lower-cased, and those seen once are unknown.",
-        "The variant that reads ELMo beside the word vectors (Peters et al. 2018) is not here.",
-    ),
+    deviations=("Words are lower-cased, and those seen once are unknown.",),
+    variants={
+        "esim_elmo": {
+            "name": "ESIM + ELMo",
+            "paper": "Peters et al. 2018",
+            "year": 2018,
+            "inputs": ("elmo_words",),
+            "deviations": (
+                "ELMo is our small one, and stands before the first BiLSTM alone, not before the second too.",
+            ),
+        },
+    },
 )
 class ESIM(PairEncoder):
     """BiLSTM states of both texts, aligned by their products, compared, and read by a second

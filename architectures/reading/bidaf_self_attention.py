@@ -123,8 +123,18 @@ class ResidualSelfAttention(nn.Module):
         "Weights start as PyTorch's layers do, not normal with deviation 0.05 (GRUs) and Glorot-uniform (the others).",
         "The fourth part of G is h * h~, as in the authors' code; the paper prints u~ * h~.",
         "The layer before 'no answer' has ReLU units; the authors' code has tanh.",
-        "The variant that reads ELMo beside the word vectors (Peters et al. 2018) is not here.",
     ),
+    variants={
+        "bidaf_self_attn_elmo": {
+            "name": "BiDAF + self-attention + ELMo",
+            "paper": "Peters et al. 2018",
+            "year": 2018,
+            "inputs": ("elmo_words",),
+            "deviations": (
+                "ELMo is our small one, and stands before the first layer alone, not before the last one too.",
+            ),
+        },
+    },
 )
 class BiDAFSelfAttention(Reader):
     """BiDAF with GRUs, and between attention and scores a layer in which the passage attends to

@@ -66,6 +66,8 @@ class ModelCase(Case):
             settings = grid.hyperparameters(wrapped) | wrapped.tiny
         self.settings = settings
         self.cls: type[Encoder] = registry.load(wrapped)
+        own = [registry.entry("inputs", name) for name in wrapped.inputs]
+        self.inputs = {**self.inputs, **{each.id: grid.input_settings(each) | each.tiny for each in own}}
         view = self.cls.view_for(task, settings)
         if self.inputs:
             view = with_characters(view)

@@ -40,7 +40,7 @@ class MentionF1(evaluate.Metric):
 
 
 def decisions(predicted: str, actual: str) -> tuple[float, float]:
-    """What a row adds to the numerator and to the denominator of the F1."""
+    """The parts of a row in the numerator and in the denominator of the F1."""
     return 2 * (predicted == actual != NEITHER), (predicted != NEITHER) + (actual != NEITHER)
 
 

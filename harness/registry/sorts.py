@@ -115,6 +115,9 @@ class ArchitectureEntry(Entry):
     (:data:`harness.settings.ROLES`): ``"some_lm"``, or ``"some_lm@task"`` for another task than the
     cell's, or ``"some_lm@first+second"`` for several, one after another. One that names itself is
     pre-trained on tasks of that one's type."""
+    inputs: tuple[str, ...] = ()
+    """Input sources that it reads behind the vectors of words, whatever a run names by
+    ``--inputs``."""
     version: int = 1
     """Raised when results would change."""
 

@@ -197,12 +197,17 @@ class Planner:
 
     def cell(self, architecture: ArchitectureEntry, task: TaskEntry, seed: int, inputs: bool = True) -> Planned:
         """The cell of an architecture, a task and a seed, with the reason to skip it if it does not
-        fit. Without ``inputs`` it reads none of the input sources."""
+        fit. Without ``inputs`` it reads no input sources but its own."""
         pair = architecture.id, task.id, inputs
         if pair not in self._pairs:
-            self._pairs[pair] = self._of_pair(architecture, task, self.inputs if inputs else [])
+            self._pairs[pair] = self._of_pair(architecture, task, self._read_by(architecture, inputs))
         planned = self._pairs[pair]
         return planned._replace(cell=replace(planned.cell, seed=seed))
+
+    def _read_by(self, architecture: ArchitectureEntry, others: bool) -> list[InputEntry]:
+        """The input sources of an architecture: its own, and those of the run."""
+        own = _sources(architecture.inputs, f"{architecture.id}: inputs")
+        return own + [each for each in self.inputs if others and each not in own]
 
     def _of_pair(self, architecture: ArchitectureEntry, task: TaskEntry, inputs: Sequence[InputEntry]) -> Planned:
         """The cell of the two with seed 0, which reads the input sources."""
@@ -325,9 +330,9 @@ def _changed_view(
     return {"view": changes}
 
 
-def _sources(names: Iterable[str]) -> list[InputEntry]:
+def _sources(names: Iterable[str], named_by: str = "--inputs") -> list[InputEntry]:
     """Input sources by name, each once; :class:`UsageError` for a name that none has."""
     known = registry.entries("inputs")
     for name in names:
-        check_choice("--inputs", name, sorted(known))
+        check_choice(named_by, name, sorted(known))
     return [known[name] for name in sorted(set(names))]

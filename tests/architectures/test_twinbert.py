@@ -157,5 +157,6 @@ def test_its_parents_and_what_it_runs_on():
     assert entry.parents == {"weights": "bert@text_mix", "teacher": "bert"}
     assert TwinBERT.roles("rank") == ("weights", "teacher")
     assert [type for type in registry.entries("problems") if TwinBERT.can_answer(type)] == ["rank"]
+    assert TwinBERT(20, Subwords(max_length=8)).importance.bias is None, "a softmax has no use for one"
     with pytest.raises(ValueError, match="crossing='dot' is none of residual, cosine"):
         TwinBERT(20, Subwords(max_length=8), crossing="dot")

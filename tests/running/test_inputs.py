@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,29 @@ def test_a_cell_says_which_sources_it_reads_with_version_and_settings() -> None:
 def test_the_order_and_the_number_of_times_a_source_is_named_make_no_difference() -> None:
     both = "char_cnn_words", "char_lstm_words"
     assert cell(*both).key == cell(*reversed(both), *both).key != cell("char_cnn_words").key
+
+
+def test_a_source_that_an_architecture_names_is_read_whatever_a_run_names() -> None:
+    """ESIM + ELMo without ELMo would be ESIM under another name."""
+    own = planned("esim_elmo", "snli").cell
+    assert list(own.inputs) == ["elmo_words"]
+    assert planned("esim_elmo", "snli", inputs=["elmo_words"]).cell.key == own.key
+    both = planned("esim_elmo", "snli", inputs=["char_cnn_words"]).cell
+    assert sorted(both.inputs) == ["char_cnn_words", "elmo_words"]
+    named = planned("esim", "snli", inputs=["elmo_words"]).cell
+    assert named.inputs == own.inputs and named.key != own.key
+    planner = grid.Planner(tier="mini", protocol="equal", inputs=["char_cnn_words"])
+    as_parent = planner.cell(
+        registry.entry("architectures", "esim_elmo"), registry.entry("tasks", "snli"), 0, inputs=False
+    )
+    assert list(as_parent.cell.inputs) == ["elmo_words"]
+
+
+def test_a_source_that_an_architecture_names_and_nobody_knows_is_an_error() -> None:
+    entry = dataclasses.replace(registry.entry("architectures", "esim_elmo"), inputs=("elmo",))
+    planner = grid.Planner(tier="mini", protocol="equal")
+    with pytest.raises(UsageError, match="esim_elmo: inputs elmo: unknown; did you mean elmo_words"):
+        planner.cell(entry, registry.entry("tasks", "snli"), 0)
 
 
 def test_a_setting_of_a_source_is_overridden_by_its_name() -> None:

@@ -22,6 +22,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from harness.contract.fitted import FittedCase
+from harness.contract.inputs import InputCase
 from harness.contract.trained import TrainedCase
 from harness.kinds import made
 
@@ -309,8 +310,7 @@ def options(settings: Mapping[str, Any]) -> list[str]:
 
 def settings_of(case: TrainedCase | FittedCase) -> dict[str, Any]:
     """The settings of the architecture of a case, or of the input source that it is about."""
-    inputs = getattr(case, "inputs", {})
-    return next(iter(inputs.values())) if inputs else case.settings
+    return case.inputs[case.source] if isinstance(case, InputCase) else case.settings  # type: ignore[return-value]
 
 
 def set_rates(case: TrainedCase | FittedCase, rates: Mapping[str, float]) -> None:
