@@ -542,6 +542,11 @@ class PretrainedEncoder(Encoder):
         """The same from its states."""
         return states[:, 0]
 
+    def pair_layer(self, classes: int) -> nn.Module | None:
+        """A layer of its own for the relation of two joined texts, which gives scores (B, classes)
+        of their states (B, T, size) and pieces; None for a linear layer on :meth:`pooled`."""
+        return None
+
     def word_states(self, states: Tensor) -> Tensor:
         """States (B, W, size) of words, as the layer that labels them reads them."""
         return states

@@ -47,6 +47,21 @@ class MatchPair(Classify):
         return self.output(self.drop(encoder(inputs["first"], inputs["second"])))
 
 
+class MatchJoined(Classify):
+    """Both texts in one sequence: the encoder's own layer for two texts, or a linear layer on the
+    sequence's vector."""
+
+    def layer(self, encoder: Any, classes: int) -> nn.Module:
+        own = encoder.pair_layer(classes)
+        self.reads_states = own is not None
+        return own or super().layer(encoder, classes)
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
+        if not self.reads_states:
+            return super().forward(encoder, inputs)
+        return self.output(self.drop(encoder(inputs["text"])), inputs["text"])
+
+
 def both_texts() -> Fields:
     """The fields of a pair, each side by itself."""
     return {"first": lambda row: row["first"], "second": lambda row: row["second"]}
@@ -65,7 +80,7 @@ def both_texts() -> Fields:
 class MatchProblem(ClassifyProblem):
     """Two texts stand in one of a few relations; a prediction is its label."""
 
-    heads: ClassVar = {"states": Match, "vector": Match, "pair vector": MatchPair, "joined states": Classify}
+    heads: ClassVar = {"states": Match, "vector": Match, "pair vector": MatchPair, "joined states": MatchJoined}
 
     def fields(self, gives: str, view: View) -> Fields:
         return both_texts()
