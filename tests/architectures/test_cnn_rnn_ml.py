@@ -30,7 +30,7 @@ def model_of(**settings) -> CNNRNN:
 
 def told(model: CNNRNN, features: Tensor, labels: list[int]) -> list[Tensor]:
     """Log-probability of each label of a sequence and of the end, for one text."""
-    h = torch.tanh(linear(model.first, features))
+    h = linear(model.first, features)
     c, before, found = torch.zeros_like(h), END, []
     for place, label in enumerate([*labels, END]):
         h, c = lstm_step(model.cell, model.labels.weight[before], h, c)
@@ -63,7 +63,7 @@ def sequences() -> list[list[int]]:
     return [list(order) for n in range(LABELS + 1) for order in itertools.permutations(range(LABELS), n)]
 
 
-@pytest.mark.parametrize(("less", "counts"), [(0.5, {0, 1}), (2.5, {4})])
+@pytest.mark.parametrize(("less", "counts"), [(0.5, {0, 1}), (2.5, {1, 4})])
 def test_a_wide_beam_finds_the_most_probable_sequence_of_all_and_says_it(less, counts):
     """Said labels have more than one half, by their probability at their step; others less."""
     model, batch = model_of(beam=100), texts((7, 5, 4, 3, 2, 1))
