@@ -20,6 +20,8 @@ from tasks.newsgroups20 import Newsgroups20
     budgets="newsgroups20",
     # as on 20 Newsgroups.
     dropout=0.1,
+    # quotes of other groups mislead whoever does not see who wrote what
+    mini_needs_order=True,
     protocol=(
         "The messages and the division of newsgroups20. A message has two labels: its group, and the part of the"
         " group's name before the first dot, which is the label above it."
