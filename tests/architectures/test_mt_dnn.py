@@ -116,6 +116,8 @@ def test_the_ranking_loss_is_over_the_candidates_of_one_question():
     torch.testing.assert_close(found, expected)
     for a, b in zip(torch.autograd.grad(found, scores), torch.autograd.grad(expected, scores), strict=True):
         torch.testing.assert_close(a, b)
+    alone = MTDNN.rank_loss(None, scores, torch.tensor([1, 0, 0, 0, 0]), groups)
+    torch.testing.assert_close(alone, -(own[0] / own.sum()).log())
     assert MTDNN.rank_loss(None, scores, torch.zeros(5), groups).item() == 0.0
 
 
