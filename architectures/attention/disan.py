@@ -78,7 +78,10 @@ class DirectionalAttention(nn.Module):
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         tokens = F.elu(self.map(self.dropout(vectors)))
-        context = self.attention(tokens, mask)
+        return self.fused(tokens, self.attention(tokens, mask))
+
+    def fused(self, tokens: Tensor, context: Tensor) -> Tensor:
+        """u (B, T, hidden) of the mapped tokens h and what they attend to, s."""
         gate = torch.sigmoid(self.gate_attended(self.dropout(context)) + self.gate_token(self.dropout(tokens)))
         return gate * tokens + (1 - gate) * context
 

@@ -64,21 +64,17 @@ class Told(NamedTuple):
     share: Tensor
 
 
-class Policy(nn.Module):
-    """Yes or no to each word, by a linear layer and a sigmoid. No gradient goes to what it looks
-    at: rewards teach the policy alone.
+class Chooser(nn.Module):
+    """Choices that a policy makes: by lots in training, and for whom it tells of them.
 
-    ``start`` is the first bias, an inclination to yes or no. Until the policy has learnt something
-    (``acts``), choices in evaluation are those that ``before`` gives; from then on the likelier
-    ones.
+    Until the policy has learnt something (``acts``), choices in evaluation are those that
+    ``before`` gives; from then on the likelier ones.
     """
 
     acts: Tensor
 
-    def __init__(self, size: int, start: float, before: Lots):
+    def __init__(self, before: Lots):
         super().__init__()
-        self.yes = nn.Linear(size, 1)
-        nn.init.constant_(self.yes.bias, start)
         self.before = before
         self.register_buffer("acts", torch.tensor(False))
         self.chosen: Lots | None = None
@@ -93,17 +89,32 @@ class Policy(nn.Module):
         finally:
             self.chosen, self.told = None, None
 
+    def lots_of(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The lots (B, T) by which choices are made for words of these ids and this mask."""
+        return (self.chosen or (likeliest if self.acts else self.before))(ids, mask)
+
+
+class Policy(Chooser):
+    """Yes or no to each word, by a linear layer and a sigmoid. No gradient goes to what it looks
+    at: rewards teach the policy alone.
+
+    ``start`` is the first bias, an inclination to yes or no.
+    """
+
+    def __init__(self, size: int, start: float, before: Lots):
+        super().__init__(before)
+        self.yes = nn.Linear(size, 1)
+        nn.init.constant_(self.yes.bias, start)
+
     def lots(self, words: Any) -> Tensor:
         """The lots (B, T) by which choices are made for the words of a batch."""
-        chosen = self.chosen or (likeliest if self.acts else self.before)
-        return chosen(words.ids, words.mask)
+        return self.lots_of(words.ids, words.mask)
 
     def forward(self, seen: Tensor, lots: Tensor) -> tuple[Tensor, Tensor]:
         """The choices (B,) by what is seen (B, size) and by lots (B,), true for yes, and the
         logarithm (B,) of the probability of each."""
         scores = self.yes(seen.detach())[:, 0]
-        chosen = lots < scores.sigmoid()
-        return chosen, nn.functional.logsigmoid(torch.where(chosen, scores, -scores))
+        return chosen_by(scores, lots)
 
     def tell(self, logs: Tensor, yes: Tensor, free: Tensor, mask: Tensor) -> Tensor:
         """The share (B,) of words for which the choice was yes, told with the logarithms (B, T) of
@@ -113,6 +124,12 @@ class Policy(nn.Module):
         if self.told is not None:
             self.told.append(Told((logs * (free & mask)).sum(1), share))
         return share
+
+
+def chosen_by(scores: Tensor, lots: Tensor) -> tuple[Tensor, Tensor]:
+    """Choices by scores of yes (any shape) and lots, and the logarithms of their probabilities."""
+    chosen = lots < scores.sigmoid()
+    return chosen, nn.functional.logsigmoid(torch.where(chosen, scores, -scores))
 
 
 def where(chosen: Tensor, new: State, old: State) -> State:
