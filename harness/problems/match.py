@@ -51,6 +51,9 @@ class MatchJoined(Classify):
     """Both texts in one sequence: the encoder's own layer for two texts, or a linear layer on the
     sequence's vector."""
 
+    reads_states: bool = False
+    """True where its layer is the encoder's own, which reads the states of both texts."""
+
     def layer(self, encoder: Any, classes: int) -> nn.Module:
         own = encoder.pair_layer(classes)
         self.reads_states = own is not None
