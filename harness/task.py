@@ -86,7 +86,12 @@ class Task:
         tiers = [name for name, needed in makers.items() if "load" in defined or defined.issuperset(needed)]
         if tier in tiers:
             return None
-        lacking = {"mini": "generated corpus", "local": "reader of local files", "hub": "source on the hub"}[tier]
+        lacking = {
+            "mini": "generated corpus",
+            "local": "reader of local files",
+            "hub": "source on the hub",
+            "own": "table of yours",
+        }[tier]
         return f"{id} has no {lacking}; " + (f"use --tier {' or '.join(tiers)}" if tiers else "it has no tier at all")
 
     @classmethod

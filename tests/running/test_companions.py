@@ -30,19 +30,19 @@ import json
 from harness.registry import register_task
 from harness.task import Task
 
-class Colours(Task):
+class Hues(Task):
     def local(self, folder, split):
         with (folder / self.entry.id / f"{split}.json").open() as file:
             return json.load(file)
 
-@register_task("colours", name="Colours", type="classify", metrics=("accuracy",), main_metric="accuracy",
+@register_task("hues", name="Hues", type="classify", metrics=("accuracy",), main_metric="accuracy",
                sizes={}, epochs=1, protocol="made for a test")
-class Colours1(Colours):
+class Hues1(Hues):
     pass
 
-@register_task("shades", name="Shades", type="classify", metrics=("accuracy",), main_metric="accuracy",
+@register_task("tints", name="Tints", type="classify", metrics=("accuracy",), main_metric="accuracy",
                sizes={}, epochs=1, protocol="made for a test")
-class Shades(Colours):
+class Tints(Hues):
     pass
 """
 
@@ -116,21 +116,21 @@ def written(folder: Path, task: str, **splits: list[str]) -> None:
 
 @pytest.fixture
 def planned(tmp_path: Path):
-    """A plan of a cell on `colours` beside `shades`, from a data folder."""
-    file = tmp_path / "tasks_of_colours.py"
+    """A plan of a cell on `hues` beside `tints`, from a data folder."""
+    file = tmp_path / "tasks_of_hues.py"
     file.write_text(PLUGIN)
-    written(tmp_path / "data", "colours")
+    written(tmp_path / "data", "hues")
 
     def plan(**more) -> Session:
         request = Request(
             tmp_path / "results",
             architectures="beside",
-            tasks="colours",
+            tasks="hues",
             tier="local",
             data_dir=tmp_path / "data",
             protocol="paper",
             plugins=[beside.__file__, file],
-            overrides=["beside.companions=['shades']"],
+            overrides=["beside.companions=['tints']"],
             mlflow="none",
             **more,
         )
@@ -146,22 +146,22 @@ def test_missing_files_of_a_companion_are_told_before_the_run(planned):
     session = planned()
     assert session.pending.run == []
     [(_, reason, _)] = session.pending.skip
-    file = planned.data / "shades" / "train.json"
-    assert f"is trained on shades beside colours, and --data-dir {planned.data} lacks its files" in reason
+    file = planned.data / "tints" / "train.json"
+    assert f"is trained on tints beside hues, and --data-dir {planned.data} lacks its files" in reason
     assert str(file) in reason and "-o beside.companions=" in reason
     assert any(reason in note for note in planned.told)
     assert planned(dry_run=True).pending.run == []
 
 
 def test_a_damaged_companion_is_told_before_the_run(planned):
-    written(planned.data, "shades")
-    (planned.data / "shades" / "train.json").write_text("[{}]")
-    with pytest.raises(DataError, match="shades: .*train"):
+    written(planned.data, "tints")
+    (planned.data / "tints" / "train.json").write_text("[{}]")
+    with pytest.raises(DataError, match="tints: .*train"):
         planned()
 
 
 def test_a_cell_runs_on_local_files_and_again_when_a_companions_change(planned, tmp_path):
-    written(planned.data, "shades", train=["free a", "free b", "colours test 1", "Colours DEV 0"])
+    written(planned.data, "tints", train=["free a", "free b", "hues test 1", "Colours DEV 0"])
     session = planned()
     [cell] = session.pending.run
     record = run_cell(cell, session.settings)
@@ -172,10 +172,10 @@ def test_a_cell_runs_on_local_files_and_again_when_a_companions_change(planned, 
     assert planned().pending.run == []
     data = DataFolder(planned.data, tmp_path / "cache.json")
     assert data.differing(record) == []
-    (planned.data / "shades" / "train.json").write_text(
-        (planned.data / "shades" / "train.json").read_text().replace("free a", "free c")
+    (planned.data / "tints" / "train.json").write_text(
+        (planned.data / "tints" / "train.json").read_text().replace("free a", "free c")
     )
-    assert DataFolder(planned.data, tmp_path / "cache.json").differing(record) == ["shades"]
+    assert DataFolder(planned.data, tmp_path / "cache.json").differing(record) == ["tints"]
     assert planned().pending.run == [cell]
 
 
