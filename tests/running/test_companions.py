@@ -161,7 +161,7 @@ def test_a_damaged_companion_is_told_before_the_run(planned):
 
 
 def test_a_cell_runs_on_local_files_and_again_when_a_companions_change(planned, tmp_path):
-    written(planned.data, "tints", train=["free a", "free b", "hues test 1", "Colours DEV 0"])
+    written(planned.data, "tints", train=["free a", "free b", "hues test 1", "Hues DEV 0"])
     session = planned()
     [cell] = session.pending.run
     record = run_cell(cell, session.settings)
