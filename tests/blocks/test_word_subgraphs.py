@@ -19,6 +19,8 @@ def test_a_breadth_first_search_by_hand():
     assert breadth_first(3, neighbours, 10) == [3, 1, 2, 0, 4]
     assert breadth_first(3, neighbours, 3) == [3, 1, 2]
     assert breadth_first(6, neighbours, 10) == [6, 5]
+    branching = neighbours_of(5, np.array([[0, 1, 2], [0, 2, 1], [1, 3, 1], [2, 4, 1]]))
+    assert breadth_first(0, branching, 10) == [0, 1, 2, 3, 4], "what was met first is asked first"
     assert breadth_first(7, neighbours, 10) == [7] and breadth_first(0, neighbours, 1) == [0]
 
 
