@@ -37,7 +37,7 @@ class ELMoBiLSTMAttention(PairEncoder):
     vector (B, ``mlp``).
 
     The two texts share all weights. Dropout acts on what each layer reads, and on the states before
-    their maximum.
+    their maximum. Slow, because ELMo's networks read both texts too.
     """
 
     def __init__(self, width: int, hidden: int = 128, layers: int = 2, mlp: int = 512, dropout: float = 0.2):

@@ -122,7 +122,8 @@ def test_a_dropout_that_is_the_mechanism_stays():
 def test_every_dropout_is_the_protocols_or_the_mechanisms():
     """One that is neither would be forgotten: a new architecture must say which it is."""
     # a DAN's of words; no encoder; whole steps of an answer; weights from state to state
-    mechanisms = {"dan": "word_dropout", "text_gcn": "dropout", "san": "step_dropout", "ulmfit": "weight_dropout"}
+    mechanisms = {"dan": "word_dropout", "text_gcn": "dropout", "ulmfit": "weight_dropout"}
+    mechanisms |= dict.fromkeys(("san", "mt_dnn"), "step_dropout")
     for id, entry in registry.entries("architectures").items():
         values = grid.without_dropouts(entry)
         left = {name for name, value in values.items() if "dropout" in name and np.any(value)}

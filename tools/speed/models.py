@@ -28,7 +28,10 @@ from harness.views.subwords import SPECIAL
 from tools.speed.cells import RUN
 from tools.speed.goals import keep, kept
 
-HOMES = ("sst2", "wikiqa", "conll2003_ner", "fsdd", "squad1", "babi", "snli", "wikitext2", "text_mix")
+HOMES = (
+    *("sst2", "wikiqa", "conll2003_ner", "fsdd", "squad1", "babi", "snli", "wikitext2", "text_mix"),
+    *("newsgroups20", "reuters21578", "gap"),
+)
 """The first of these that an architecture fits is where it is measured."""
 
 BERT_PIECES = 30_522
