@@ -56,7 +56,7 @@ from harness.scoring import error_analysis
 from harness.settings import CUSTOM, PILOT_SHARE, Limits
 from harness.task import Row, Split, Task, fingerprint
 from harness.training import cost
-from harness.training.fit import fit
+from harness.training.fit import fit, part
 from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
 from harness.training.model import Model, predict
 
@@ -460,6 +460,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     if settings.rival is not None:
         asked.append(Halving(settings.rival, epochs))
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=asked)
+    part()
     return assembly, training, pilots, kept
 
 

@@ -95,6 +95,18 @@ def fit(
     return kept | _sharing(training.settings.batch_size, devices, strategy)
 
 
+def part() -> None:
+    """Part from the other processes of a training on several devices, if there are any, after the
+    last :func:`fit` that they share.
+
+    A process that ends as a member of the group is sometimes aborted by gloo, whose threads are
+    still at work; Lightning takes that for a crash and kills the first process while it scores.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
 def _strategy(name: str, devices: int) -> str | Strategy:
     """Lightning's strategy for one of :data:`harness.running.request.STRATEGIES`."""
     if devices == 1:

@@ -10,12 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from harness.cli import app
 from harness.data.batches import Batches
 from harness.errors import UsageError
 from harness.records import Store
 from harness.running import devices
+from harness.running.worker import train_along
+from harness.training.fit import part
+from tests.support.planned_cells import planned_cell
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +77,7 @@ from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 from harness.data.batches import Batches
 from harness.objectives import Supervised
 from harness.training.protocols import SMOKE
-from harness.training.fit import fit
+from harness.training.fit import fit, part
 from harness.training.fit_module import FitModule
 
 class Watched(FitModule):
@@ -92,6 +96,7 @@ batch_size = 8 // devices
 settings = dataclasses.replace(SMOKE, optimizer=name, lr=lr, batch_size=batch_size, epochs=2, patience=9, clip=5.0)
 training = Watched(model, Supervised(), corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
 kept = fit(training, Path(sys.argv[2]), devices, strategy, "32", epochs)
+part()
 if training.global_rank == 0:
     parameters = {name: value.tolist() for name, value in training.state_dict().items()}
     print(json.dumps([kept, training.curve, parameters, training.held]))
@@ -258,3 +263,15 @@ def test_a_precision_that_lightning_does_not_shard_is_refused_before_anything_ru
     with pytest.raises(UsageError, match=r"--precision 64.*32, bf16-mixed"):
         app(["run", *options], standalone_mode=False)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.filterwarnings("ignore:It is recommended to use `self.log")  # a trainer of one process in a group
+def test_a_further_process_leaves_the_group_before_it_ends(make_settings, tmp_path):
+    """One that ends as a member is aborted by gloo now and then, and Lightning kills the cell."""
+    store = (tmp_path / "store").as_uri()
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        train_along(planned_cell("dan", "sst2"), make_settings())
+        assert not torch.distributed.is_initialized()
+    finally:
+        part()
