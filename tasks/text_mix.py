@@ -40,7 +40,8 @@ NOT_AT_HAND = {
 }
 """Splits that nobody could look at when the corpus was made, by task."""
 JOINED_LATER = ("gap",)
-"""Tasks that were registered when the corpus was made already, with which it may share texts."""
+"""Tasks that were registered after the corpus was made: it may share texts with their dev or
+test."""
 DIGESTS = {
     "train": "f83139d2942d771c747639be993a6bed3d5dcfdb24f7be306618a760927df58c",
     "dev": "3cdf385ad69035bdc1d364181384b23d18c5c380fde950b1277fdfbf2667d42e",

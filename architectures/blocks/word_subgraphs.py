@@ -77,15 +77,11 @@ class WordSubgraphs(Words):
             neighbours = neighbours_of(len(places), edges)
             nodes = np.full((min(self.roots, len(places)), self.around), -1)
             for row, root in enumerate(roots_of(neighbours, counts, self.roots)):
-                met = self.ordered(breadth_first(root, neighbours, self.around))
+                met = breadth_first(root, neighbours, self.around)
                 nodes[row, : len(met)] = met
             for name, column in words.items():
                 found[name].append(np.where(nodes < 0, 0, column[text][places[nodes]]).ravel())
         return {name: Ragged.of(each) for name, each in found.items()}
-
-    def ordered(self, nodes: list[int]) -> list[int]:
-        """The words of a sub-graph in the order in which they are read."""
-        return nodes
 
     def collate(self, columns: Columns, rows: np.ndarray):
         batch = super().collate(columns, rows)

@@ -8,10 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from architectures.pretrained.bert import BERT
-from harness.kinds import Parent
+from architectures.blocks.bert_states import BERTStates
 from harness.registry import Recipe, register
-from harness.task import Row
 from harness.views.subwords import SubwordBatch, Subwords
 
 
@@ -46,7 +44,7 @@ from harness.views.subwords import SubwordBatch, Subwords
         "No answer is given where its score is the higher one, as by our BERT.",
     ),
 )
-class BERTWithConvolutions(BERT):
+class BERTWithConvolutions(BERTStates):
     """BERT's states H of question and passage, and beside each what convolutions see around it:
     [H; relu(C_1 H); relu(C_3 H); ...], with ``filters`` of each of the ``widths``, scored as the
     first and as the last piece of the answer, and at [CLS] as having none.
@@ -54,8 +52,7 @@ class BERTWithConvolutions(BERT):
     The other settings are BERT's.
     """
 
-    learns = None
-    unused = ()
+    fresh = ("convolutions",)
 
     @classmethod
     def can_answer(cls, type: str) -> bool:
@@ -81,15 +78,8 @@ class BERTWithConvolutions(BERT):
             raise ValueError(f"widths={list(widths)}: {even[0]} has no middle, at whose piece a map would stand")
         sizes: dict[str, Any] = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         super().__init__(width, view, pretrained, **sizes)
-        del self.pooler
         self.convolutions = nn.ModuleList(nn.Conv1d(self.size, filters, each, padding=each // 2) for each in widths)
         self.size += len(widths) * filters
-
-    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        """Begin with the parent's weights but for its pooler's; convolutions begin at random."""
-        if role == "weights":
-            given, own = parent.model.encoder.state_dict(), self.state_dict()
-            self.load_state_dict(own | {name: of for name, of in given.items() if not name.startswith("pooler.")})
 
     def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None, seen: Tensor | None = None) -> Tensor:
         states = super().forward(pieces, vectors, seen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,10 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks.apart import SubwordsApart
-from architectures.pretrained.bert import BERT
-from harness.kinds import Parent
+from architectures.blocks.bert_states import BERTStates
 from harness.registry import Recipe, register
-from harness.task import Row
 from harness.views.subwords import SubwordBatch, Subwords
 
 
@@ -46,7 +43,7 @@ from harness.views.subwords import SubwordBatch, Subwords
         " ones and from 0 of wrong ones, as the paper learns degrees of likeness.",
     ),
 )
-class SentenceBERT(BERT):
+class SentenceBERT(BERTStates):
     """BERT reads both texts by themselves; a text's vector is the mean of its states, [CLS] and
     [SEP] among them.
 
@@ -56,8 +53,6 @@ class SentenceBERT(BERT):
 
     gives = "pair vector"
     view = SubwordsApart()
-    learns = None
-    unused = ()
 
     @classmethod
     def can_answer(cls, type: str) -> bool:
@@ -79,15 +74,8 @@ class SentenceBERT(BERT):
     ):
         sizes: dict[str, Any] = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         super().__init__(width, view, pretrained, **sizes)
-        del self.pooler
         self.scores = classes is None
         self.size = 3 * self.size
-
-    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        """Begin with the parent's weights but for its pooler's."""
-        if role == "weights":
-            given = parent.model.encoder.state_dict()
-            self.load_state_dict({name: of for name, of in given.items() if not name.startswith("pooler.")})
 
     def states(self, pieces: SubwordBatch) -> Tensor:
         """States (B, T, n) of BERT."""

@@ -83,6 +83,7 @@ class TwinBERT(SentenceBERT):
     """
 
     takes = ("weights", "teacher")
+    fresh = ("importance", "crossing", "score")
     trained_by = SoftLabels
     rank_loss = PairEncoder.rank_loss  # that of the logits; Sentence-BERT's is one of cosines
 
@@ -122,11 +123,18 @@ class TwinBERT(SentenceBERT):
             self.begin(part, 0.02)
         self.register_buffer("taught", None, persistent=False)
 
+    def given(self, parent: Parent) -> dict[str, Tensor]:
+        """The weights of a parent, of its lower layers alone."""
+        lower = range(self.body.depth)
+        return {
+            name: of
+            for name, of in super().given(parent).items()
+            if not name.startswith("body.layers.") or int(name.split(".")[2]) in lower
+        }
+
     def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        if role == "weights":
-            given, own = parent.model.encoder.state_dict(), self.state_dict()
-            self.load_state_dict(own | {name: of for name, of in given.items() if name in own})
-        elif rows:
+        super().inherit(role, parent, rows)
+        if role == "teacher" and rows:
             self.taught = logits(parent, rows)
 
     def text(self, pieces: SubwordBatch) -> Tensor:

@@ -52,15 +52,19 @@ class Companion:
     ):
         rows = training_rows(task, tier, folder, most)
         self.task, self.gives, self.problem = task, gives, problem(task.entry.type)
-        self.digest = fingerprint(listed_rows(rows))
+        listed = listed_rows(rows)
+        self.digest = self.identity = fingerprint(listed)
         kept = free_of(self.problem, rows, known)
         self.left_out = len(rows) - len(kept)
         if not len(kept):
             raise DataError(f"{task.entry.id}: a text of each of its {len(rows)} training rows stands in dev or test")
-        self.rows = rows.select(kept) if self.left_out else rows
-        self.identity = fingerprint(listed_rows(self.rows)) if self.left_out else self.digest
+        self.rows = rows
+        if self.left_out:
+            self.rows = rows.select(kept)
+            listed = listed_rows(self.rows)
+            self.identity = fingerprint(listed)
         self.target = self.problem.target(gives)
-        self.target.fit(listed_rows(self.rows))
+        self.target.fit(listed)
 
     def fields(self, view: View) -> Fields:
         """The input fields of a batch, each with its reader of a row."""

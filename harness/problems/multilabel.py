@@ -63,16 +63,18 @@ class LabelSet(Classify):
         return outputs.double().sigmoid()
 
     def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Probabilities]:
-        """The labels above 0.5 and the most probable ones, rounded to a millionth."""
-        shares = self.probabilities(encoder, outputs).double().cpu().numpy().round(6)
-        return [probable(dict(zip(self.target.labels, row.tolist(), strict=True))) for row in shares]
+        return self._said(self.probabilities(encoder, outputs))
 
     def answers(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """With the probabilities of all labels, each by itself."""
-        shares = self.probabilities(encoder, outputs).double().tolist()
-        found = zip(self.decode(encoder, outputs, batch, split), shares, strict=True)
-        labels = self.target.labels
+        shares, labels = self.probabilities(encoder, outputs), self.target.labels
+        found = zip(self._said(shares), shares.double().tolist(), strict=True)
         return [{"prediction": said, "probabilities": dict(zip(labels, row, strict=True))} for said, row in found]
+
+    def _said(self, shares: Tensor) -> list[Probabilities]:
+        """The labels above 0.5 and the most probable ones, rounded to a millionth."""
+        rounded = shares.double().cpu().numpy().round(6).tolist()
+        return [probable(dict(zip(self.target.labels, row, strict=True))) for row in rounded]
 
 
 class OwnLabelSet(LabelSet):

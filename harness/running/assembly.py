@@ -75,7 +75,7 @@ class Assembly:
             cell.companions,
             cell.tier,
             settings.data_dir,
-            Limits.of(cell.hyperparameters).labelled,
+            limits.labelled,
             self.encoder_class.output_form(),
         )
         objectives = [each.trained_by for each in (self.regime, self.encoder_class) if each and each.trained_by]

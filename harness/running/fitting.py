@@ -45,15 +45,15 @@ def no_companions(
     """The reason why an architecture cannot be trained on the tasks of such names beside another
     one, or None: it reads all of them alike, in one tier. :class:`RegistryError` for a name that no
     task has."""
-    own = _reading(architecture, task, hyperparameters)
     for name in names:
         companion = registry.entry("tasks", name)
         reason = reason_to_skip(architecture, companion, hyperparameters)
         if reason is None and tier_of(companion, tier) != tier:
             reason = f"its rows are those of tier {tier_of(companion, tier)}, not {tier}"
         reason = reason or no_data(companion, tier)
-        if reason is None and _reading(architecture, companion, hyperparameters) != own:
-            reason = f"it is read otherwise than {task.id}"
+        if reason is None:
+            own, other = (_reading(architecture, each, hyperparameters) for each in (task, companion))
+            reason = None if own == other else f"it is read otherwise than {task.id}"
         if reason:
             return f"is trained on {name} beside {task.id}: {reason}"
     return None
