@@ -230,6 +230,10 @@ class Encoder(Architecture, nn.Module):
     trained_by: ClassVar[type[Objective] | None] = None
     """The objective with which it is trained instead of the supervised loss alone."""
 
+    keeps_head: ClassVar[bool] = False
+    """True where the layers on top go on too from those of a parent in the role ``weights``, which
+    was trained to answer alike."""
+
     member: int = 0
     """The task whose batch it reads while training on several: 0 is the cell's own, k its k-th
     companion (:class:`harness.objectives.MultiTask`)."""

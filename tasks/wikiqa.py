@@ -62,7 +62,7 @@ class WikiQa(Task):
 
     def local(self, folder: Path, split: Split) -> Iterable[Row]:
         rows = _pairs(find(folder / "wikiqa", f"WikiQA-{split}.tsv"))
-        return _answered(rows) if split == "train" else rows
+        return answered(rows) if split == "train" else rows
 
     def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
         names = hub.class_names(self.hub, rows, "label", ("0", "1"))
@@ -73,7 +73,7 @@ class WikiQa(Task):
             group = row["question_id"]
             mapped.append(_row(f"{group}-{seen[group]}", row["question"], row["answer"], names[row["label"]], group))
             seen[group] += 1
-        return _answered(mapped) if split == "train" else mapped
+        return answered(mapped) if split == "train" else mapped
 
 
 def _pairs(path: Path) -> Iterator[Row]:
@@ -88,7 +88,8 @@ def _row(id: str, question: str, sentence: str, label: str, group: str) -> Row:
     return {"id": id, "first": question, "second": sentence, "label": label, "group": group}
 
 
-def _answered(rows: Iterable[Row]) -> list[Row]:
+def answered(rows: Iterable[Row]) -> list[Row]:
+    """The candidates of questions that have a right one."""
     rows = list(rows)
     groups = {row["group"] for row in rows if row["label"] == "1"}
     return [row for row in rows if row["group"] in groups]

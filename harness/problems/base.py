@@ -119,7 +119,9 @@ class Head(nn.Module):
 
     def inherit(self, role: str, parent: Any, rows: Sequence[Row]) -> None:
         """Take what a kept model learnt (:meth:`harness.kinds.Architecture.inherit`), after the
-        encoder has."""
+        encoder has: the weights of its head, where the encoder keeps them
+        (:attr:`harness.kinds.Encoder.keeps_head`)."""
+        self.load_state_dict(parent.model.head.state_dict())
 
     def drop(self, values: Tensor) -> Tensor:
         """The numbers that a layer of this head reads, some of them left out in training."""
@@ -223,7 +225,10 @@ class Problem:
 
     def head(self, encoder: Any, target: Target) -> Head:
         """The head on top of an encoder."""
-        return self.heads[encoder.output_form()](encoder, target)
+        head = self.heads[encoder.output_form()](encoder, target)
+        if encoder.keeps_head:
+            head.takes = (*head.takes, "weights")
+        return head
 
     floor_names: ClassVar[tuple[str, ...]] = ()
     """Names of the :meth:`floors`."""

@@ -38,6 +38,7 @@ IDS = (
         "general_text",
         "news_text",
         "gap",
+        "squad_sentences",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
