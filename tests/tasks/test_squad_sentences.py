@@ -53,7 +53,7 @@ def squad(*paragraphs: tuple[str, str, str]) -> str:
 
 
 def test_train_has_questions_with_a_right_sentence_and_none_of_wikiqas_test(write, task, tmp_path):
-    """A question without one teaches that all are wrong; a sentence of the test teaches the test."""
+    """A question without one teaches that all are wrong; one of the test teaches the test."""
     paragraphs = [
         ("kept", "A cat sat. A dog ran.", "cat"),
         ("across", "A cat sat. A dog ran.  It is late.", "sat. A dog"),
