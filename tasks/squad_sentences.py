@@ -65,8 +65,8 @@ def candidates(question: Row) -> Iterator[Row]:
     protocol=(
         "Questions of SQuAD 1.1 with the sentences of their passages; right are those that hold an answer whole."
         " Passages are cut behind a full stop, a question mark or an exclamation mark. The splits are those of squad1."
-        " Train and dev keep the questions that have a right sentence, and train no sentence that has 13 words in a row in common"
-        " with dev or test of WikiQA, whose sentences are of Wikipedia as well. The sizes are those of the files of"
+        " Train and dev keep the questions that have a right sentence, and train no sentence that has 13 words in a row in"
+        " common with dev or test of WikiQA, whose sentences are of Wikipedia as well. The sizes are those of the files of"
         " squad1's partial training set."
     ),
 )
