@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.contextual_words import ContextualWords, KeptStill
 from architectures.blocks.layer_mix import LayerMix
 from architectures.blocks.objectives.next_word import NextWord
+from architectures.blocks.parents_words import ParentsWords
 from harness.errors import ModelError
-from harness.kinds import InputSource
 from harness.registry import Recipe, register, register_input
 from harness.saved_models.parents import copy_weights
 from harness.task import Row
 from harness.views.subwords import SubwordBatch
 from harness.views.whole_words import WholeWords
-from harness.views.words import PAD, UNKNOWN, spelling
+from harness.views.words import PAD, UNKNOWN
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 
 if TYPE_CHECKING:
@@ -116,16 +115,12 @@ class LeftToRightRNN(ContextualWords):
         " those of the task in lower case.",
     ),
 )
-class LeftToRightWords(InputSource):
+class LeftToRightWords(ParentsWords):
     """The vectors of left_to_right_rnn behind those of any architecture that reads words: a trained
     mix of the states of a language model that stays as it was learnt, through dropout.
 
-    ``layers`` and ``hidden`` must be the parent's. A text begins with the parent's mark, and words
-    are found by their spelling, whatever the vocabulary of the task.
+    ``layers`` and ``hidden`` must be the parent's, with whose mark a text begins.
     """
-
-    takes = ("inputs",)
-    spells = False
 
     def __init__(self, view: WordsAndCharacters, layers: int = 2, hidden: int = 256, dropout: float = 0.1):
         super().__init__()
@@ -136,10 +131,8 @@ class LeftToRightWords(InputSource):
 
     def _begin(self, words: Mapping[str, int], start: int, unknown: int, width: int) -> None:
         """Read by a network of so many pieces, whose ``words`` have these numbers."""
-        numbers = {spelling(word): number for word, number in reversed(words.items())}  # of two, the commoner
-        self.start, self.unknown = start, unknown
-        self.register_buffer("spellings", torch.tensor(sorted(numbers)))
-        self.register_buffer("numbers", torch.tensor([numbers[each] for each in sorted(numbers)]))
+        self.know(words, unknown)
+        self.start = start
         self.network = StackedLSTM(width, self.size, self.depth, 0.0)
 
     def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
@@ -152,7 +145,5 @@ class LeftToRightWords(InputSource):
         self.network.keep_still()
 
     def forward(self, words: WordCharacterBatch) -> Tensor:
-        place = torch.searchsorted(self.spellings, words.spellings).clamp(max=len(self.spellings) - 1)
-        found = torch.where(self.spellings[place] == words.spellings, self.numbers[place], self.unknown)
-        states = self.network(F.pad(found, (1, 0), value=self.start))
+        states = self.network(F.pad(self.found(words), (1, 0), value=self.start))
         return self.dropout(self.mix(states)[:, 1:])

@@ -89,9 +89,37 @@ class DecoderState(NamedTuple):
         "Greedy by default, because dev is decoded after each epoch.",
     ),
 )
+@register(
+    "attn_seq2seq_cove",
+    name="Attentional encoder-decoder, of CoVe",
+    kind="generate",
+    paper="McCann et al. 2017",
+    source="Z16.1.2 M-T1[217]",
+    year=2017,
+    recipe=Recipe(
+        optimizer="adadelta",
+        lr=1.0,
+        rho=0.95,
+        eps=1e-6,
+        batch_size=80,
+        epochs=20,
+        clip=1.0,
+        reduction="sentence",
+        vector_dims=300,
+    ),
+    hyperparameters={"encoder_layers": 2, "encoder_hidden": 300, "hidden": 300, "symbol_size": 300},
+    tiny={"encoder_hidden": 48, "hidden": 64, "symbol_size": 32},
+    vectors_of_paper="GloVe",
+    deviations=(
+        "The encoder is the paper's; decoder, attention and recipe are those of attn_seq2seq, and the decoder has one"
+        " layer of 300, not two.",
+        "It learns from captions (Multi30k) from English to German; the paper has 7 million pairs (WMT).",
+        "Greedy by default, because dev is decoded after each epoch.",
+    ),
+)
 class AttentionalSeq2Seq(Generator):
-    """BiLSTM encoder; an LSTM decoder that reads the last symbol and a weighted mean of the
-    source's states, its context.
+    """BiLSTM encoder of ``encoder_layers``; an LSTM decoder that reads the last symbol and a
+    weighted mean of the source's states, its context.
 
     The weights of step i come from the decoder's state before it, h_{i-1}: softmax over j of v .
     tanh(W h_{i-1} + U s_j) (``additive``) or of h_{i-1} . s_j (``dot``). The context stands beside
@@ -108,11 +136,12 @@ class AttentionalSeq2Seq(Generator):
         symbol_size: int = 620,
         attention: str = "additive",
         beam: int = 1,
+        encoder_layers: int = 1,
     ):
         super().__init__()
         if attention not in ("additive", "dot"):
             raise ValueError(f"attention={attention!r} is neither 'additive' nor 'dot'")
-        self.encoder = Recurrent("lstm", width, encoder_hidden, bidirectional=True)
+        self.encoder = Recurrent("lstm", width, encoder_hidden, encoder_layers, bidirectional=True)
         if attention == "dot" and self.encoder.size != hidden:
             raise ValueError(f"attention='dot' needs hidden = 2 * encoder_hidden, found {hidden} and {encoder_hidden}")
         self.beam, self.attention = beam, attention
