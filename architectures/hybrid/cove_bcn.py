@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +15,7 @@ from harness.errors import ModelError
 from harness.kinds import TextEncoder, pool
 from harness.layers.attention import masked_softmax
 from harness.registry import Recipe, register, register_input
-from harness.saved_models.parents import require_same
+from harness.saved_models.parents import copy_weights
 from harness.task import Row
 from harness.views.words import UNKNOWN, WordBatch
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
@@ -43,7 +43,7 @@ class TranslatorsEncoder(KeptStill):
     source="M-T1[217]",
     year=2017,
     parents={"inputs": "attn_seq2seq_cove@multi30k"},
-    tiny={"dims": 16, "hidden": 16},
+    tiny={"hidden": 16},
     deviations=(
         "Sizes are those of attn_seq2seq_cove, and what deviates there deviates here.",
         "The translator reads vectors of words of its own; the paper's are those that the task reads, GloVe's.",
@@ -56,31 +56,28 @@ class CoVeWords(ParentsWords):
     """The states of a translator's encoder, which stays as it was learnt, behind the vectors of any
     architecture that reads words.
 
-    ``dims``, ``hidden`` and ``layers`` must be the parent's.
+    ``hidden`` and ``layers`` must be the parent's.
     """
 
-    def __init__(self, view: WordsAndCharacters, dims: int = 300, hidden: int = 300, layers: int = 2):
+    def __init__(self, view: WordsAndCharacters, hidden: int = 300, layers: int = 2):
         super().__init__()
-        self.sizes, self.size = (dims, hidden, layers), 2 * hidden
-        self._begin(view.vocabulary.words, view.width)
+        self.hidden, self.layers, self.size = hidden, layers, 2 * hidden
+        self._begin(view.vocabulary.words, view.width, hidden)
 
-    def _begin(self, words: Sequence[str], width: int) -> None:
-        """Read by an encoder of so many rows; the first two are padding and the unknown word."""
-        numbers: Mapping[str, int] = {word: number for number, word in enumerate(words, start=2)}
-        self.know(numbers, UNKNOWN)
-        self.network = TranslatorsEncoder(width, *self.sizes)
+    def _begin(self, words: Sequence[str], width: int, dims: int) -> None:
+        """Read by an encoder with so many vectors of words of ``dims``; the first two are those of
+        padding and of the unknown word."""
+        self.know({word: number for number, word in enumerate(words, start=2)}, UNKNOWN)
+        self.network = TranslatorsEncoder(width, dims, self.hidden, self.layers)
 
     def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
         model = parent.model
         if model is None or model.table is None or not isinstance(getattr(model.encoder, "encoder", None), Recurrent):
             raise ModelError(f"{parent.description.part.architecture} encodes no words, as attn_seq2seq_cove does")
-        self._begin(parent.view.vocabulary.words, parent.view.width)  # type: ignore[union-attr]
-        for name, ours, theirs in (
-            ("table", self.network.table, {"weight": model.table.tuned.weight}),
-            ("encoder", self.network.encoder, model.encoder.encoder.state_dict()),
-        ):
-            require_same(name, ours.state_dict(), theirs)
-            ours.load_state_dict(theirs)
+        vectors: Tensor = model.table.tuned.weight
+        self._begin(parent.view.vocabulary.words, *vectors.shape)  # type: ignore[union-attr]
+        self.network.table.load_state_dict({"weight": vectors})
+        copy_weights(parent, self.network.encoder, "encoder.encoder")
         self.network.keep_still()
 
     def forward(self, words: WordCharacterBatch) -> Tensor:

@@ -115,7 +115,9 @@ class Parent:
     def __init__(self, encoder: nn.Module, dims: int = DIMS):
         self.view = Words(min_count=1)
         self.view.fit(TEXTS)
-        self.model = SimpleNamespace(encoder=encoder, table=SimpleNamespace(tuned=nn.Embedding(self.view.width, dims)))
+        self.model = nn.Module()
+        self.model.encoder, self.model.table = encoder, nn.Module()
+        self.model.table.tuned = nn.Embedding(self.view.width, dims)
         self.description = SimpleNamespace(part=SimpleNamespace(architecture="parent"))
 
 
@@ -128,7 +130,7 @@ def source_of(*texts: str, layers: int = 2) -> tuple[CoVeWords, Any]:
     """A source for a task that knows other words, and the batch of some texts."""
     view = WordsAndCharacters(min_count=1)
     view.fit(["the zebra runs"])
-    made = small(CoVeWords, view, DIMS, HIDDEN, layers)
+    made = small(CoVeWords, view, HIDDEN, layers)
     return made, view.collate(view.encode(list(texts)), np.arange(len(texts)))
 
 
@@ -159,7 +161,7 @@ def test_the_translator_is_not_trained_and_is_the_same_for_every_padding():
 
 
 def test_a_parent_of_another_size_or_sort_is_refused():
-    with pytest.raises(ModelError, match=r"encoder: forwards\.1.* no such weights"):
+    with pytest.raises(ModelError, match=r"encoder\.encoder: forwards\.1.* no such weights"):
         source_of("a")[0].inherit("inputs", translator(layers=1), ())
     with pytest.raises(ModelError, match="parent encodes no words, as attn_seq2seq_cove does"):
         source_of("a")[0].inherit("inputs", Parent(nn.Linear(1, 1)), ())
