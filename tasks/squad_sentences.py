@@ -59,15 +59,15 @@ def candidates(question: Row) -> Iterator[Row]:
     sizes={"train": 45173, "dev": 5080, "test": 54347},
     budgets={
         "small": Budget(3, examples=2000, min_steps=375, batch_size=16, reason="as WikiQA"),
-        "full": Budget(2, batch_size=32, reason="five times as many pairs as WikiQA has"),
+        "full": Budget(2, batch_size=32, reason="five times as many pairs as WikiQA has; not measured"),
     },
     dropout=0.1,
     protocol=(
         "Questions of SQuAD 1.1 with the sentences of their passages; right are those that hold an answer whole."
         " Passages are cut behind a full stop, a question mark or an exclamation mark. The splits are those of squad1."
-        " Train and dev keep the questions that have a right sentence, and train no sentence that has 13 words in a row in"
-        " common with dev or test of WikiQA, whose sentences are of Wikipedia as well. The sizes are those of the files of"
-        " squad1's partial training set."
+        " Train and dev keep the questions that have a right sentence, and train no sentence that has 13 words in a row"
+        " in common with dev or test of WikiQA, whose sentences are of Wikipedia as well. The sizes are those of the"
+        " files of squad1's partial training set."
     ),
 )
 class SquadSentences(Squad1):

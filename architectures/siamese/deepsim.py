@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.ngrams import lower_words
-from architectures.blocks.random_vectors import random_vector
+from architectures.blocks.text_vectors import TextVectorBatch, TextVectors
 from harness.errors import ModelError
 from harness.kinds import PairEncoder
-from harness.ragged import Columns
 from harness.registry import Recipe, register
-from harness.views.base import Text, View
+from harness.views.base import View
 
 if TYPE_CHECKING:
     from harness.saved_models.model import KeptModel
-
-
-class TextVectorBatch(NamedTuple):
-    """A vector of each of B texts, (B, D)."""
-
-    vectors: Tensor
-
-
-@dataclass
-class TextVectors(View):
-    """Texts by the vectors that a parent gives them (``text_vectors``); without one, by the means
-    of random vectors of their words, of so many ``dims``."""
-
-    dims: int = 100
-    parent = None
-
-    @property
-    def width(self) -> int:
-        return self.size
-
-    def fit(self, texts: Sequence[Text]) -> None:
-        self.size = self._vectors(texts[:1]).shape[1]
-
-    def _vectors(self, texts: Sequence[Text]) -> np.ndarray:
-        if self.parent is not None:
-            return self.parent.text_vectors(texts)
-        words = [lower_words(text) or [""] for text in texts]
-        return np.array([np.mean([random_vector(word, self.dims) for word in each], axis=0) for each in words])
-
-    def encode(self, texts: Sequence[Text]) -> Columns:
-        return {"vectors": self._vectors(texts).astype(np.float32)}
-
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return np.ones(len(columns["vectors"]), dtype=np.int64)
-
-    def collate(self, columns: Columns, rows: np.ndarray) -> TextVectorBatch:
-        return TextVectorBatch(torch.from_numpy(np.array(columns["vectors"][rows])))
-
-    def state(self) -> dict[str, Any]:
-        return {"size": self.size}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.size = state["size"]
 
 
 @register(
@@ -101,7 +53,7 @@ class DeepSimilarity(PairEncoder):
         estimator = getattr(parent, "estimator", None)
         if not hasattr(estimator, "text_vectors"):
             raise ModelError(f"{parent.description.part.architecture} gives no vectors of texts, as doc2vec does")
-        view.parent = estimator  # type: ignore[attr-defined]
+        view.vectors_of = estimator.text_vectors  # type: ignore[attr-defined]
         return view
 
     def forward(self, first: TextVectorBatch, second: TextVectorBatch) -> Tensor:

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from architectures.blocks.random_vectors import random_vector
-from architectures.siamese.deepsim import DeepSimilarity, TextVectorBatch, TextVectors
+from architectures.blocks.text_vectors import TextVectorBatch, TextVectors
+from architectures.siamese.deepsim import DeepSimilarity
 from harness.errors import ModelError
 from harness.running.worker import run_cell
 from harness.saved_models import storage
@@ -82,7 +83,7 @@ def test_texts_are_read_as_the_parent_gives_them_and_no_gradient_reaches_it(kept
         wanted = parent.estimator.text_vectors([row[side] for row in ROWS])
         assert np.array_equal(inputs[side].vectors.numpy(), wanted) and not inputs[side].vectors.requires_grad
     own = [parameter.detach().numpy() for parameter in child.model.parameters()]
-    tables = [table for model in child.view.parent.models for table in (model.words, model.outputs)]
+    tables = [table for model in child.view.vectors_of.__self__.models for table in (model.words, model.outputs)]
     assert not any(np.shares_memory(table, parameter) for table in tables for parameter in own)
     assert len(child.answers(ROWS)) == len(ROWS)
 

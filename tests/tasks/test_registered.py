@@ -39,6 +39,7 @@ IDS = (
         "news_text",
         "gap",
         "squad_sentences",
+        "neighbours",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
