@@ -12,12 +12,12 @@ from harness.views.sentences import SentenceBatch, Sentences
 
 
 class Level(nn.Module):
-    """Bidirectional GRU and attention of its own: vectors (N, T, width) of words or sentences to
-    one vector (N, ``size``)."""
+    """A recurrence in both directions, a GRU or another ``cell``, and attention of its own: vectors
+    (N, T, width) of words or sentences to one vector (N, ``size``)."""
 
-    def __init__(self, width: int, hidden: int, context: int):
+    def __init__(self, width: int, hidden: int, context: int, cell: str = "gru"):
         super().__init__()
-        self.recurrence = Recurrent("gru", width, hidden, bidirectional=True)
+        self.recurrence = Recurrent(cell, width, hidden, bidirectional=True)
         self.size = self.recurrence.size
         self.attention = ContextAttention(self.size, context)
 
