@@ -551,6 +551,11 @@ class PretrainedEncoder(Encoder):
         of their states (B, T, size) and pieces; None for a linear layer on :meth:`pooled`."""
         return None
 
+    def verified(self, scores: SpanScores) -> SpanScores:
+        """The scores of spans of a question's windows with what else it knows of their having an
+        answer: by default nothing."""
+        return scores
+
     def word_states(self, states: Tensor) -> Tensor:
         """States (B, W, size) of words, as the layer that labels them reads them."""
         return states

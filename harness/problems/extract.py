@@ -232,7 +232,7 @@ class ExtractJoined(Extract):
         scores = self.output(encoder(pieces))
         positions, mask = pieces.firsts, pieces.word_mask
         start, end = (of.gather(1, positions).masked_fill(~mask, -torch.inf) for of in scores.unbind(-1))
-        return SpanScores(start, end, scores[:, 0])
+        return encoder.verified(SpanScores(start, end, scores[:, 0]))
 
     def forward(self, encoder: Any, inputs: Inputs) -> WindowScores:
         pieces = inputs["text"]
