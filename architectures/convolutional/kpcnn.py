@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.taxonomy import Taxonomy, digest, folder, toy, wordnet
+from architectures.blocks.knowing_words import KnowingWords
 from architectures.convolutional.kim_cnn import KimCNN
 from harness.kinds import TextEncoder
 from harness.ragged import Columns, Ragged, mask_of
 from harness.registry import Recipe, register
 from harness.views.base import Text, plain
-from harness.views.words import PAD, UNKNOWN, Vocabulary, WordBatch, Words
+from harness.views.words import PAD, UNKNOWN, Vocabulary, WordBatch
 
 
 class ConceptBatch(NamedTuple):
@@ -37,7 +36,7 @@ class ConceptBatch(NamedTuple):
 
 
 @dataclass
-class Concepts(Words):
+class Concepts(KnowingWords):
     """Words, and the concepts above them in a taxonomy.
 
     A concept that is ``d`` steps above the r-th sense of a word, of which two are looked at, weighs
@@ -46,20 +45,9 @@ class Concepts(Words):
     characters at least, and ``max_characters`` at most, are read.
     """
 
-    knowledge: str = "wordnet"
     most: int = 10
     depth: int = 3
     max_characters: int = 256
-    divides: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.knowledge not in ("wordnet", "toy"):
-            raise ValueError(f"knowledge={self.knowledge!r} is neither 'wordnet' nor 'toy'")
-
-    @functools.cached_property
-    def taxonomy(self) -> Taxonomy:
-        """What is known of words."""
-        return toy() if self.knowledge == "toy" else wordnet(folder())
 
     def weighed(self, text: Text) -> dict[str, float]:
         """The weight of each concept of a text."""
@@ -106,10 +94,6 @@ class Concepts(Words):
             weights=torch.from_numpy(weights).float(),
             characters=torch.from_numpy(characters).long(),
         )
-
-    def settings(self) -> dict[str, Any]:
-        """With the digest of WordNet's file, of which versions differ."""
-        return super().settings() | ({} if self.knowledge == "toy" else {"wordnet": digest(folder())})
 
     def state(self) -> dict[str, Any]:
         learnt = ((name, getattr(self, name)) for name in ("concepts", "characters"))

@@ -78,9 +78,7 @@ def test_the_folder_is_that_of_wordnets_own_variable(files, monkeypatch):
     assert folder() == files and len(digest(files)) == 64
     monkeypatch.setenv("WNSEARCHDIR", str(files / "nowhere"))
     monkeypatch.setattr(taxonomy, "PLACES", ())
-    with pytest.raises(
-        MissingWeights, match=r"nowhere: install it \(on Debian .*wordnet-base\).*WNSEARCHDIR"
-    ):
+    with pytest.raises(MissingWeights, match=r"nowhere: install it \(on Debian .*wordnet-base\).*WNSEARCHDIR"):
         folder()
 
 
