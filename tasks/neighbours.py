@@ -1,4 +1,4 @@
-"""Which sentence follows: sentences of WikiText-2 with the one behind each and some of other
+"""The sentence that follows: sentences of WikiText-2 with the one behind each and some of other
 articles."""
 
 from __future__ import annotations

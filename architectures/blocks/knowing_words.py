@@ -24,7 +24,7 @@ class KnowingWords(Words):
 
     @functools.cached_property
     def taxonomy(self) -> Taxonomy:
-        """What is known; :class:`~harness.errors.MissingWeights` where WordNet is asked for and
+        """The known nouns; :class:`~harness.errors.MissingWeights` where WordNet is asked for and
         not at hand."""
         return toy() if self.knowledge == "toy" else wordnet(folder())
 

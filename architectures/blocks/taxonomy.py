@@ -1,4 +1,4 @@
-"""What words are: senses of nouns with what they are kinds of, as in WordNet (Fellbaum 1998)."""
+"""Senses of nouns with the kinds above them, as in WordNet (Fellbaum 1998)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Taxonomy(NamedTuple):
         return ()
 
     def above(self, sense: str, depth: int) -> Iterator[tuple[str, int]]:
-        """What a sense is a kind of, up to so many steps above it, with the number of steps; each
-        once, by its nearest way."""
+        """The kinds above a sense, up to so many steps, with the number of steps; each once, by its
+        nearest way."""
         met, level = {sense}, [sense]
         for steps in range(1, depth + 1):
             level = list(dict.fromkeys(k for each in level for k in self.kinds.get(each, ()) if k not in met))

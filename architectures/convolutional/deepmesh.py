@@ -48,9 +48,9 @@ class Documents(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What M labelled texts say of labels: the texts, which label each has (M, labels), and the
-    weights (labels, features + 1) of a classifier for each label, the bias last, by TF-IDF and by
-    D2V-TFIDF."""
+    """M labelled texts, which speak for labels: ``has`` (M, labels) is true at those that each has.
+    The ``weights`` (labels, features + 1) are those of a classifier for each label, the bias last,
+    by TF-IDF and by D2V-TFIDF."""
 
     documents: Documents
     has: np.ndarray
@@ -182,7 +182,7 @@ class DeepMeSH(Estimator):
         self.paragraphs().prepare()
 
     def paragraphs(self) -> ParagraphVectors:
-        """What learns vectors of texts, without labels."""
+        """The learner of vectors of texts, which reads no labels."""
         return ParagraphVectors("rank", seed=self.seed, dims=self.dims)
 
     def terms(self, **settings: Any) -> TfidfVectorizer:

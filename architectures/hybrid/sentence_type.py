@@ -85,7 +85,7 @@ class SentenceType(TextEncoder):
     view = Targets()
     takes = ("tags",)
     unused: ClassVar[tuple[str, ...]] = ("networks.1", "networks.2", "outputs.1", "outputs.2")
-    """Where no sentence has as many targets."""
+    """No gradient reaches them where no sentence has as many targets."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ def scores(model: Model, pairs: SubwordBatch) -> Tensor:
 
 
 def adapted(view: Subwords, architecture: type[BERT] = TANDA) -> tuple[Model, Model]:
-    """What was transferred, and what starts from it."""
+    """The transferred model, and the one that starts from it."""
     parent, child = ranker(BERT, view), ranker(architecture, view)
     with torch.no_grad():
         for of in parent.parameters():

@@ -1,4 +1,4 @@
-"""What words are, from files as WordNet's."""
+"""The taxonomy of files as WordNet's."""
 
 from __future__ import annotations
 
