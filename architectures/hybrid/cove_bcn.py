@@ -123,7 +123,7 @@ class BiattentiveClassification(TextEncoder):
     itself among them, by their products: C = softmax(X X^T) X. A second BiLSTM integrates
     [X; X - C; X * C]. Of its states the maximum, the mean, the minimum and a weighted mean, whose
     weights are a softmax of X v + b, pass three maxout layers, each a half of the one before, and
-    the last one the classes.
+    the last one the classes. Slow, because a translator's encoder reads the text too.
     """
 
     def __init__(

@@ -121,8 +121,8 @@ def main(file: Path, only: list[str]) -> None:
     chosen = [architectures[name] for name in only] or [each for each in architectures.values() if each.kind != "floor"]
     with tempfile.TemporaryDirectory() as folder:
         ruler = run(chosen, Path(folder))
-        ids = {each.id for each in chosen}  # their parents have records too, on other tasks
-        found = [each for each in Store(Path(folder)).all() if each.architecture in ids]
+        homes = {each.id: home(each) for each in chosen}  # their parents have records too, on other tasks
+        found = [each for each in Store(Path(folder)).all() if each.task == homes.get(each.architecture)]
         measured = {each.architecture: row(each, ruler) for each in found}
     rows = {
         known["architecture"]: known for known in kept(file).get("models", []) if known["architecture"] in architectures
