@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from architectures.blocks.taxonomy import Taxonomy, digest, folder, toy, wordnet
+from architectures.blocks.taxonomy import Taxonomy, at_hand, digest, folder, toy, wordnet
 from harness.views.words import Words
 
 
@@ -29,5 +29,6 @@ class KnowingWords(Words):
         return toy() if self.knowledge == "toy" else wordnet(folder())
 
     def settings(self) -> dict[str, Any]:
-        """With the digest of WordNet's file, of which versions differ."""
-        return super().settings() | ({} if self.knowledge == "toy" else {"wordnet": digest(folder())})
+        """With the digest of WordNet's file, of which versions differ; none where it is missing."""
+        place = None if self.knowledge == "toy" else at_hand()
+        return super().settings() | ({} if place is None else {"wordnet": digest(place)})

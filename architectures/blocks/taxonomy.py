@@ -63,14 +63,22 @@ def toy() -> Taxonomy:
     return Taxonomy(senses, {f"{word}.n": (kind,) for kind, words in TOY.items() for word in words})
 
 
+def _places() -> list[Path]:
+    return [Path(place) for place in (os.environ.get("WNSEARCHDIR"), *PLACES) if place]
+
+
+def at_hand() -> Path | None:
+    """The folder of WordNet's files, where there is one."""
+    return next((place for place in _places() if (place / "data.noun").is_file()), None)
+
+
 def folder() -> Path:
     """The folder of WordNet's files; :class:`~harness.errors.MissingWeights` without one."""
-    places = [Path(place) for place in (os.environ.get("WNSEARCHDIR"), *PLACES) if place]
-    found = next((place for place in places if (place / "data.noun").is_file()), None)
+    found = at_hand()
     if found is None:
         raise MissingWeights(
-            f"WordNet's file data.noun is in none of {', '.join(map(str, places))}: install it (on Debian the package"
-            " wordnet-base), or name its folder by the variable WNSEARCHDIR"
+            f"WordNet's file data.noun is in none of {', '.join(map(str, _places()))}: install it (on Debian the"
+            " package wordnet-base), or name its folder by the variable WNSEARCHDIR"
         )
     return found
 

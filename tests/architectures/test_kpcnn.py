@@ -103,6 +103,7 @@ def test_wordnet_that_is_missing_is_told(monkeypatch):
     monkeypatch.setenv("WNSEARCHDIR", "nowhere")
     with pytest.raises(MissingWeights, match="wordnet-base"):
         Concepts().fit(["a dog"])
+    assert "wordnet" not in Concepts().settings(), "a cell can be planned"
     with pytest.raises(ValueError, match="knowledge='probase' is neither 'wordnet' nor 'toy'"):
         Concepts(knowledge="probase")
 

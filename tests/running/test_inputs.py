@@ -94,7 +94,7 @@ def test_settings_of_the_view_are_those_of_words_with_characters() -> None:
 def test_a_name_that_no_source_has_is_told_with_those_that_there_are() -> None:
     with pytest.raises(
         UsageError,
-        match=r"did you mean elmo_words\? Choose from char_cnn_words, char_lstm_words, elmo",
+        match=r"did you mean elmo_words\? Choose from char_cnn_words, char_lstm_words, cove_words, elmo",
     ):
         cell("elmo")
 
