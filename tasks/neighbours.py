@@ -73,6 +73,7 @@ def candidates(articles: Sequence[Row]) -> Iterator[Row]:
     "neighbours",
     name="Neighbouring sentences",
     type="rank",
+    part_of="wikitext2",
     metrics=("map", "mrr"),
     main_metric="map",
     sizes={"train": 23984, "dev": 2400, "test": 2400},

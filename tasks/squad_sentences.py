@@ -54,6 +54,7 @@ def candidates(question: Row) -> Iterator[Row]:
     "squad_sentences",
     name="SQuAD sentences",
     type="rank",
+    part_of="squad1",
     metrics=("map", "mrr"),
     main_metric="map",
     sizes={"train": 45173, "dev": 5080, "test": 54347},

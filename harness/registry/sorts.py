@@ -188,8 +188,8 @@ class TaskEntry(Entry):
     """True where the words of a text, without their order, do not tell its label in the generated
     corpus: architectures are checked on other tasks of the type first."""
     part_of: str = ""
-    """The task whose texts it divides, where it is there for a comparison of parts: a system that
-    needs any task of the type takes that one."""
+    """The task of whose texts it is made, for a comparison of parts or to learn from: a system that
+    needs any task of the type takes another one."""
     version: int = 1
 
     def check(self) -> None:
