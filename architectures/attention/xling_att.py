@@ -17,7 +17,7 @@ from harness.ragged import Columns, Ragged, mask_of, pad_nested
 from harness.registry import Recipe, register
 from harness.views.base import Text
 from harness.views.sentences import Sentences
-from harness.views.words import Vocabulary
+from harness.views.words import Vocabulary, spelling
 
 
 class TwoLanguageBatch(NamedTuple):
@@ -69,6 +69,7 @@ class TwoLanguages(Sentences):
             read = [text[language] for text in both]
             words = [[word for sentence in sentences for word in sentence] for sentences in read]
             columns[f"{name}ids"] = Ragged.of(map(self.vocabulary.ids, words))
+            columns[f"{name}spellings"] = Ragged.of(list(map(spelling, each)) for each in words)
             columns[f"{name}sentence_lengths"] = Ragged.of([len(each) for each in sentences] for sentences in read)
         return columns
 
@@ -76,17 +77,21 @@ class TwoLanguages(Sentences):
         return columns["ids"].lengths + columns["their_ids"].lengths
 
     def collate(self, columns: Columns, rows: np.ndarray) -> TwoLanguageBatch:  # type: ignore[override]
-        read = [pad_nested(columns[f"{name}ids"], columns[f"{name}sentence_lengths"], rows) for name in ("", "their_")]
+        def padded(column: str) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+            return [pad_nested(columns[f"{n}{column}"], columns[f"{n}sentence_lengths"], rows) for n in ("", "their_")]
+
+        read = padded("ids")
         longest = [max(ids.shape[axis] for ids, _, _ in read) for axis in (1, 2)]
 
         def stacked(arrays: Sequence[np.ndarray]) -> Tensor:
             rooms = [np.subtract(longest, each.shape[1:]) for each in arrays]
-            padded = [np.pad(a, [(0, 0), (0, s), (0, t)]) for a, (s, t) in zip(arrays, rooms, strict=True)]
-            return torch.from_numpy(np.stack(padded, axis=1))
+            made = [np.pad(a, [(0, 0), (0, s), (0, t)]) for a, (s, t) in zip(arrays, rooms, strict=True)]
+            return torch.from_numpy(np.stack(made, axis=1))
 
         ids, mask = stacked([ids for ids, _, _ in read]).long(), stacked([mask for _, mask, _ in read])
+        spellings = stacked([each for each, _, _ in padded("spellings")]).long()
         sentences = torch.stack([mask_of(count, longest[0]) for _, _, count in read], dim=1)
-        return TwoLanguageBatch(ids, mask, sentences)
+        return TwoLanguageBatch(ids, mask, sentences, spellings=spellings)
 
 
 @register(

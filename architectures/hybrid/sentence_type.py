@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -37,17 +38,19 @@ class TargetBatch(NamedTuple):
 
 @dataclass
 class Targets(Words):
-    """Words, and the number of spans that a kept tagger finds among those of a text; none without
-    a tagger."""
+    """Words, and the number of spans that a kept tagger finds among those of a text; without one,
+    the number of runs of words that begin with a capital letter."""
 
     tagger = None
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        columns, counts = super().encode(texts), np.zeros(len(texts), dtype=np.int64)
-        if self.tagger is not None:
-            rows = [{"id": str(number), "text": self.split(text)} for number, text in enumerate(texts)]
-            counts = np.array([len(spans(answer["prediction"])) for answer in self.tagger.answers(rows)])
-        return columns | {"targets": counts}
+        words = [self.split(text) for text in texts]
+        if self.tagger is None:
+            counts = [sum(capital for capital, _ in groupby(each, lambda word: word[:1].isupper())) for each in words]
+        else:
+            rows = [{"id": str(number), "text": each} for number, each in enumerate(words)]
+            counts = [len(spans(answer["prediction"])) for answer in self.tagger.answers(rows)]
+        return super().encode(texts) | {"targets": np.array(counts, dtype=np.int64)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> TargetBatch:  # type: ignore[override]
         targets = torch.from_numpy(np.array(columns["targets"][rows]))
@@ -71,7 +74,7 @@ class Targets(Words):
         "The networks share one table of word vectors and are trained at once, each on its own sentences.",
         "A sort of which training has no sentence is answered by the network of the commonest sort.",
         "The norm of the rows of the last layers has no limit.",
-        "Without a tagger, as `archbench check` runs it, no sentence has a target.",
+        "Without a tagger, as `archbench check` runs it, each run of words in capitals is a target.",
     ),
 )
 class SentenceType(TextEncoder):
@@ -84,8 +87,8 @@ class SentenceType(TextEncoder):
 
     view = Targets()
     takes = ("tags",)
-    unused: ClassVar[tuple[str, ...]] = ("networks.1", "networks.2", "outputs.1", "outputs.2")
-    """No gradient reaches them where no sentence has as many targets."""
+    unused: ClassVar[tuple[str, ...]] = ("networks", "outputs")
+    """Those of a sort that no sentence is of have no gradient."""
 
     def __init__(
         self,

@@ -94,11 +94,11 @@ def test_a_sort_that_training_lacks_is_answered_by_the_commonest_one(model):
 
 
 def test_the_spans_that_the_tagger_finds_are_counted():
-    """A name of two words is one target; without a tagger there is none."""
+    """A name of two words is one target; without a tagger, so is a run of words in capitals."""
     view = Targets(min_count=1)
     sentences = ["he saw New York", "Ann met Bob in New York", "nobody", ["Ann", "left"]]
     view.fit(sentences)
-    assert view.collate(view.encode(sentences), np.arange(4)).targets.tolist() == [0, 0, 0, 0]
+    assert view.collate(view.encode(sentences), np.arange(4)).targets.tolist() == [1, 3, 0, 1]
     view.tagger = Names()
     assert view.collate(view.encode(sentences), np.array([3, 1, 0, 2])).targets.tolist() == [1, 3, 1, 0]
 
