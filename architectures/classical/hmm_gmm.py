@@ -331,8 +331,8 @@ class HMMRecogniser(Estimator):
         return sums.mixtures(start, floor)
 
     def _expected(self, read: Sequence[np.ndarray], chains: Sequence[Chain]) -> Sums:
-        """What the mixtures expect of all recordings; one that is shorter than its chain is left
-        out."""
+        """The sums that the mixtures expect of all recordings, without those that are shorter than
+        their chains."""
         sums, leaves = Sums(self.mixtures.means.shape), self.mixtures.leaves
         for frames, chain in zip(read, chains, strict=True):
             parts = self.mixtures.parts(frames, chain.states)
