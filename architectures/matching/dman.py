@@ -284,6 +284,7 @@ class DMAN(PretrainedEncoder):
     view_settings: ClassVar[dict[str, str]] = {"size": "vocabulary", "max_length": "max_length"}
     learns = DiscourseMarkers
     trained_by = AgreementReward
+    ordinary_dropouts = ("dropout", "marker_dropout")
     unused = ("matching",)  # plain text is read by the other part alone
 
     @classmethod

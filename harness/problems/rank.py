@@ -116,7 +116,7 @@ class RankJoined(Rank):
     """Both texts in one sequence (pre-trained encoders)."""
 
     def layer(self, encoder: Any) -> nn.Module:
-        return nn.Linear(size_of(encoder), 1)
+        return nn.Linear(size_of(encoder), 1, bias=self.is_pointwise(encoder))  # comparisons cannot see a constant
 
     def forward(self, encoder: Any, inputs: Inputs) -> Tensor:
         return self.output(self.drop(text_vector(encoder, inputs["text"]))).squeeze(1)
