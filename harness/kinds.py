@@ -46,6 +46,7 @@ Prediction = Any
 
 OUTPUTS = {
     "states": "a state per position",
+    "frame states": "a state per frame of a recording",
     "vector": "a vector per text",
     "class scores": "scores of the classes of one text",
     "label scores": "scores of the classes of one text, or of labels of which it has any number",
@@ -58,6 +59,7 @@ OUTPUTS = {
     "fact vector": "a vector per story and question",
     "chosen facts": "facts of a story, one after another, and scores of the answers",
     "frame labels": "label scores per frame",
+    "frame labels and states": "label scores per frame, or those of states to which frames are aligned",
     "next symbols": "scores of the next symbol",
     "symbols and copies": "scores of the next symbol, words of the source among them",
     "next words": "the probability of each word of a text, given those before it",
@@ -76,6 +78,9 @@ class Parent(Protocol):
     training."""
     view: View | None
     """The view that reads for it; None for such a system."""
+
+    estimator: Estimator | None
+    """The fitted system; None for a model that was trained by gradients."""
 
     def answers(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """The prediction of each row with its probabilities, where the model gives some."""
@@ -422,6 +427,25 @@ class FrameEncoder(Encoder):
     """Width of the prefix beam search; 1 is best path."""
 
 
+class AligningEncoder(FrameEncoder):
+    """Frames to scores of the states in which a model of words may be, once somebody ``aligns`` the
+    training recordings for it, and to label scores until then.
+
+    ``transcript_losses(logs, lengths, frames, transcripts)`` gives a loss for each recording (B,)
+    and ``transcribed(logs, lengths, frames)`` the transcripts, of log-probabilities (B, T',
+    states), their lengths and the batch of frames.
+    """
+
+    gives = "frame labels and states"
+    aligns: bool = False
+
+    def transcript_losses(self, logs: Tensor, lengths: Tensor, frames: Any, transcripts: Sequence[str]) -> Tensor:
+        raise NotImplementedError
+
+    def transcribed(self, logs: Tensor, lengths: Tensor, frames: Any) -> list[str]:
+        raise NotImplementedError
+
+
 class Generator(Encoder):
     """Source vectors and a target prefix to next-symbol scores.
 
@@ -559,6 +583,37 @@ class PretrainedEncoder(Encoder):
     def word_states(self, states: Tensor) -> Tensor:
         """States (B, W, size) of words, as the layer that labels them reads them."""
         return states
+
+
+class AudioEncoder(SequenceEncoder):
+    """Frames of recordings alone to states (B, T, ``size``): one that learns from plain recordings
+    first, by the objective that it names in ``learns``
+    (:class:`harness.problems.audio.AudioObjective`).
+
+    From a model in the role ``weights`` it also takes the reading: the same frames of the same
+    rate, divided by the same deviations.
+    """
+
+    gives = "frame states"
+    view: ClassVar[View | None] = Frames()
+    takes = ("weights",)
+    learns: ClassVar[Any] = None
+
+    @classmethod
+    def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
+        return super(SequenceEncoder, cls).reads(column, hyperparameters)
+
+    @classmethod
+    def inherited_view(cls, view: View, role: str, parent: Parent) -> View:
+        read: Any = copy.deepcopy(parent.view)
+        if role != "weights" or read is None:
+            return view
+        read.learnt = read.state()
+        return read
+
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
+        """Begin with the weights of an encoder of the same names and sizes."""
+        self.load_state_dict(parent.model.encoder.state_dict())
 
 
 class InputSource(nn.Module):

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.fft import dct
 from scipy.special import logsumexp
 
 from harness import registry
 from harness.kinds import Estimator
 from harness.registry import TaskEntry, register
 from harness.task import Row
-from harness.views.frames import Audio, Frames, differences
+from harness.views.frames import Audio, cepstra
 
+RATE = 8000
+"""Samples of a second that are read."""
 NOWHERE = -1e30
 """Logarithm of the probability of what cannot be."""
 HALF = float(np.log(0.5))
@@ -86,6 +87,30 @@ def forward_backward(
     stayed = np.full(emissions.shape, NOWHERE)
     stayed[1:] = before[:-1] + stays + emissions[1:] + behind[1:] - likelihood
     return likelihood, before + behind - likelihood, stayed
+
+
+def most_probable(emissions: np.ndarray, stays: np.ndarray, leaves: np.ndarray, chain: Chain) -> np.ndarray | None:
+    """Places (T,) of the most probable path of T frames through a chain, with the numbers of
+    :func:`forward_backward`; None where the frames are too few for any."""
+    one_way, places = leaves + ways_out(chain), np.arange(len(chain.states))
+    before = np.tile(places, (len(emissions), 1))
+    whence, where = chain.jumps
+    scores = np.full(len(places), NOWHERE)
+    scores[chain.begins] = emissions[0, chain.begins]
+    for t in range(1, len(emissions)):
+        left, best = scores + one_way, scores + stays
+        moved = np.append(False, left[:-1] > best[1:])
+        best[moved], before[t, moved] = left[:-1][moved[1:]], places[moved] - 1
+        jumped = left[whence] > best[where]
+        best[where[jumped]], before[t, where[jumped]] = left[whence[jumped]], whence[jumped]
+        scores = best + emissions[t]
+    last = chain.ends[(scores + one_way)[chain.ends].argmax()]
+    if scores[last] < NOWHERE / 2:
+        return None
+    path = [last]
+    for row in before[:0:-1]:
+        path.append(row[path[-1]])
+    return np.array(path[::-1])
 
 
 class Loop(NamedTuple):
@@ -259,11 +284,9 @@ class HMMRecogniser(Estimator):
     @staticmethod
     def frames(audio: Audio) -> np.ndarray:
         """Frames (T, 39) of a recording."""
-        bands = Frames(mels=24, energy=False, stack=1).features(audio)
-        cepstra = dct(bands, norm="ortho")[:, :13]
-        cepstra = cepstra - cepstra.mean(axis=0)
-        slopes = differences(cepstra)
-        return np.concatenate([cepstra, slopes, differences(slopes)], axis=1).astype(np.float64)
+        found = cepstra(audio, RATE).astype(np.float64)
+        found[:, :13] -= found[:, :13].mean(axis=0)
+        return found
 
     def chain(self, words: Sequence[int]) -> Chain:
         """The states of some words, with silences around them."""
@@ -304,6 +327,7 @@ class HMMRecogniser(Estimator):
             if self.mixtures.means.shape[1] >= self.gaussians:
                 break
             self.mixtures = self.mixtures.divided()
+        self.shares = np.log((sums.there + 1) / (sums.there + 1).sum())
         self.parameter_count = sum(each.size for each in self.mixtures) + self.follows.size + 2 * len(self.words)
 
     def _count_pairs(self, spoken: Sequence[Sequence[int]]) -> None:
@@ -346,10 +370,25 @@ class HMMRecogniser(Estimator):
                 sums.likelihood += likelihood
         return sums
 
+    def aligned(self, frames: np.ndarray, words: Sequence[str]) -> np.ndarray | None:
+        """The state (T,) in which each of the frames (T, 39) of some words most probably is; None
+        for words that it does not know, or more of them than there is room for."""
+        if not set(words) <= set(self.words):
+            return None
+        chain = self.chain([self.words.index(word) for word in words])
+        emissions = logsumexp(self.mixtures.parts(frames, chain.states), axis=2)
+        stays, leaves = self.mixtures.stays[chain.states], self.mixtures.leaves[chain.states]
+        places = most_probable(emissions, stays, leaves, chain)
+        return None if places is None else chain.states[places]
+
     def heard(self, frames: np.ndarray) -> list[str]:
         """The most probable words of frames (T, 39)."""
+        return self.decoded(logsumexp(self.mixtures.parts(frames, np.arange(len(self.mixtures.stays))), axis=2))
+
+    def decoded(self, emissions: np.ndarray) -> list[str]:
+        """The most probable words of T frames with log densities ``emissions`` (T, S) of all
+        states."""
         count, words = len(self.mixtures.stays), len(self.words)
-        emissions = logsumexp(self.mixtures.parts(frames, np.arange(count)), axis=2)
         silence = np.tile(np.arange(count - self.quiet, count), (words, 1))
         index = np.column_stack([np.arange(words * self.states).reshape(words, -1), silence])
         loop = Loop(index, self.quiet, self.follows, self.begins, self.ends)

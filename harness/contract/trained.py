@@ -30,6 +30,7 @@ FIRST = "it can be built, and forward returns what its kind says"
 """Name of the check whose fault all others would repeat."""
 DIMENSIONS = {
     "states": 3,
+    "frame states": 3,
     "vector": 2,
     "class scores": 2,
     "label scores": 2,

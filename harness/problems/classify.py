@@ -212,6 +212,7 @@ class ClassifyProblem(Problem):
 
     heads: ClassVar = {
         "states": Classify,
+        "frame states": Classify,
         "vector": Classify,
         "class scores": Classify,
         "label scores": Classify,

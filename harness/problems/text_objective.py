@@ -51,12 +51,12 @@ def summed(foretold: Foretold, texts: int) -> list[Surprise]:
 class TextObjective(nn.Module):
     """The questions on plain text from which an encoder learns.
 
-    ``forward(encoder, pieces, noise)`` asks the encoder something of each text that the text itself
-    answers, and returns how probable the answers were to it; further terms of the loss are added by
-    :func:`harness.objectives.add_loss`. Whatever is drawn is drawn from ``noise``, so that a text
-    is asked the same in any batch, in one process or several, and when a training goes on. In
-    evaluation each text is asked one thing for ever, which is its score; systems with one ``unit``
-    and one vocabulary are asked the same.
+    ``forward(encoder, read, noise)``, where a SubwordBatch is read, asks the encoder something of
+    each text that the text itself answers, and returns how probable the answers were to it; further
+    terms of the loss are added by :func:`harness.objectives.add_loss`. Whatever is drawn is drawn
+    from ``noise``, so that a text is asked the same in any batch, in one process or several, and
+    when a training goes on. In evaluation each text is asked one thing for ever, which is its
+    score; systems with one ``unit`` and one vocabulary are asked the same.
 
     Its modules are trained with the encoder and kept in the head: whoever starts from the encoder's
     weights leaves them behind.
@@ -83,7 +83,7 @@ class TextObjective(nn.Module):
         """Take what a kept model learnt, before training and after the encoder has. Without one it
         asks the texts alone; in evaluation, always."""
 
-    def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
+    def forward(self, encoder: Any, read: Any, noise: Noise) -> Foretold:
         raise NotImplementedError
 
     @classmethod
@@ -160,10 +160,16 @@ class LearnText(Head):
     def inherit(self, role: str, parent: Any, rows: Sequence[Row]) -> None:
         self.learns.inherit(role, parent)
 
+    @staticmethod
+    def units(read: Any) -> Tensor:
+        """Whole numbers (B, T) that tell a text from others, by which all is drawn that it is
+        asked."""
+        return read.ids
+
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Foretold, int]:
-        pieces: SubwordBatch = inputs["text"]
-        noise = Noise(pieces.ids, pieces.mask, inputs.get("pass", ()), inputs.get("progress", 1.0))
-        return self.learns(encoder, pieces, noise), len(pieces.ids)
+        read = inputs["text"]
+        noise = Noise(self.units(read), read.mask, inputs.get("pass", ()), inputs.get("progress", 1.0))
+        return self.learns(encoder, read, noise), len(read.mask)
 
     def loss(self, encoder: Any, outputs: tuple[Foretold, int], target: None) -> Tensor:
         logs = outputs[0].logs

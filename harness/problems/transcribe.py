@@ -83,6 +83,40 @@ class TranscribeFrames(Transcribe):
         return encoder(frames)
 
 
+class TranscribeAligned(TranscribeFrames):
+    """An architecture that learns from the place of each word in the recording, and finds the words
+    itself, where ``encoder.aligns``; CTC where it has nobody who knows the places.
+
+    Outputs are those of CTC and the batch of frames.
+    """
+
+    def forward(self, encoder: Any, inputs: Inputs) -> Any:
+        return *super().forward(encoder, inputs), inputs["text"]
+
+    def loss(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
+        if encoder.aligns:
+            return self.row_losses(encoder, outputs, target).mean()
+        return super().loss(encoder, outputs[:2], target)
+
+    def row_losses(self, encoder: Any, outputs: Any, target: tuple[Tensor, Tensor]) -> Tensor:
+        if not encoder.aligns:
+            return super().row_losses(encoder, outputs[:2], target)
+        symbols, counts = (each.tolist() for each in target)
+        texts = [self.target.join(row[:count]) for row, count in zip(symbols, counts, strict=True)]
+        return encoder.transcript_losses(*outputs, texts)
+
+    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
+        return encoder.transcribed(*outputs) if encoder.aligns else super().decode(encoder, outputs[:2], batch, split)
+
+    def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
+        if encoder.aligns:
+            return with_probability(self.decode(encoder, outputs, batch, split))
+        return super().answers(encoder, outputs[:2], batch, split)
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        return super().evidence(encoder, outputs[:2])
+
+
 @register_problem(
     "transcribe",
     name="Transcription",
@@ -99,7 +133,13 @@ class TranscribeProblem(Problem):
     """A recording is written down; a prediction is the transcript. ``audio`` is {"bytes": a WAV
     file, "path": its name}. Length and unknown words are those of the transcript."""
 
-    heads: ClassVar = {"states": Transcribe, "frame labels": TranscribeFrames, "next symbols": Generate}
+    heads: ClassVar = {
+        "states": Transcribe,
+        "frame states": Transcribe,
+        "frame labels": TranscribeFrames,
+        "frame labels and states": TranscribeAligned,
+        "next symbols": Generate,
+    }
 
     def target(self, gives: str) -> SymbolTarget:
         """Characters: behind the blank for CTC, behind padding, start, end and unknown

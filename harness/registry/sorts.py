@@ -32,6 +32,7 @@ TASK_TYPES = (
     "multilabel",
     "language_model",
     "text",
+    "audio",
     "match",
     "rank",
     "tag",

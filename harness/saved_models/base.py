@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.kinds import Estimator
 from harness.problems import problem
 from harness.problems.base import Answer
 from harness.saved_models.folder import Description
@@ -17,9 +18,10 @@ from harness.views.base import View
 
 class KeptModel:
     """A model that answers rows of a task's type; what it is stands in ``description``, and in
-    ``model`` and ``view`` if it was trained by gradients."""
+    ``model`` and ``view`` if it was trained by gradients, in ``estimator`` if not."""
 
     model: Model | None = None
+    estimator: Estimator | None = None
     view: View | None = None
 
     def __init__(self, description: Description):

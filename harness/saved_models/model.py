@@ -77,7 +77,7 @@ class FittedModel(KeptModel):
 
     def __init__(self, description: Description, estimator: Estimator):
         super().__init__(description)
-        self.estimator = estimator
+        self.estimator: Estimator = estimator
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
         return self.estimator.answers(rows)

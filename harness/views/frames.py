@@ -66,6 +66,15 @@ def differences(frames: np.ndarray) -> np.ndarray:
     return (2 * (padded[4:] - padded[:-4]) + padded[3:-1] - padded[1:-3]) / 10
 
 
+def cepstra(audio: Audio, rate: int) -> np.ndarray:
+    """13 coefficients of the cosine transform of 24 log-mel bands, their slopes and the slopes of
+    these, every 10 ms: (T, 39)."""
+    bands = Frames(rate=rate, mels=24, energy=False, stack=1).features(audio)
+    found = scipy.fft.dct(bands, norm="ortho")[:, :13]
+    slopes = differences(found)
+    return np.concatenate([found, slopes, differences(slopes)], axis=1)
+
+
 class FrameBatch(NamedTuple):
     """Frames of B recordings, T at most: ``vectors`` (B, T, F), ``mask`` (B, T) true at frames,
     ``lengths`` (B,)."""
@@ -76,23 +85,70 @@ class FrameBatch(NamedTuple):
 
 
 @dataclass
-class Frames(View):
-    """Log-mel filter bank, log ``energy`` and ``deltas`` rounds of differences, each with the
-    training mean 0 and variance 1.
+class Recordings(View):
+    """Recordings as rows of numbers, which a view gives (:meth:`features`), each number with the
+    training mean 0 and variance 1."""
+
+    rate: int = 8000
+    column: ClassVar[str] = "audio"
+    learnt: ClassVar[dict[str, Any] | None] = None
+    """The :meth:`state` of a model to go on from, which :meth:`fit` keeps."""
+
+    def features(self, audio: Audio) -> np.ndarray:
+        """Rows (T, features) of one recording before normalisation."""
+        raise NotImplementedError
+
+    def fit(self, texts: Sequence[Audio]) -> None:
+        if self.learnt is not None:
+            return self.restore(self.learnt)
+        frames, total, squares = 0, np.zeros(1), np.zeros(1)
+        for audio in texts:
+            features = self.features(audio).astype(np.float64)
+            frames, total, squares = (
+                frames + len(features),
+                total + features.sum(axis=0),
+                squares + (features**2).sum(axis=0),
+            )
+        self.mean = total / frames
+        # A band that never changes stays at 0 and is not divided by rounding errors.
+        self.deviation = np.sqrt(np.maximum(squares / frames - self.mean**2, 1e-6))
+
+    def normalised(self, audio: Audio) -> np.ndarray:
+        """Rows (T, features) of one recording."""
+        return (self.features(audio) - self.mean) / self.deviation
+
+    def encode(self, texts: Sequence[Audio]) -> Columns:
+        return {"vectors": Ragged.of((self.normalised(audio) for audio in texts), np.float32)}
+
+    def lengths(self, columns: Columns) -> np.ndarray:
+        return columns["vectors"].lengths
+
+    def collate(self, columns: Columns, rows: np.ndarray) -> FrameBatch:
+        vectors, lengths = columns["vectors"].pad(rows)
+        return FrameBatch(torch.from_numpy(vectors), mask_of(lengths, vectors.shape[1]), torch.from_numpy(lengths))
+
+    def state(self) -> dict[str, Any]:
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.mean, self.deviation = np.array(state["mean"]), np.array(state["deviation"])
+
+
+@dataclass
+class Frames(Recordings):
+    """Log-mel filter bank, log ``energy`` and ``deltas`` rounds of differences.
 
     A window of ``window_ms`` every ``step_ms``: n samples give 1 + (n - window) // step frames, one
     where they do not fill a window. Then ``stack`` frames are joined into one (the last repeated to
     fill it), so that fewer steps remain for a recurrent network.
     """
 
-    rate: int = 8000
     mels: int = 40
     energy: bool = True
     deltas: int = 0
     stack: int = 2
     window_ms: int = 25
     step_ms: int = 10
-    column: ClassVar[str] = "audio"
     may_be_zero: ClassVar[tuple[str, ...]] = ("deltas",)
 
     def __post_init__(self) -> None:
@@ -120,36 +176,22 @@ class Frames(View):
             parts.append(differences(parts[-1]))
         return np.concatenate(parts, axis=1)
 
-    def fit(self, texts: Sequence[Audio]) -> None:
-        frames, total, squares = 0, np.zeros(1), np.zeros(1)
-        for audio in texts:
-            features = self.features(audio).astype(np.float64)
-            frames, total, squares = (
-                frames + len(features),
-                total + features.sum(axis=0),
-                squares + (features**2).sum(axis=0),
-            )
-        self.mean = total / frames
-        # A band that never changes stays at 0 and is not divided by rounding errors.
-        self.deviation = np.sqrt(np.maximum(squares / frames - self.mean**2, 1e-6))
-
-    def encode(self, texts: Sequence[Audio]) -> Columns:
-        return {"vectors": Ragged.of((self._joined(audio) for audio in texts), np.float32)}
-
-    def _joined(self, audio: Audio) -> np.ndarray:
-        frames = (self.features(audio) - self.mean) / self.deviation
+    def normalised(self, audio: Audio) -> np.ndarray:
+        frames = super().normalised(audio)
         filled = np.pad(frames, ((0, -len(frames) % self.stack), (0, 0)), mode="edge")
         return filled.reshape(-1, self.width)
 
-    def lengths(self, columns: Columns) -> np.ndarray:
-        return columns["vectors"].lengths
 
-    def collate(self, columns: Columns, rows: np.ndarray) -> FrameBatch:
-        vectors, lengths = columns["vectors"].pad(rows)
-        return FrameBatch(torch.from_numpy(vectors), mask_of(lengths, vectors.shape[1]), torch.from_numpy(lengths))
+@dataclass
+class Samples(Recordings):
+    """The samples of a recording in blocks of ``block``, the last one filled with zeros."""
 
-    def state(self) -> dict[str, Any]:
-        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+    block: int = 160
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.mean, self.deviation = np.array(state["mean"]), np.array(state["deviation"])
+    @property
+    def width(self) -> int:
+        return self.block
+
+    def features(self, audio: Audio) -> np.ndarray:
+        samples = decode(audio, self.rate)
+        return np.pad(samples, (0, -len(samples) % self.block)).reshape(-1, self.block)

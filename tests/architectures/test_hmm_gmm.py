@@ -19,6 +19,7 @@ from architectures.classical.hmm_gmm import (
     Mixtures,
     Sums,
     forward_backward,
+    most_probable,
 )
 from harness.saved_models.values import packed, unpacked
 from tasks.mini import speech
@@ -210,3 +211,44 @@ def test_settings_and_transcripts_that_cannot_work_are_told(rows):
         HMMRecogniser(gaussians=3)
     with pytest.raises(ValueError, match="the transcripts of all 1 training recordings are empty"):
         HMMRecogniser().fit([rows["train"][0] | {"transcript": ""}], [])
+
+
+# --- alignment ---
+
+
+@pytest.mark.parametrize("words", [[0], [1, 0], [1, 1]])
+def test_the_most_probable_path_is_the_best_of_all(words, ways):
+    """Whoever learns from an alignment would else be told the wrong state."""
+    chain, frames = recogniser().chain(words), 6
+    stays, leaves = (each[chain.states] for each in ways)
+    for seed in range(4):
+        emissions = 2 * np.random.default_rng(seed).normal(size=(frames, len(chain.states)))
+        way, _ = max(paths(chain, frames), key=lambda path: score(path[0], path[1], emissions, stays, leaves))
+        assert most_probable(emissions, stays, leaves, chain).tolist() == way
+
+
+def test_there_is_no_path_through_too_few_frames(ways):
+    """Two frames are too few for a word of two states and the one behind it."""
+    chain = recogniser().chain([0, 1])
+    stays, leaves = (each[chain.states] for each in ways)
+    assert most_probable(np.zeros((3, len(chain.states))), stays, leaves, chain) is None
+    assert most_probable(np.zeros((4, len(chain.states))), stays, leaves, chain) is not None
+
+
+def test_frames_are_aligned_in_the_order_of_the_words():
+    """Each word's states one after the other, with silences around them; a word that was never
+    learnt, or too short a recording, has no alignment."""
+    rows = list(speech.digits("train", labelled=False, unseen=False))[:40]
+    model = HMMRecogniser(gaussians=1, rounds=2)
+    model.fit(rows, [])
+    for row in rows[:5]:
+        frames, (word,) = model.frames(row["audio"]), row["transcript"].split()
+        states = model.aligned(frames, [word])
+        first, quiet = model.words.index(word) * 6, len(model.words) * 6
+        assert [*range(first, first + 6)] == list(dict.fromkeys(s for s in states.tolist() if s < quiet))
+        assert len(states) == len(frames) and set(states.tolist()) <= {
+            *range(first, first + 6),
+            *range(quiet, quiet + 3),
+        }
+    assert model.aligned(frames, ["never"]) is None and model.aligned(frames[:3], [word]) is None
+    assert np.exp(model.shares).sum() == pytest.approx(1) and len(model.shares) == len(model.mixtures.stays)

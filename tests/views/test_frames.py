@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from harness.views.frames import Frames, decode, differences, mel_filters
+from harness.views.coded_frames import CodedFrames
+from harness.views.frames import Frames, Samples, cepstra, decode, differences, mel_filters
 
 
 def wav(samples: np.ndarray, rate: int = 8000, path: str = "tone.wav") -> dict:
@@ -151,3 +152,69 @@ def test_state_survives_json():
     other.restore(json.loads(json.dumps(view.state())))
     audio = [wav(tone(700))]
     assert np.array_equal(other.encode(audio)["vectors"].values, view.encode(audio)["vectors"].values)
+
+
+# --- samples, and what goes on from another model ---
+
+
+def test_samples_stand_in_blocks_whose_last_one_is_filled():
+    """A recording is read whole, at the rate of the view."""
+    samples = np.arange(400) / 1000
+    view = Samples(block=160)
+    found = view.features(wav(samples))
+    assert found.shape == (3, 160) and view.width == 160
+    np.testing.assert_allclose(found.flatten()[:400], samples, atol=1e-4)
+    assert not found.flatten()[400:].any()
+    assert len(Samples(rate=4000, block=100).features(wav(samples))) == 2
+
+
+@pytest.mark.parametrize("view", [Frames(), Samples(), CodedFrames(codes=3)])
+def test_what_a_parent_learnt_is_kept(view):
+    """Deviations of other recordings would be another scale, other centres other codes."""
+    view.fit([wav(noise(seed=1)), wav(tone(400))])
+    child = type(view)()
+    child.learnt = view.state()
+    child.fit([wav(0.01 * tone(900))])
+    assert child.state() == view.state()
+
+
+# --- codes ---
+
+
+def test_a_code_is_the_nearest_centre_of_the_cepstra_of_training():
+    """Centres come from the recordings that the view is fitted to, and from no others."""
+    view = CodedFrames(codes=3)
+    train = [wav(noise(seed=1)), wav(tone(400)), wav(tone(1500))]
+    view.fit(train)
+    points = np.concatenate([cepstra(audio, 8000)[::2] for audio in train])
+    distances = ((points[:, None] - view.centres) ** 2).sum(2)
+    columns = view.encode(train)
+    assert columns["codes"].values.tolist() == distances.argmin(1).tolist()
+    assert view.counts.tolist() == np.bincount(distances.argmin(1), minlength=3).tolist()
+    assert (columns["codes"].lengths == columns["vectors"].lengths).all()
+    means = [points[distances.argmin(1) == code].mean(0) for code in range(3)]
+    np.testing.assert_allclose(view.centres, means, rtol=0.1, atol=1.0)  # they have come to rest, about
+    again = CodedFrames(codes=3)
+    again.fit(train)
+    assert again.state() == view.state()
+
+
+def test_recordings_with_fewer_different_frames_than_codes_can_be_coded():
+    """One second of silence has a single code."""
+    view = CodedFrames(codes=100)
+    view.fit([wav(np.zeros(8000))])
+    assert view.collate(view.encode([wav(np.zeros(800))]), np.arange(1)).codes.tolist() == [[0] * 4]
+
+
+def test_cepstra_are_the_cosine_transform_of_the_bands_and_their_slopes():
+    """Element by element, so that frames are compared by the shape of their spectrum."""
+    audio = wav(noise())
+    bands = Frames(mels=24, energy=False, stack=1).features(audio)
+    found = cepstra(audio, 8000)
+    assert found.shape == (len(bands), 39)
+    angles = np.pi / 24 * (np.arange(24) + 0.5)
+    for k in range(13):
+        expected = bands @ np.cos(k * angles) * np.sqrt((1 if k == 0 else 2) / 24)
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[:, 13:26], differences(found[:, :13]), atol=1e-5)
+    np.testing.assert_allclose(found[:, 26:], differences(found[:, 13:26]), atol=1e-5)

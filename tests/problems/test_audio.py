@@ -1,0 +1,82 @@
+"""Plain recordings: what is asked belongs to the recording, and the pass decides what is drawn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from harness import registry
+from harness.problems.audio import AudioObjective, AudioProblem, FromAudio, LearnAudio
+from harness.problems.base import NoTarget
+from harness.problems.text_objective import Foretold
+from harness.views.frames import FrameBatch, Samples
+
+
+class Drawn(AudioObjective):
+    """One that answers with the first number that it draws for a recording."""
+
+    unit = "numbers"
+
+    @classmethod
+    def choices(cls, view):
+        return 4
+
+    def forward(self, encoder, read, noise):
+        draws = noise.uniform(1)[:, 0]
+        return Foretold(-draws, torch.arange(len(draws)))
+
+
+class Encoder:
+    """One that learns so."""
+
+    learns, size, keeps_head, view = Drawn, 3, False, Samples(rate=8000)
+
+    @staticmethod
+    def output_form() -> str:
+        return "frame states"
+
+
+def recordings(*lengths: int) -> FrameBatch:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    vectors = torch.randn(*mask.shape, 3, generator=torch.Generator().manual_seed(0)) * mask[..., None]
+    return FrameBatch(vectors, mask, torch.tensor(lengths))
+
+
+def drawn(read: FrameBatch, **inputs) -> list[float]:
+    head = LearnAudio(Encoder(), NoTarget())
+    (logs, _), rows = head(Encoder(), {"text": read, **inputs})
+    assert rows == len(read.mask)
+    return logs.tolist()
+
+
+def test_what_is_drawn_depends_on_the_recording_and_the_pass_alone():
+    """Not on the batch or its padding: a training on two devices would ask other things."""
+    read = recordings(5, 9)
+    alone = FrameBatch(read.vectors[:1, :5].contiguous(), read.mask[:1, :5], read.lengths[:1])
+    assert drawn(alone) == drawn(read)[:1] == drawn(read)[:1]
+    assert drawn(read)[0] != drawn(read)[1]
+    assert drawn(read, **{"pass": (0, 1)}) != drawn(read, **{"pass": (0, 2)}) != drawn(read)
+
+
+def test_recordings_are_read_whole():
+    """They are neither cut nor joined, as texts are."""
+    split = SimpleNamespace()
+    assert FromAudio(None, None).portions(split, None) is split and not Drawn.packs
+
+
+def problem() -> AudioProblem:
+    entry = registry.entry("problems", "audio")
+    return registry.load(entry)(entry)
+
+
+def test_the_floor_is_all_answers_alike_and_the_score_says_what_it_counts():
+    """An encoder below it has learnt nothing; scores of two objectives are not compared."""
+    target = NoTarget()
+    problem().head(Encoder(), target)
+    assert target.counted["name"] == "numbers" and target.counted["symbols"] == 4
+    found = problem().floors_of(Encoder, [], [{}, {}], Samples())
+    assert list(found) == ["numbers"]
+    np.testing.assert_allclose(found["numbers"], [[-np.log(4), 1]] * 2, rtol=1e-6)
+    assert problem().right({}) == [0.0, 1] and problem().by_heart([{}], Encoder) == [[0.0, 1]]
