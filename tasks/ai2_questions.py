@@ -48,6 +48,7 @@ class Ai2Questions(Task):
     """Multiple-choice questions of American school tests (Clark et al. 2016)."""
 
     official_test = False
+    choices = True
 
     def mini(self, split: Split) -> Iterable[Row]:
         return school.rows(split)

@@ -17,9 +17,9 @@ SOURCES = ("wikitext2", "squad1", "wikiqa")
 QUESTIONS = "ai2_questions"
 """The task whose questions are to be answered from these texts."""
 DIGESTS: dict[str, str] = {
-    "train": "",
-    "dev": "",
-    "test": "",
+    "train": "c516e386451aa7ffb1d38bb43e7ed86d1c7ce55b6aa4a0cc71a9f657e5053e69",
+    "dev": "406d7075c094d99119791aae3770f6304cf25d112c0199f5782dc7b79d5b397d",
+    "test": "39409950b9c3c3e18bb5670d37079e255ecc48f653afa26aaa6e5bfc6d0df8b1",
 }
 """Fingerprints of the rows of tier local as they were when the version was given."""
 
@@ -31,13 +31,14 @@ DIGESTS: dict[str, str] = {
     part_of="text_mix",
     metrics=("nats_per_token", "perplexity"),
     main_metric="nats_per_token",
-    sizes={"train": 0, "dev": 0, "test": 0},
+    sizes={"train": 28001, "dev": 298, "test": 299},
     budgets={
         "small": Budget(1, examples=4000, reason="a fifth of the texts; not measured"),
         "full": Budget(5, reason="all texts; a recipe has passes of its own"),
     },
     protocol=(
-        "The sources of text_mix that are from Wikipedia: WikiText-2, SQuAD 1.1 and WikiQA. Rows are made, held out,"
+        "The sources of text_mix that are from Wikipedia: WikiText-2 (74.1 % of the words), SQuAD"
+        " 1.1 (18.2 %) and WikiQA (7.7 %); train has 2.66 million words. Rows are made, held out,"
         " scored and kept apart from dev and test of other tasks as those of text_mix are, and from those of the AI2"
         " science questions too. The generated corpus also has the short texts on animals that state the answers to"
         " the generated questions. It is no corpus of science: few of the real questions are answered in it."

@@ -1,10 +1,11 @@
-"""School questions of several choices, and short texts that state their answers: the mini tier of the
-AI2 science questions.
+"""School questions of several choices, and short texts that state their answers: the mini tier of
+the AI2 science questions.
 
-Each question asks for one fact on animals, and its wrong choices are what is true of others. The
-facts of dev and test are asked in these splits alone: no pair of words of the training questions
-tells them, and only who reads the texts (:func:`texts`) knows. There each fact stands several times,
-in other words, and some sentences tell of two animals, so that a wrong choice is near as well.
+Each question asks for one fact on animals, and its wrong choices are what is true of others. What
+dev and test ask of an animal no training question asks. Training asks for the animal by the fact,
+so that who remembers its answers knows some of the others; of a few animals it never asks, and only
+who reads the texts (:func:`texts`) knows these. There each fact stands several times, in other
+words, and some sentences tell of two animals, so that a wrong choice is near as well.
 """
 
 from __future__ import annotations
@@ -53,6 +54,12 @@ QUESTIONS = (
     ("Where do {} live?", "In which of these places are {} at home?"),
     ("What covers the bodies of {}?", "What do {} have on their backs?"),
 )
+BACKWARDS = (
+    "Which of these animals eat {}?",
+    "Which of these animals live in {}?",
+    "Which of these animals have {} on their backs?",
+)
+"""Questions for an animal, which training alone has."""
 STATEMENTS = (
     ("{} eat {}.", "{} like to eat {}.", "The food of {} is mostly {}."),
     ("{} live in {}.", "{} live mostly in {}.", "Many {} are at home in {}."),
@@ -81,17 +88,20 @@ def rows(split: Split) -> Iterator[Row]:
     ``group``."""
     random = Random(f"school {split}")
     asked = [
-        (animal, relation, question.format(animal))
+        (question.format(animal), EVERY[animal][relation], sorted({facts[relation] for facts in EVERY.values()}))
         for relation, questions in enumerate(QUESTIONS)
         for animal in EVERY
         for question in questions
         if asked_in(animal, relation) == split
     ]
+    if split == "train":
+        for relation, question in enumerate(BACKWARDS):
+            for animal, facts in ANIMALS.items():
+                others = [each for each in ANIMALS if ANIMALS[each][relation] != facts[relation]]
+                asked.append((question.format(facts[relation]), animal, others))
     random.shuffle(asked)
-    for group, (animal, relation, question) in enumerate(asked):
-        right = EVERY[animal][relation]
-        others = sorted({facts[relation] for facts in EVERY.values()} - {right})
-        choices = [right, *random.sample(others, CHOICES - 1)]
+    for group, (question, right, others) in enumerate(asked):
+        choices = [right, *random.sample([each for each in others if each != right], CHOICES - 1)]
         random.shuffle(choices)
         for number, choice in enumerate(choices):
             row = {"id": f"{split}-{group}-{number}", "first": question, "second": choice}
@@ -104,9 +114,7 @@ def texts() -> Iterator[str]:
     for number in range(ROUNDS):
         for animal, facts in EVERY.items():
             other = random.choice([each for each in EVERY if each != animal])
-            told = [
-                random.choice(STATEMENTS[relation]).format(animal, fact) for relation, fact in enumerate(facts)
-            ]
+            told = [random.choice(STATEMENTS[relation]).format(animal, fact) for relation, fact in enumerate(facts)]
             relation = (number + len(animal)) % len(facts)
             pair = (animal, facts[relation], other, EVERY[other][relation])
             told.append(COMPARISONS[relation].format(*pair))
