@@ -65,24 +65,20 @@ class Ai2Questions(Task):
 
 def _questions(folder: Path, part: str) -> list[Row]:
     """The rows of a part; of a question that stands there twice, those of the first."""
-    paths = {
-        school: find(folder / "ai2_questions", f"AI2-{grade}-NDMC-Feb2016-{part}.jsonl")
-        for school, grade in GRADES.items()
-    }
     rows: dict[str, Row] = {}
-    for school, path in paths.items():
-        for row in _rows(path, school):
+    for level, grade in GRADES.items():
+        for row in _rows(find(folder / "ai2_questions", f"AI2-{grade}-NDMC-Feb2016-{part}.jsonl"), level):
             rows.setdefault(row["id"], row)
     return list(rows.values())
 
 
-def _rows(path: Path, school: str) -> Iterator[Row]:
+def _rows(path: Path, level: str) -> Iterator[Row]:
     """A row for each choice of each question of a file."""
     for number, line in lines(path):
         where = f"{path}, line {number}"
         try:
             found = json_value(line, where)
-            group = f"{school}-{text(found['id'], 'id')}"
+            group = f"{level}-{text(found['id'], 'id')}"
             stem, key = text(found["question"]["stem"], "question.stem"), found["answerKey"]
             choices = {each["label"]: text(each["text"], "text of a choice") for each in found["question"]["choices"]}
         except json.JSONDecodeError as error:

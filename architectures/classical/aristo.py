@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from architectures.blocks.ngrams import lower_words
 from architectures.blocks.spans import is_word
 from harness import registry
 from harness.errors import ModelError
-from harness.kinds import Estimator
+from harness.kinds import Estimator, Parent
 from harness.problems.base import Answer, with_probability
 from harness.problems.text import VectorTrainer
 from harness.ragged import Ragged
@@ -27,9 +27,6 @@ from harness.task import Row
 from harness.views.base import Text
 from harness.views.sentences import sentences_of
 from harness.views.words import UNKNOWN, Vocabulary
-
-if TYPE_CHECKING:
-    from harness.saved_models.model import KeptModel
 
 LEAST = 3
 """Words without which a sentence states nothing."""
@@ -63,9 +60,9 @@ def statements(text: Text) -> Iterator[str]:
 
 
 def runs(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The different runs of one to three words that neither begin nor end with a stop word; those of
-    three also with any word in the middle."""
-    found = {}
+    """The different runs of one to three words that neither begin nor end with a stop word; those
+    of three also with any word in the middle."""
+    found: dict[tuple[str, ...], None] = {}
     for start in range(len(words)):
         for length in (1, 2, 3):
             run = tuple(words[start : start + length])
@@ -130,7 +127,7 @@ class SentenceIndex:
         )
         counts.sum_duplicates()
         self.rarities = self.rarity(np.diff(counts.indptr))
-        norm = K1 * (1 - B + B * lengths / max(lengths.mean(), 1) if len(lengths) else lengths)[counts.indices]
+        norm = K1 * (1 - B + B * lengths * len(lengths) / max(lengths.sum(), 1))[counts.indices]
         every = np.repeat(self.rarities, np.diff(counts.indptr))
         counts.data = every * counts.data * (K1 + 1) / (counts.data + norm)
         self.weights = counts
@@ -318,7 +315,7 @@ class SentenceCorpus(VectorTrainer):
     deviations=(
         "Four solvers of the authors' eight: those that need tables, rules, tuples or weights of BERT and RoBERTa are"
         " left out, and with these what makes the system of 2019 good.",
-        "The corpus is Wikipedia at hand (WikiText-2, SQuAD, WikiQA), not one of science: few answers are stated in it.",
+        "The corpus is Wikipedia at hand (WikiText-2, SQuAD, WikiQA), not one of science: it states few answers.",
         "The entailment solver is the share of the words of question and choice that the retrieved sentence has,"
         " without a model of entailment.",
         "The regression reads score, probability and rank of all solvers at once; the authors calibrate each before.",
@@ -354,15 +351,16 @@ class Aristo(Estimator):
         self.given: list[str] = []
         self.given_vectors: Mapping[str, np.ndarray] = {}
 
-    def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
-        corpus = getattr(parent, "estimator", None)
+    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
+        corpus: Any = getattr(parent, "estimator", None)
         if not hasattr(corpus, "sentences"):
-            raise ModelError(f"{parent.description.part.architecture} keeps no sentences, as aristo_corpus does")
+            raise ModelError("it keeps no sentences, as aristo_corpus does")
         self.given, self.given_vectors = corpus.sentences, parent.word_vectors() or {}
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        return None if registry.load(task).choices else f"weighs choices, and the candidates of {task.id} are none"
+        adapter: Any = registry.load(task)
+        return None if adapter.choices else f"weighs choices, and the candidates of {task.id} are none"
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
