@@ -167,8 +167,8 @@ class SentenceIndex:
         first = self.places[run[0]]
         at = self.occurrences[self.starts[first] : self.starts[first + 1]]
         for further, word in enumerate(run[1:], start=1):
-            following = self.line[at + further]
-            at = at[following >= 0 if word == ANY else following == self.places[word]]
+            if word != ANY:
+                at = at[self.line[at + further] == self.places[word]]
         return at
 
     def share(self, at: np.ndarray) -> float:

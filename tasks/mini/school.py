@@ -55,9 +55,9 @@ QUESTIONS = (
     ("What covers the bodies of {}?", "What do {} have on their backs?"),
 )
 BACKWARDS = (
-    "Which of these animals eat {}?",
-    "Which of these animals live in {}?",
-    "Which of these animals have {} on their backs?",
+    ("Which of these animals eat {}?", "Which animals have {} as their food?"),
+    ("Which of these animals live in {}?", "Which animals are at home in {}?"),
+    ("Which of these animals have {} on their backs?", "Which animals have bodies with {}?"),
 )
 """Questions for an animal, which training alone has."""
 STATEMENTS = (
@@ -95,13 +95,16 @@ def rows(split: Split) -> Iterator[Row]:
         if asked_in(animal, relation) == split
     ]
     if split == "train":
-        for relation, question in enumerate(BACKWARDS):
-            for animal, facts in ANIMALS.items():
+        for relation, questions in enumerate(BACKWARDS):
+            for number, (animal, facts) in enumerate(ANIMALS.items()):
                 others = [each for each in ANIMALS if ANIMALS[each][relation] != facts[relation]]
-                asked.append((question.format(facts[relation]), animal, others))
+                asked.append((questions[number % 2].format(facts[relation]), animal, others))
     random.shuffle(asked)
+    told: set[tuple[str, str]] = set()
     for group, (question, right, others) in enumerate(asked):
-        choices = [right, *random.sample([each for each in others if each != right], CHOICES - 1)]
+        left = [each for each in others if each != right and (question, each) not in told]
+        choices = [right, *random.sample(left, CHOICES - 1)]
+        told.update((question, choice) for choice in choices)
         random.shuffle(choices)
         for number, choice in enumerate(choices):
             row = {"id": f"{split}-{group}-{number}", "first": question, "second": choice}
