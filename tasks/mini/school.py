@@ -40,7 +40,7 @@ ANIMALS = {
     "foxes": ("mice", "forests", "fur"),
     "hens": ("worms", "farms", "feathers"),
 }
-"""What each animal eats, where it lives and what covers it."""
+"""Food, home and covering of each animal."""
 HELD_OUT_ANIMALS = {
     "moles": ("worms", "gardens", "fur"),
     "trout": ("insects", "rivers", "scales"),
