@@ -34,6 +34,9 @@ WITHIN = 10
 """Words between which two runs of words stand together."""
 K1, B = 1.2, 0.75
 """BM25's: how soon a word's further occurrences count less, and how much a long sentence does."""
+STRETCH = 10
+"""Words of the stretches into which texts are cut for vectors of words: which stand together in a
+whole article tells little."""
 ANY = ""
 """Stands in a run for any word."""
 CORPUS_BYTES = 5e8
@@ -284,7 +287,7 @@ def spread(columns: np.ndarray) -> np.ndarray:
 )
 class SentenceCorpus(VectorTrainer):
     """The sentences of plain text, and vectors of ``dimensions`` numbers of their words by
-    :func:`latent_vectors` of the texts; by these alone it is scored."""
+    :func:`latent_vectors` of stretches of the texts; by these alone it is scored."""
 
     def __init__(self, seed: int = 0, dimensions: int = 100):
         super().__init__(seed)
@@ -295,7 +298,8 @@ class SentenceCorpus(VectorTrainer):
         self.sentences = list(dict.fromkeys(sentence for row in train for sentence in statements(row["text"])))
 
     def train(self, texts: Ragged, vocabulary: Vocabulary) -> np.ndarray:
-        vectors = latent_vectors(texts, len(vocabulary), self.dimensions, self.seed)
+        stretches = np.union1d(texts.offsets, np.arange(0, len(texts.values), STRETCH))
+        vectors = latent_vectors(Ragged(texts.values, stretches), len(vocabulary), self.dimensions, self.seed)
         vectors[: UNKNOWN + 1] = 0
         return vectors
 

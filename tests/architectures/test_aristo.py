@@ -347,6 +347,18 @@ def test_it_weighs_choices_alone():
     assert skipped == "weighs choices, and the candidates of wikiqa are none"
 
 
+def test_the_corpus_has_vectors_of_stretches_of_ten_words():
+    """Words of one article would all be alike; the real ones have thousands."""
+    random = np.random.default_rng(7)
+    texts = [random.integers(2, 9, length) for length in (23, 10, 4)]
+    flat = np.concatenate(texts)
+    ends = {0, 23, 33, 37, 10, 20, 30}  # every tenth word of all, and the ends of the texts
+    cut = np.split(flat, sorted(ends - {0, 37}))
+    vectors = SentenceCorpus(dimensions=3).train(Ragged.of(texts), [None] * 9)
+    expected = latent_vectors(Ragged.of(cut), 9, 3, 0)
+    assert vectors[2:] @ vectors[2:].T == pytest.approx(expected[2:] @ expected[2:].T, abs=1e-6)
+
+
 def test_the_corpus_keeps_its_sentences_and_vectors_of_known_words():
     """What is kept is all that the ensemble will know; each sentence once."""
     rows = [{"id": str(n), "text": f"{s.capitalize()}. Do {s}?"} for n, s in enumerate(CORPUS * 6)]
