@@ -53,6 +53,9 @@ class Task:
     marks_mentions: ClassVar[bool] = False
     """True where its texts mark a pronoun and the names that it may stand for
     (:mod:`harness.mentions`), its labels."""
+    choices: ClassVar[bool] = False
+    """True where the candidates of a question are choices, which answer it and state nothing by
+    themselves."""
     label_tree: ClassVar[Mapping[str, str]] = {}
     """The label above each label that has one, where labels are parts of others: an architecture
     may ask for it, and metric ``hierarchical_f1`` counts by it."""

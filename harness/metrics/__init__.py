@@ -282,6 +282,7 @@ _TABLE: tuple[tuple[MetricInfo, Compute], ...] = (
     (MetricInfo("mrr", "MRR"), _ranking("Ranking")),
     (MetricInfo("map_237", "map 237"), _ranking("Ranking237")),
     (MetricInfo("mrr_237", "mrr 237"), _ranking("Ranking237")),
+    (MetricInfo("choice_accuracy", "accuracy of choices"), _ranking("ChoiceAccuracy")),
     (MetricInfo("span_f1", "span F1"), _against("tags", "tagging", "SpanF1")),
     (MetricInfo("span_precision", "span precision"), _against("tags", "tagging", "SpanF1")),
     (MetricInfo("span_recall", "span recall"), _against("tags", "tagging", "SpanF1")),

@@ -93,6 +93,13 @@ def reciprocal_rank(question: Question) -> float:
     )
 
 
+def first_choice(question: Question) -> float:
+    """Share of right candidates among those with the highest score: 1 or 0 where no scores are
+    equal."""
+    tie = next(_ties(question))
+    return tie.right / tie.size
+
+
 class Ranking(evaluate.Metric):
     """MAP and MRR over the questions with at least one right candidate (243 in the test split of
     WikiQA).
@@ -131,6 +138,22 @@ class Ranking237(Ranking):
     def _compute(self, predictions: list[float], references: list[int], groups: list[str]) -> dict[str, float]:
         mixed = [question for question in questions(predictions, references, groups) if not all(question.right)]
         return _means(mixed, suffix="_237", kept="both a right and a wrong candidate")
+
+
+class ChoiceAccuracy(Ranking):
+    """Share of the questions whose highest score is that of a right candidate, as a test of several
+    choices is marked; a tie of k choices, one of them right, earns 1/k.
+
+    Questions without a right candidate are left out. Values: ``choice_accuracy``. Source: Clark et
+    al. 2016 ("Combining Retrieval, Statistics, and Inference to Answer Elementary Science
+    Questions").
+    """
+
+    def _compute(self, predictions: list[float], references: list[int], groups: list[str]) -> dict[str, float]:
+        kept = questions(predictions, references, groups)
+        if not kept:
+            raise ValueError("no question has a right candidate, so there is nothing to choose")
+        return {"choice_accuracy": fmean(map(first_choice, kept))}
 
 
 def _means(kept_questions: list[Question], suffix: str, kept: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from harness.metrics.characters import characters_of
 from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.mentions import decisions
 from harness.metrics.plugins import row_values
-from harness.metrics.ranking import average_precision, questions_by_group, reciprocal_rank
+from harness.metrics.ranking import average_precision, first_choice, questions_by_group, reciprocal_rank
 from harness.metrics.speech import edit_distance
 from harness.metrics.squad import exact_match, f1
 from harness.metrics.tagging import spans
@@ -102,7 +102,7 @@ def _errors(predicted: Sequence[str], actual: Sequence[str]) -> tuple[float, flo
 
 
 _BY_SKILL = "skill_accuracy"
-_BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank}
+_BY_QUESTION = {"map": average_precision, "mrr": reciprocal_rank, "choice_accuracy": first_choice}
 _BY_EXAMPLE: dict[str, Callable[[Any, Row], tuple[float, float]]] = {
     "accuracy": _accuracy,
     "micro_f1": _micro_f1,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.metrics import score
-from harness.metrics.ranking import Question, average_precision, questions, reciprocal_rank
+from harness.metrics.ranking import Question, average_precision, first_choice, questions, reciprocal_rank
 
 NAMES = ["map", "mrr", "map_237", "mrr_237"]
 
@@ -36,6 +36,24 @@ def test_questions_with_candidates_of_one_sort_count_by_set():
     237), q2 is AP 1/2."""
     values = score(NAMES, [9, 8, 1, 2, 1, 2], _rows("00", "11", "10"))
     assert values == {"map": 0.75, "mrr": 0.75, "map_237": 0.5, "mrr_237": 0.5}
+
+
+def test_a_tie_of_choices_earns_its_share_and_no_more():
+    """q0 is right, q1 wrong, q2 ties its one right choice with two wrong ones, q3 has no right one
+    and does not count. Marking a tie as right would let a constant pass every exam."""
+    values = score(["choice_accuracy"], [3, 1, 2, 1, 5, 5, 5, 1, 7, 8], _rows("10", "01", "0100", "00"))
+    assert values == {"choice_accuracy": pytest.approx((1 + 0 + 1 / 3) / 3)}
+    with pytest.raises(ValueError, match="no question has a right candidate"):
+        score(["choice_accuracy"], [1, 2], _rows("00"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6))
+@settings(deadline=None)
+def test_a_choice_is_the_mean_over_the_orders_of_a_tie(candidates):
+    """The share against every order of equal scores: the file's order must not be an answer."""
+    question = Question([float(value) for value, _ in candidates], [right for _, right in candidates])
+    firsts = [order[0][1] for order in permutations(candidates) if order[0][0] == max(order)[0]]
+    assert first_choice(question) == pytest.approx(fmean(firsts))
 
 
 def test_candidates_of_a_question_need_not_stand_together():

@@ -33,7 +33,7 @@ KIND = {
     "hierarchical_f1": "classify",
     **dict.fromkeys(("micro_f1", "precision_at_1", "precision_at_3", "precision_at_5"), "multilabel"),
     **dict.fromkeys(("mention_f1", "mention_f1_feminine", "mention_f1_masculine"), "mentions"),
-    **dict.fromkeys(("map", "mrr", "map_237", "mrr_237"), "rank"),
+    **dict.fromkeys(("map", "mrr", "map_237", "mrr_237", "choice_accuracy"), "rank"),
     **dict.fromkeys(("span_f1", "span_precision", "span_recall", "token_accuracy"), "tag"),
     **dict.fromkeys(("exact_match", "f1", "exact_match_answerable", "f1_answerable", "no_answer_accuracy"), "extract"),
     **dict.fromkeys(("skill_accuracy", "skills_solved"), "answer"),
@@ -124,6 +124,7 @@ def test_a_metric_of_another_program_is_shown_as_a_fraction():
     [
         "accuracy",
         "map",
+        "choice_accuracy",
         "mention_f1",
         "span_f1",
         "f1",

@@ -248,6 +248,7 @@ def _ranks(predictions: Sequence[float], rows: Sequence[Row], rng: np.random.Gen
         questions[rows[i]["group"]].append(rows[i]["label"] == "1")
     values: dict[str, list[float]] = defaultdict(list)
     for right in filter(any, questions.values()):
+        values["choice_accuracy"].append(right[0])
         ranks = [rank for rank, truth in enumerate(right, 1) if truth]
         for suffix in ("", "_237")[: 1 if all(right) else 2]:
             values["mrr" + suffix].append(1 / ranks[0])

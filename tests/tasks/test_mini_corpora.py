@@ -21,6 +21,7 @@ from tasks.mini import (
     posts,
     reading,
     reviews,
+    school,
     sentiment,
     speech,
     stories,
@@ -59,6 +60,7 @@ CORPORA: dict[str, Callable[[str], Iterator[Row]]] = {
     "entities": entities.rows,
     "pinyin": pinyin.rows,
     "mentions": mentions.rows,
+    "school": school.rows,
     **SPEECH,
 }
 CONTENT = ("text", "source", "first", "second", "passage", "facts", "question", "audio")
@@ -83,6 +85,7 @@ COLUMNS = {
     "entities": {"id", "text", "label"},
     "pinyin": {"id", "text", "label"},
     "mentions": {"id", "text", "label"},
+    "school": {"id", "first", "second", "label", "group"},
     "genres": {"id", "first", "second", "label"},
     "genres_mismatched": {"id", "first", "second", "label"},
     "digits": {"id", "audio", "transcript", "speaker"},
@@ -92,6 +95,7 @@ COLUMNS = {
 # Fingerprint of all three splits. A change here changes every mini result: raise the task's version
 # with it.
 GOLDEN = {
+    "school": "224385af0973dd3f6aac63d7c15cfef5af455e934948450e078828f0ee1019d7",
     "mentions": "6925c3d18852f625f1d900c5fd09005be49cb5ca60ffc97b6aa4efe493d12492",
     "articles": "9c4a5a9622433263de6fe3bf637c14319b778a2edce324b0f75ad719e7e80dfc",
     "pinyin": "ff7466ca4ad7e08deeef95cadbf846b6c12fba229b9581a6ecfa9fc318a8e100",

@@ -221,6 +221,19 @@ def test_gap(read, task):
     assert pronouns == {"her": 603, "his": 556, "she": 396, "he": 348, "him": 96, "hers": 1}
 
 
+def test_ai2_questions(read, task):
+    """725 - 13 training questions, 107 of them dev, and the 149 of the official dev; one of three
+    or four choices is right."""
+    parts = read("ai2_questions")
+    assert sizes(parts) == dict(task("ai2_questions").entry.sizes)
+    assert [len({row["group"] for row in rows}) for rows in parts.values()] == [612, 107, 149]
+    for rows in parts.values():
+        assert {*Counter(row["group"] for row in rows).values()} <= {3, 4}
+        assert {*Counter(row["group"] for row in rows if row["label"] == "1").values()} == {1}
+    stems = [{row["first"] for row in rows} for rows in parts.values()]
+    assert not stems[0] & stems[1] and not (stems[0] | stems[1]) & stems[2]
+
+
 def seconds(rows: Rows) -> float:
     total = 0.0
     for row in rows:

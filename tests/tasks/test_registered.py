@@ -40,6 +40,8 @@ IDS = (
         "gap",
         "squad_sentences",
         "neighbours",
+        "ai2_questions",
+        "encyclopedia_text",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -70,7 +72,9 @@ NOT_ON_THE_HUB = {
     "amazon5",
     "sogou",
     "gap",
+    "ai2_questions",
 } | {
+    "encyclopedia_text",
     "text_mix",
     "general_text",
     "news_text",
