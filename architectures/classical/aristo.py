@@ -356,7 +356,7 @@ class Aristo(Estimator):
         self.given_vectors: Mapping[str, np.ndarray] = {}
 
     def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        corpus: Any = getattr(parent, "estimator", None)
+        corpus: Any = parent.estimator
         if not hasattr(corpus, "sentences"):
             raise ModelError("it keeps no sentences, as aristo_corpus does")
         self.given, self.given_vectors = corpus.sentences, parent.word_vectors() or {}

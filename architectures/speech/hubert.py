@@ -14,7 +14,7 @@ from harness.views.coded_frames import CodedFrames
 
 
 class RelativePlaces(nn.Module):
-    """What the frames around say of the place of each, (B, T, size): a convolution of ``width`` in
+    """The place of each frame as those around it tell it, (B, T, size): a convolution of ``width`` in
     ``groups``, through GELU."""
 
     def __init__(self, size: int, width: int, groups: int):

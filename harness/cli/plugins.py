@@ -99,8 +99,8 @@ def new(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="With --kind task: answer, classify (the default), extract, language_model, match, multilabel,"
-            " rank, regress, regress_pair, tag, text, transcribe or translate.",
+            help="With --kind task: answer, audio, classify (the default), extract, language_model, match,"
+            " multilabel, rank, regress, regress_pair, tag, text, transcribe or translate.",
         ),
     ] = None,
     family: Annotated[

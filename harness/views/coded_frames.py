@@ -36,7 +36,7 @@ class CodedFrames(Frames):
     codes: int = 100
 
     def cepstra(self, audio: Audio) -> np.ndarray:
-        """What is clustered: cepstra of each stack of frames (T, 39)."""
+        """Cepstra of each stack of frames (T, 39), which are clustered."""
         return cepstra(audio, self.rate)[:: self.stack]
 
     def fit(self, texts: Sequence[Audio]) -> None:
