@@ -14,8 +14,8 @@ from harness.views.coded_frames import CodedFrames
 
 
 class RelativePlaces(nn.Module):
-    """The place of each frame as those around it tell it, (B, T, size): a convolution of ``width`` in
-    ``groups``, through GELU."""
+    """The place of each frame as those around it tell it, (B, T, size): a convolution of ``width``
+    in ``groups``, through GELU."""
 
     def __init__(self, size: int, width: int, groups: int):
         super().__init__()
