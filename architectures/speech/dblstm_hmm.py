@@ -54,7 +54,7 @@ class FramesOfBoth(Frames):
     paper="Graves et al. 2013a",
     source="X4.6",
     year=2013,
-    parents={"teacher": "hmm_gmm"},
+    parents={"inputs": "hmm_gmm"},
     recipe=Recipe(
         optimizer="sgd", lr=0.0001, momentum=0.9, batch_size=1, epochs=100, patience=10, reduction="sentence"
     ),
@@ -80,7 +80,7 @@ class HybridRecogniser(AligningEncoder):
     """
 
     view = FramesOfBoth(deltas=2)
-    takes = ("teacher",)
+    takes = ("inputs",)
 
     def __init__(
         self, width: int, labels: int, view: FramesOfBoth, hidden: int = 500, layers: int = 3, limit: float = 0.1

@@ -158,6 +158,15 @@ class Extract(Head):
         found = log_sums(outputs)
         return found, found
 
+    def shares(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Probabilities (B, 1 + W) of each start and of each end in a passage, the first one that
+        of having no answer, 0 where that cannot be."""
+        start, end = outputs.start, outputs.end
+        none = outputs.no_answer
+        both = start.new_full((len(start), 2), -torch.inf) if none is None else of_both(none)
+        first, last = (torch.cat([both[:, side, None], each], 1) for side, each in enumerate((start, end)))
+        return first.softmax(1), last.softmax(1)
+
     def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
         return [
             torch.cat([start[start.isfinite()], end[end.isfinite()]])
@@ -278,6 +287,21 @@ class ExtractJoined(Extract):
             found[score.where(own, -torch.inf).argmax(1)],
             found[empty.where(own, torch.inf).argmin(1)],
         )
+
+    def shares(self, outputs: WindowScores) -> tuple[Tensor, Tensor]:
+        """Of each place as its widest window scores it, with the lowest score of no answer."""
+        (start, end, none), windows = outputs
+        passages = int(windows.rows[-1]) + 1
+        places = windows.begins[:, None] + torch.arange(start.shape[1], device=start.device)
+        whole = [start.new_full((passages, int((windows.begins + windows.lengths).max())), -torch.inf) for _ in "se"]
+        rows = windows.rows[:, None].expand_as(places)[windows.widest]
+        for found, scores in zip(whole, (start, end), strict=True):
+            found[rows, places[windows.widest]] = scores[windows.widest]
+        if none is not None:
+            own = windows.of(passages)
+            lowest = of_both(none).sum(1).where(own, torch.inf).argmin(1)
+            none = of_both(none)[lowest]
+        return super().shares(SpanScores(whole[0], whole[1], none))
 
     def evidence(self, encoder: Any, outputs: WindowScores) -> list[Tensor]:
         """The scores of a passage's windows, one behind the other."""

@@ -41,7 +41,7 @@ def view() -> FramesOfBoth:
 @pytest.fixture
 def model(hmm, view) -> HybridRecogniser:
     made = small(HybridRecogniser, view.width, labels=5, view=view, hidden=4, layers=2)
-    made.inherit("teacher", SimpleNamespace(estimator=hmm), [])
+    made.inherit("inputs", SimpleNamespace(estimator=hmm), [])
     return made
 
 
@@ -152,14 +152,14 @@ def test_another_parent_is_refused(view):
     """One without states could align nothing."""
     made = small(HybridRecogniser, view.width, labels=5, view=view, hidden=4, layers=1)
     with pytest.raises(ModelError, match="no recogniser of hidden Markov models"):
-        made.inherit("teacher", SimpleNamespace(estimator=None), [])
+        made.inherit("inputs", SimpleNamespace(estimator=None), [])
 
 
 def test_defaults_are_those_of_the_paper():
     """Three layers of 500 each way, and the first recogniser as the parent."""
     made = HybridRecogniser(10, 5, FramesOfBoth())
     assert len(made.recurrence.forwards) == 3 and made.recurrence.size == 1000
-    assert dict(registry.entry("architectures", "dblstm_hmm").parents) == {"teacher": "hmm_gmm"}
+    assert dict(registry.entry("architectures", "dblstm_hmm").parents) == {"inputs": "hmm_gmm"}
     assert (
         all(0.09 < p.abs().max() <= 0.1 for p in made.parameters() if p.dim() > 1) and HybridRecogniser.view.deltas == 2
     )

@@ -1,0 +1,155 @@
+"""An ensemble of readers: the mean of their probabilities, place by place, and a bonus for entities
+of the kind that is asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from architectures.pretrained import entity_span_focus
+from architectures.pretrained.entity_span_focus import EntitySpanFocus, Places, focus
+from harness import registry
+from harness.errors import ModelError
+from harness.saved_models.model import load
+from harness.saved_models.values import packed, unpacked
+from tests.saved_models.cells import kept_cell
+
+PASSAGE = "In 1912 the town was led by Ann de Boer and Karl."
+
+
+def places(starts, ends, none=(0.0, 0.0)) -> Places:
+    return Places(starts, ends, none)
+
+
+def test_the_mean_is_taken_place_by_place():
+    """A place that one reader does not know has half of what the other gives it."""
+    found = Places.mean([places({0: 0.6, 3: 0.4}, {7: 1.0}, (0.2, 0.4)), places({3: 1.0}, {5: 0.5, 7: 0.5}, (0, 0))])
+    assert found.starts == pytest.approx({0: 0.3, 3: 0.7}) and found.ends == pytest.approx({7: 0.75, 5: 0.25})
+    assert found.none == pytest.approx((0.1, 0.2))
+
+
+def test_an_ensemble_of_one_reader_is_that_reader():
+    """Otherwise the row would show another rule of decoding, and no ensemble."""
+    alone = places({0: 0.5, 8: 0.5}, {3: 0.25, 12: 0.75}, (0.1, 0.1))
+    assert Places.mean([alone]) == alone and alone.best([], 0.0) == (0, 12)
+
+
+def by_all_pairs(found: Places, named: list[tuple[int, int]], bonus: float) -> tuple[int, int]:
+    """The best span among all pairs of places."""
+    values = {
+        (b, e): p * q * ((1 + bonus) if (b, e) in named else 1)
+        for b, p in found.starts.items()
+        for e, q in found.ends.items()
+        if b < e <= b + 200
+    }
+    best = max(values.values(), default=-1.0)
+    if best < found.none[0] * found.none[1] or best < 0:
+        return 0, 0
+    return min(span for span, value in values.items() if value == best)
+
+
+@pytest.mark.parametrize("bonus", [0.0, 1.0, 4.0])
+def test_the_best_span_is_that_of_all_pairs(bonus):
+    """An end before its start, or three hundred characters behind it, is none."""
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        starts, ends = (
+            dict(zip(random.integers(0, 500, 6).tolist(), random.random(6).tolist(), strict=True)) for _ in range(2)
+        )
+        named = [(b, e) for b in starts for e in ends if random.random() < 0.2]
+        found = places(starts, ends, tuple(random.random(2) * 0.9))
+        assert found.best(named, bonus) == by_all_pairs(found, named, bonus)
+
+
+def test_a_bonus_lifts_what_is_asked_for_and_none_changes_nothing():
+    """With a bonus of 1 a span of half the probability is as good."""
+    found = places({3: 0.4, 28: 0.3}, {7: 0.4, 39: 0.4})
+    who = focus("Who led the town?", PASSAGE)
+    assert PASSAGE[slice(*found.best(who, 0.0))] == "1912"
+    assert PASSAGE[slice(*found.best(who, 1.0))] == "Ann de Boer"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who led the town?", ["In", "Ann de Boer", "Karl"]),
+        ("When was it led?", ["1912"]),
+        ("How many were there?", ["1912"]),
+        ("Where was she?", ["In", "Ann de Boer", "Karl"]),
+        ("What was it?", []),
+    ],
+)
+def test_the_question_word_says_which_form_an_answer_has(question, expected):
+    """Names for persons and places, numbers for times and amounts, nothing for what."""
+    found = [PASSAGE[begin:end] for begin, end in focus(question, PASSAGE)]
+    assert found == expected
+
+
+def row(number: int, question: str, answer: str) -> dict:
+    return {
+        "id": str(number),
+        "passage": PASSAGE,
+        "question": question,
+        "answers": {"text": [answer], "start": [PASSAGE.index(answer)]},
+    }
+
+
+DEV = [row(0, "Who led the town?", "Ann de Boer"), row(1, "When was it led?", "1912")]
+
+
+def test_dev_chooses_the_bonus(monkeypatch):
+    """The smallest one with the best F1: the readers are right about the year, and the name has two
+    thirds of its probability."""
+    given = [places({3: 0.5, 28: 0.4}, {7: 0.5, 39: 0.4})] * 2
+    monkeypatch.setattr(EntitySpanFocus, "places", lambda self, rows: given)
+    model = EntitySpanFocus()
+    model.readers = {"inputs": object()}
+    model.fit([], DEV)
+    assert model.bonus == 1.0 and model.predict(DEV) == ["Ann de Boer", "1912"]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kept")
+    return load(folder / "models" / kept_cell("bert", "squad1", folder).key)
+
+
+def test_what_is_read_of_a_kept_reader_gives_its_own_answers(kept):
+    """Over windows, at characters: its best span by the product of both is the one that it answers
+    with, where its answer is not longer than ours may be."""
+    rows = registry.load(registry.entry("tasks", "squad1"))(registry.entry("tasks", "squad1")).load("dev", "mini")
+    rows = [{name: each[name] for name in ("id", "passage", "question")} for each in rows.to_list()[:12]]
+    long = rows[0] | {"id": "long", "passage": " ".join(each["passage"] for each in rows)}
+    found = entity_span_focus.read(kept, [*rows, long])
+    answers = [answer["prediction"] for answer in kept.answers([*rows, long])]
+    assert [each["passage"][slice(*at.best([], 0.0))] for each, at in zip([*rows, long], found, strict=True)] == answers
+    for each in found:
+        assert sum(each.starts.values()) + each.none[0] == pytest.approx(1, abs=1e-4)
+        assert sum(each.ends.values()) + each.none[1] == pytest.approx(1, abs=1e-4)
+
+
+def test_a_parent_without_places_is_refused():
+    """A classifier gives no probabilities of places."""
+    with pytest.raises(ModelError, match="places at which an answer begins"):
+        EntitySpanFocus().inherit("inputs", type("Kept", (), {"model": None})(), [])
+
+
+def test_both_readers_are_asked_and_what_is_kept_can_be_read_again(monkeypatch):
+    """Their models are their own cells' files, and the bonus is all that is kept."""
+    entry = registry.entry("architectures", "entity_span_focus")
+    assert dict(entry.parents) == {"inputs": "electra", "tags": "albert"}
+    model = EntitySpanFocus()
+    model.bonus, model.readers = 2.0, {"inputs": "one", "tags": "two"}
+    asked = []
+
+    def read(reader, rows):
+        asked.append(reader)
+        return [places({0: 1.0}, {2: 1.0})]
+
+    monkeypatch.setattr(entity_span_focus, "read", read)
+    assert model.predict(DEV[:1]) == ["In"] and asked == ["one", "two"]
+    arrays: dict = {}
+    state = {name: unpacked(packed(value, arrays), arrays) for name, value in model.fitted_state().items()}
+    again = EntitySpanFocus()
+    again.restore_fitted(state)
+    assert again.bonus == 2.0 and not again.readers
