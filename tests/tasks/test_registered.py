@@ -40,6 +40,7 @@ IDS = (
         "gap",
         "squad_sentences",
         "neighbours",
+        "multi30k_both",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -74,6 +75,7 @@ NOT_ON_THE_HUB = {
     "text_mix",
     "general_text",
     "news_text",
+    "multi30k_both",
 }
 
 
