@@ -131,7 +131,6 @@ class XLM(PieceTransformer):
         if seen is None and not self.translation:
             languages, _ = languages_and_positions(pieces)
             seen = (languages[:, None] == languages[:, :, None]) & pieces.mask[:, None]
-            seen = seen | torch.eye(seen.shape[1], dtype=torch.bool, device=seen.device)  # padding looks at itself
         return super().forward(pieces, vectors, seen)
 
     def pooled(self, states: Tensor) -> Tensor:
