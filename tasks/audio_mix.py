@@ -29,7 +29,7 @@ def recordings(id: str, split: Split, tier: Tier, folder: Path | None) -> Iterat
     sizes={"train": 2059, "dev": 139, "test": 230},
     budgets={
         "small": Budget(10, examples=600, min_steps=375, batch_size=16, reason="as FSDD"),
-        "full": Budget(30, min_steps=1500, batch_size=16, reason="a pass has 129 steps"),
+        "full": Budget(6, batch_size=16, reason="ten minutes of a core for those who read samples"),
     },
     protocol=(
         "The recordings of AN4's training, and those of FSDD that both of its tasks train on, with known speakers and"

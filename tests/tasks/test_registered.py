@@ -42,6 +42,7 @@ IDS = (
         "neighbours",
         "ai2_questions",
         "encyclopedia_text",
+        "multi30k_both",
     ),
     *("yelp2", "yelp5", "amazon2", "amazon5", "dbpedia", "sogou"),
     *("fsdd", "fsdd_unseen", "fsdd_class", "fsdd_class_unseen", "an4"),
@@ -78,6 +79,7 @@ NOT_ON_THE_HUB = {
     "text_mix",
     "general_text",
     "news_text",
+    "multi30k_both",
 }
 
 

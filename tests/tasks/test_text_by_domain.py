@@ -67,10 +67,10 @@ def test_the_mini_corpora_share_no_sequence_with_dev_or_test_of_any_task(task, m
 def test_they_are_parts_of_the_text_mix():
     """Where any plain text will do, an architecture is trained or checked on the whole of it."""
     parts = {entry.id: entry.part_of for entry in registry.entries("tasks").values() if entry.part_of}
-    made_of_others = {"squad_sentences": "squad1", "neighbours": "wikitext2"}
+    made_of_others = {"squad_sentences": "squad1", "neighbours": "wikitext2", "multi30k_both": "multi30k"}
     assert parts == dict.fromkeys((*BOTH, "encyclopedia_text"), "text_mix") | made_of_others
     order = [entry.id for entry in registry.tasks_to_check_on()]
-    assert {*order[-5:]} == {*parts} and order.index("text_mix") < len(order) - 5
+    assert {*order[-6:]} == {*parts} and order.index("text_mix") < len(order) - 6
 
 
 @pytest.mark.slow
