@@ -187,6 +187,7 @@ def test_a_code_is_the_nearest_centre_of_the_cepstra_of_training():
     train = [wav(noise(seed=1)), wav(tone(400)), wav(tone(1500))]
     view.fit(train)
     points = np.concatenate([cepstra(audio, 8000)[::2] for audio in train])
+    np.testing.assert_array_equal(np.concatenate([view.cepstra(audio) for audio in train]), points)
     distances = ((points[:, None] - view.centres) ** 2).sum(2)
     columns = view.encode(train)
     assert columns["codes"].values.tolist() == distances.argmin(1).tolist()
