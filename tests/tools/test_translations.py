@@ -20,7 +20,7 @@ from tools import translations as tool
 PAIRS = [
     {"id": "test-1", "source": "a cat sat on the mat .", "target": "eine katze saß ."},
     {"id": "test-2", "source": "a dog .", "target": "dort läuft ein hund im park ."},
-    {"id": "test-3", "source": "the dog ran away", "target": "der hund lief weg"},
+    {"id": "test-3", "source": "the dog ran away", "target": "der hund rannte weg"},
 ]
 ROWS = list(texts(PAIRS))
 
