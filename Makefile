@@ -8,12 +8,12 @@ BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
 
 # One architecture of most kinds; every task has some that fit.
-MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,memn2n,bilstm_ctc,attn_seq2seq,naive_bayes,ngram_lm,unigram
-# The papers' sizes of these two take minutes on a CPU, and this grid only shows that everything runs.
-SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64
+MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,memn2n,bilstm_ctc,attn_seq2seq,naive_bayes,ngram_lm,unigram,hubert
+# The papers' sizes of these three take minutes on a CPU, and this grid only shows that everything runs.
+SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64 -o hubert.layers=1
 
 .DEFAULT_GOAL = run
-.PHONY: run first-command lint imports types test docs wheel breaks breaks-changed check-all test-faults bench bench-models bench-try
+.PHONY: run first-command lint imports types test test-corpora docs wheel breaks breaks-changed check-all test-faults bench bench-models bench-try
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -41,7 +41,12 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not corpora'
+
+# Sizes, digests and words of the corpora that are made of others', and what they may not share with any test: minutes
+# each. They want ARCHBENCH_DATA, and are run where a corpus, a reader or what is guarded changes.
+test-corpora: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m corpora tests/tasks
 
 # Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
 breaks-changed: $(INSTALLED)
