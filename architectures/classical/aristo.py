@@ -39,8 +39,6 @@ STRETCH = 10
 whole article tells little."""
 ANY = ""
 """Stands in a run for any word."""
-CORPUS_BYTES = 5e8
-"""Memory that the index of the parent's corpus takes, about."""
 
 
 def plain_words(text: Text) -> list[str]:
@@ -368,7 +366,7 @@ class Aristo(Estimator):
 
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
-        return CORPUS_BYTES + 50.0 * size
+        return 50.0 * size
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         self.library, scores = self._known(train) if self.given else self._held_out(train)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
@@ -76,9 +77,14 @@ def _score(frame: pd.DataFrame, keys: list[str], metric: str) -> tuple[str, Deci
     of_metric = frame[frame.key.isin(keys) & (frame.split == "test") & (frame.metric == metric)]
     values = [float(value) for value in of_metric.value]
     assert len(values) == len(keys)
-    tenth = Decimal("0.1")
-    mean = (100 * Decimal(statistics.fmean(values))).quantize(tenth, ROUND_HALF_EVEN)
-    deviation = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    tenth, average = Decimal("0.1"), statistics.fmean(values)
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    if metric == "nats_per_token":  # shown as perplexity
+        mean = Decimal(math.exp(average)).quantize(tenth, ROUND_HALF_EVEN)
+        spread = (math.exp(average + spread) - math.exp(average - spread)) / 2
+    else:
+        mean, spread = (100 * Decimal(average)).quantize(tenth, ROUND_HALF_EVEN), 100 * spread
+    deviation = f" ± {spread:.1f}" if len(values) > 1 else ""
     return f"{mean}{deviation} ({len(values)})", mean, int(of_metric.examples.max())
 
 

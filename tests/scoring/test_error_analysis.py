@@ -33,7 +33,7 @@ def guesses(type: str, rows: list[dict], generator: random.Random) -> list:
         return [generator.choice([*row["answers"]["text"], "the " + row["question"], ""]) for row in rows]
     if type == "multilabel":
         return [{label: generator.random() for label in {*row["labels"], *another("labels")}} for row in rows]
-    if type == "text":
+    if type in ("text", "audio"):
         return [[generator.uniform(-2, 0), 1] for _ in rows]
     if type == "language_model":
         return [[generator.uniform(-2, 0) * len(row["text"]), len(row["text"])] for row in rows]

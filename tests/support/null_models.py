@@ -205,19 +205,14 @@ def _label_sets(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.
 
 
 def _texts(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
-    logs, counts = np.array(predictions, dtype=float).sum(0)
+    logs, _counts = np.array(predictions, dtype=float).sum(0)
     characters = sum(len(" ".join(words_of(row["text"]))) for row in rows)
-    perplexity = np.exp(-logs / counts)
-    return {
-        "nats_per_token": float(np.log(perplexity)),
-        "perplexity": float(perplexity),
-        "bits_per_character": float(np.log2(perplexity) * counts / characters),
-    }
+    return _surprises(predictions, rows, _) | {"bits_per_character": float(-logs / np.log(2) / characters)}
 
 
-def _some_words(predictions: Sequence[Any], rows: Sequence[Row], rng: np.random.Generator) -> Scores:
-    found = _texts(predictions, rows, rng)
-    return {name: found[name] for name in ("nats_per_token", "perplexity")}
+def _surprises(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
+    logs, counts = np.array(predictions, dtype=float).sum(0)
+    return {"nats_per_token": float(-logs / counts), "perplexity": float(np.exp(-logs / counts))}
 
 
 def _tags(predictions: Sequence[Any], rows: Sequence[Row], _: Any) -> Scores:
@@ -359,7 +354,8 @@ DEFINITIONS: dict[str, Definition] = {
     "match": _labels,
     "multilabel": _label_sets,
     "language_model": _texts,
-    "text": _some_words,
+    "text": _surprises,
+    "audio": _surprises,
     "rank": _ranks,
     "tag": _tags,
     "extract": _answered,
