@@ -17,6 +17,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "multilabel": {"text": "a warm film", "labels": ["drama", "family"]},
     "language_model": {"text": ["a", "warm", "film"]},
     "text": {"text": "a warm film"},
+    "audio": {"audio": {"bytes": b"RIFF", "path": "a.wav"}},
     "match": {"first": "a b", "second": ["c", "d"], "label": "same"},
     "rank": {"first": "who?", "second": "Ann", "label": "1", "group": "q1"},
     "tag": {"text": ["Ann", "sings"], "tags": ["B-PER", "O"]},
