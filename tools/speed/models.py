@@ -30,7 +30,7 @@ from tools.speed.goals import keep, kept
 
 HOMES = (
     *("sst2", "wikiqa", "conll2003_ner", "fsdd", "squad1", "babi", "snli", "wikitext2", "text_mix"),
-    *("newsgroups20", "reuters21578", "gap"),
+    *("newsgroups20", "reuters21578", "gap", "ai2_questions"),
 )
 """The first of these that an architecture fits is where it is measured."""
 
