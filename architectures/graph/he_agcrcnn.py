@@ -66,7 +66,8 @@ STRIDE = 2
             "The form of the weights in the margin loss, the walks over the taxonomy, which has a root above all, and"
             " the vectors of labels are ours."
         ),
-        "The scale of the attention, the start of the layers around the capsules, the optimiser and its batches are ours.",
+        "Rows of the matrix are normalised: of numbers as small as an LSTM's first states, capsules would vanish.",
+        "The scale of the attention, the start of convolutions and votes, the optimiser and its batches are ours.",
     ),
 )
 class GraphCapsules(TextEncoder):
@@ -74,9 +75,9 @@ class GraphCapsules(TextEncoder):
     over the sub-graphs around a text's ``roots`` most connected words.
 
     The words of each sub-graph stand in the order of the text. A convolution over three of them
-    with ReLU, the maximum of every two positions and an LSTM, whose last state is the row of the
-    root. Rows are multiplied by their attention times the number of roots, so that the usual factor
-    is one. A convolution over ``window`` roots with ReLU, and ``types`` primary capsules at every
+    with ReLU, the maximum of every two positions and an LSTM, whose last state, with mean
+    zero and variance one over its features, is the row of the root. Rows are multiplied by their
+    attention times the number of roots, so that the usual factor is one. A convolution over ``window`` roots with ReLU, and ``types`` primary capsules at every
     second window of its positions, read the matrix.
 
     Trained by a margin loss in which a wrong label weighs one less ``taxonomy`` times what its
@@ -129,7 +130,8 @@ class GraphCapsules(TextEncoder):
         states, _ = self.order(pooled)
         inside = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
         rows = states.new_zeros(*there.shape, states.shape[2])
-        return rows.masked_scatter(there[..., None], pool(states, inside, "last")), there
+        last = F.layer_norm(pool(states, inside, "last"), states.shape[2:])
+        return rows.masked_scatter(there[..., None], last), there
 
     def forward(self, words: WordBatch) -> Tensor:
         rows, there = self.rows(words)
