@@ -1,4 +1,4 @@
-"""Similarity of labels in a taxonomy: skip-gram vectors of the labels that random walks over it meet
+"""Similarity of labels in a taxonomy, by skip-gram vectors of what random walks over it meet
 (Perozzi et al. 2014, Mikolov et al. 2013)."""
 
 from __future__ import annotations

@@ -75,10 +75,11 @@ class GraphCapsules(TextEncoder):
     over the sub-graphs around a text's ``roots`` most connected words.
 
     The words of each sub-graph stand in the order of the text. A convolution over three of them
-    with ReLU, the maximum of every two positions and an LSTM, whose last state, with mean
-    zero and variance one over its features, is the row of the root. Rows are multiplied by their
-    attention times the number of roots, so that the usual factor is one. A convolution over ``window`` roots with ReLU, and ``types`` primary capsules at every
-    second window of its positions, read the matrix.
+    with ReLU, the maximum of every two positions and an LSTM, whose last state, with mean zero and
+    variance one over its features, is the row of the root. Rows are multiplied by their attention
+    times the number of roots, so that the usual factor is one. A convolution over ``window`` roots
+    with ReLU, and ``types`` primary capsules at every second window of its positions, read the
+    matrix.
 
     Trained by a margin loss in which a wrong label weighs one less ``taxonomy`` times what its
     similarity to the right ones exceeds that of the text's wrong labels in the mean, similarity
