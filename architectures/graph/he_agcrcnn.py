@@ -48,7 +48,7 @@ STRIDE = 2
     },
     vectors_of_paper="word2vec",
     deviations=(
-        "Nodes are words in lower case, not lemmas, and the order of the roots is that of graph_cnn.",
+        "Nodes are words in lower case, not lemmas; the number and order of roots and their words are as in graph_cnn.",
         (
             "Capsules read windows of nine roots with all features of each, not of nine roots and nine features:"
             " features have no order, and the paper's form has some fifty times as many primary capsules."
@@ -155,7 +155,7 @@ class GraphCapsules(TextEncoder):
         return outputs
 
     def weights(self, labels: Tensor) -> Tensor:
-        """What each label weighs in the margin loss (B, labels) where it is wrong: one in the mean
+        """Weights (B, labels) of the labels in the margin loss where they are wrong: one in the mean
         over the wrong labels of a text."""
         wrong = 1 - labels
         similar = labels @ self.cosines / labels.sum(1, keepdim=True).clamp(min=1)
