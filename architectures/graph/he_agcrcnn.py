@@ -155,8 +155,8 @@ class GraphCapsules(TextEncoder):
         return outputs
 
     def weights(self, labels: Tensor) -> Tensor:
-        """Weights (B, labels) of the labels in the margin loss where they are wrong: one in the mean
-        over the wrong labels of a text."""
+        """Weights (B, labels) of wrong labels in the margin loss: one in the mean over those of a
+        text."""
         wrong = 1 - labels
         similar = labels @ self.cosines / labels.sum(1, keepdim=True).clamp(min=1)
         usual = (similar * wrong).sum(1, keepdim=True) / wrong.sum(1, keepdim=True).clamp(min=1)

@@ -22,14 +22,15 @@ def test_the_taxonomy_has_a_root_above_all_that_have_no_parent():
 
 
 def test_walks_begin_at_each_node_and_go_on_to_any_neighbour_alike():
-    neighbours = taxonomy(TREE)
+    neighbours = taxonomy(LabelTree([*LABELS, "d"], TREE.parents))
+    assert sorted(map(len, neighbours)) == [1] * 6 + [3, 3, 4]
     walks = random_walks(neighbours, 300, 4, np.random.default_rng(1))
-    assert walks.shape == (2400, 5) and np.bincount(walks[:, 0]).tolist() == [300] * 8
-    went = np.zeros((8, 8))
+    assert walks.shape == (2700, 5) and np.bincount(walks[:, 0]).tolist() == [300] * 9
+    went = np.zeros((9, 9))
     np.add.at(went, (walks[:, :-1], walks[:, 1:]), 1)
     for node, around in enumerate(neighbours):
         shares = went[node] / went[node].sum()
-        expected = np.zeros(8)
+        expected = np.zeros(9)
         expected[around] = 1 / len(around)
         np.testing.assert_allclose(shares, expected, atol=0.05)
         assert (shares[expected == 0] == 0).all(), "a walk left the tree"
@@ -73,6 +74,20 @@ def test_a_sibling_is_nearer_than_any_label_of_another_branch():
     for one, two in ((0, 1), (2, 3)):
         far = [cosines[label, other] for label in (one, two) for other in range(5) if other not in (one, two)]
         assert cosines[one, two] > 0.9 and max(far) < 0.6
+
+
+def test_the_cosines_are_those_of_learnt_vectors():
+    """As many walks, steps, pairs and epochs as are said; the labels stand first among the nodes."""
+    rng = np.random.default_rng(0)
+    counts = pairs_within(random_walks(taxonomy(TREE), 100, 20, rng), 3, 8)
+    vectors = skip_gram(counts, 16, 500, 0.1, rng)
+    lengths = [sum(number**2 for number in vector) ** 0.5 for vector in vectors]
+    for one in range(5):
+        for two in range(5):
+            product = sum(a * b for a, b in zip(vectors[one], vectors[two], strict=True))
+            assert label_cosines(TREE)[one, two].item() == pytest.approx(
+                product / lengths[one] / lengths[two], abs=1e-6
+            )
 
 
 def test_labels_of_several_levels_are_the_farther_the_longer_the_way():
