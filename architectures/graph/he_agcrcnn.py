@@ -122,7 +122,8 @@ class GraphCapsules(TextEncoder):
         self.register_buffer("cosines", label_cosines(tree))
 
     def rows(self, words: WordBatch) -> tuple[Tensor, Tensor]:
-        """The row of each root (B, roots, ``hidden``), and which roots there are (B, roots)."""
+        """The row of each root (B, roots, ``hidden``), zeros where there is none, and which roots
+        there are (B, roots)."""
         mask = words.mask.unflatten(1, (-1, self.around))
         there = mask.any(2)
         vectors = (words.vectors * words.mask[..., None]).unflatten(1, (-1, self.around))[there]

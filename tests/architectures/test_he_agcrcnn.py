@@ -98,6 +98,8 @@ def test_a_text_has_the_lengths_of_capsules_routed_from_its_sub_graphs(iteration
     assert expected.std() > 0.01, "the reference tells no text or label from another"
     assert_same(model(batch), expected, rtol=1e-4, atol=1e-5)
     assert model(batch_of(*SIZES[3:])).shape == (2, 5), "no text of this batch fills a window"
+    rows, there = model.rows(batch)
+    assert there.sum(1).tolist() == [9, 6, 4, 2, 1] and not rows[~there].any()
 
 
 def test_the_order_of_the_texts_of_a_batch_changes_nothing():
