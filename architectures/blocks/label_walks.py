@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 
 from harness.label_tree import LabelTree
@@ -52,9 +53,7 @@ def skip_gram(counts: np.ndarray, dims: int, epochs: int, rate: float, rng: np.r
     inner, outer = rng.normal(scale=0.1, size=(2, len(counts), dims))
     shares = counts / counts.sum(1, keepdims=True)
     for _ in range(epochs):
-        scores = inner @ outer.T
-        powers = np.exp(scores - scores.max(1, keepdims=True))
-        errors = rate * (powers / powers.sum(1, keepdims=True) - shares)
+        errors = rate * (softmax(inner @ outer.T, axis=1) - shares)
         inner, outer = inner - errors @ outer, outer - errors.T @ inner / shares.sum(0)[:, None]
     return inner
 
