@@ -163,9 +163,9 @@ def separate_margin_loss(
 
 
 def set_margin_losses(
-    lengths: Tensor, labels: Tensor, above: float = 0.9, below: float = 0.1, absent: float = 0.5
+    lengths: Tensor, labels: Tensor, above: float = 0.9, below: float = 0.1, absent: float | Tensor = 0.5
 ) -> Tensor:
     """The terms of :func:`separate_margin_loss` of each text (B,), which may have any of the labels
-    (B, classes), in 0/1."""
+    (B, classes), in 0/1; ``absent`` may be a weight for each of them."""
     here = torch.relu(above - lengths) ** 2
     return (labels * here + absent * (1 - labels) * torch.relu(lengths - below) ** 2).sum(1)

@@ -77,12 +77,26 @@ class WordSubgraphs(Words):
             neighbours = neighbours_of(len(places), edges)
             nodes = np.full((min(self.roots, len(places)), self.around), -1)
             for row, root in enumerate(roots_of(neighbours, counts, self.roots)):
-                met = breadth_first(root, neighbours, self.around)
+                met = self.arranged(breadth_first(root, neighbours, self.around))
                 nodes[row, : len(met)] = met
             for name, column in words.items():
                 found[name].append(np.where(nodes < 0, 0, column[text][places[nodes]]).ravel())
         return {name: Ragged.of(each) for name, each in found.items()}
 
+    def arranged(self, met: list[int]) -> list[int]:
+        """The words of a sequence, by the order in which the search met them, in that of the
+        sequence."""
+        return met
+
     def collate(self, columns: Columns, rows: np.ndarray):
         batch = super().collate(columns, rows)
         return batch._replace(mask=batch.ids != 0)
+
+
+@dataclass
+class SubgraphsInOrder(WordSubgraphs):
+    """As :class:`WordSubgraphs`, with the words of each sequence in the order in which the text
+    says them first."""
+
+    def arranged(self, met: list[int]) -> list[int]:
+        return sorted(met)

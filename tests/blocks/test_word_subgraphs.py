@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from architectures.blocks.word_subgraphs import WordSubgraphs, breadth_first, neighbours_of, roots_of
+from architectures.blocks.word_subgraphs import SubgraphsInOrder, WordSubgraphs, breadth_first, neighbours_of, roots_of
 
 EDGES = np.array([[0, 1, 2], [0, 2, 5], [1, 3, 1], [2, 4, 1], [2, 3, 1], [5, 6, 1]])
 """Nodes 0 to 4 in one part of the graph, 5 and 6 in another, 7 alone."""
@@ -54,3 +54,19 @@ def test_unknown_words_are_nodes_of_their_own():
     view.fit(["known known"])
     batch = view.collate(view.encode(["alpha beta known"]), np.arange(1))
     assert batch.mask.sum() == 6 and sorted(batch.ids[batch.mask].unique().tolist()) == [1, 2]
+
+
+def test_sequences_in_the_order_of_the_text_have_the_same_words():
+    """By where the text says each first: the last word is a root too, and stands behind what it is
+    near. The order of the roots stays."""
+    texts = ["dusk moon tide moon dusk boat"]
+    searched, ordered = (cls(min_count=1, roots=4, around=3) for cls in (WordSubgraphs, SubgraphsInOrder))
+    found = []
+    for view in (searched, ordered):
+        view.fit(texts)
+        names = ["", "?", *view.vocabulary.words]
+        batch = view.collate(view.encode(texts), np.arange(1))
+        found.append([[names[id] for id in row] for row in batch.ids.reshape(-1, 3).tolist()])
+    places = {"dusk": 0, "moon": 1, "tide": 2, "boat": 3}
+    assert len(found[0]) == 4 and found[0] != found[1]
+    assert found[1] == [sorted(each, key=lambda word: places[word]) for each in found[0]]
