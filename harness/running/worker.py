@@ -32,7 +32,7 @@ from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
 from harness.metrics import score
-from harness.objectives import collected_choices
+from harness.objectives import Supervised, collected_choices
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import Ruler
@@ -351,7 +351,8 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
-    spent = _spent(training, kept, pilots, fields["flops_per_example"], cell.devices)
+    flops = _flops_of_training(training) or fields["flops_per_example"]
+    spent = _spent(training, kept, pilots, flops, cell.devices)
     fields |= _of_parents(assembly.parents) | {"spent": spent}
     if assembly.companions:
         fields["companions"] = _companions(assembly.companions, training, kept, pilots, cell.devices)
@@ -375,10 +376,19 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         "learning_rates": tried,
         "curve": training.curve,
     }
-    if fields["flops_per_example"]:  # a backward pass takes about twice a forward pass
+    if flops:  # a backward pass takes about twice a forward pass
         passes = 3 * kept["epochs"] * training.passes_per_epoch * _examples_of_a_pass(training)
-        fields["training"]["flops"] = float(passes * fields["flops_per_example"])
+        fields["training"]["flops"] = float(passes * flops)
     return fields
+
+
+def _flops_of_training(training: FitModule) -> float | None:
+    """Operations of the losses of a training by example; None where they are those of an answer, as
+    under the head's own loss, and where tasks take turns."""
+    if type(training.objective) is Supervised or training.objective.in_turn:
+        return None
+    found = cost.flops_of_losses(training.model, training.objective, training.first_steps(2))
+    return found and found / training.splits["labelled"].share
 
 
 def _spent(

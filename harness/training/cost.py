@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import nn
 
 from harness.data.batches import length_buckets
 from harness.data.corpus import Batch, Split
+from harness.objectives import Objective, Step
 from harness.records import UNSTABLE_ABOVE
 from harness.training.model import Model
 
@@ -154,6 +155,28 @@ def flops_per_example(model: Model, batch: Batch) -> float | None:
     return None
 
 
+def flops_of_losses(model: Model, objective: Objective, steps: Sequence[Step]) -> float | None:
+    """Operations of an objective's losses, without their gradients, divided by the labelled
+    examples of the steps: what the parts that answer no question (a generator, a decoder, texts
+    that are made of others) take is in it.
+
+    Counted as by :func:`flops_per_example`, on a copy on the CPU; no random number is drawn from
+    the stream of the training.
+    """
+
+    def losses(both: nn.ModuleList, steps: Sequence[Step]) -> None:
+        both.train()  # a generator is not asked in evaluation
+        for step in steps:
+            both[1].losses(both[0], step)
+
+    try:
+        with torch.random.fork_rng():
+            found = _operations(nn.ModuleList((model, objective)), steps, "cpu", losses)
+    except Exception:  # as above
+        return None
+    return found / sum(len(step.batch.rows) for step in steps) if found else None
+
+
 def _forward(model: Model, batch: Batch) -> None:
     model(batch.inputs)
 
@@ -162,7 +185,7 @@ def _loss(model: Model, batch: Batch) -> None:
     model.loss(batch)
 
 
-def _operations(model: Model, batch: Batch, device: str, counted: Callable[[Model, Batch], None]) -> int:
+def _operations(model: Any, batch: Any, device: str, counted: Callable[[Any, Any], None]) -> int:
     """Operations of one pass of a copy on a device."""
     from pytorch_lightning.utilities import move_data_to_device
     from torch.nn.attention import SDPBackend, sdpa_kernel

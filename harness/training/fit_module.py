@@ -187,6 +187,13 @@ class FitModule(pl.LightningModule):
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
 
+    def first_steps(self, count: int) -> list[Step]:
+        """The first steps of this epoch, as in the last phase of the training."""
+        streams = self.objective.streams
+        rows = zip(*(self.batches(stream).rows()[:count] for stream in streams), strict=False)
+        batches = [{s: self.splits[s].collate(r) for s, r in zip(streams, each, strict=True)} for each in rows]
+        return [Step(each, self.objective.settled_after, None, self.seed, 1) for each in batches]
+
     def _in_turn(self, streams: list[list[np.ndarray]]) -> list[tuple[np.ndarray | None, ...]]:
         """All batches of several streams in a random order, which seed and epoch decide: processes
         read the same stream at the same step."""

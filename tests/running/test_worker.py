@@ -340,6 +340,19 @@ def test_another_seed_is_another_model(make_settings):
     assert len(losses) == 2
 
 
+def test_what_an_objective_adds_is_in_the_operations_of_a_training(make_settings):
+    """On the page about pre-training the generator of ELECTRA would cost nothing. RoBERTa has
+    none, and as wide a body."""
+
+    def operations(id: str) -> float:
+        sizes = [f"{id}.{name}={value}" for name, value in {"layers": 1, "hidden": 32, "heads": 2}.items()]
+        record = run_cell(planned_cell(id, "text_mix", *sizes, max_train=40), make_settings())
+        assert record.training["flops"] == pytest.approx(record.spent["flops"]), "one rate, no pilot"
+        return record.spent["flops"] / record.spent["examples"]
+
+    assert operations("electra") > 1.5 * operations("roberta")
+
+
 def test_a_training_set_of_the_official_size_is_not_partial(make_settings, monkeypatch):
     entry = registry.entry("tasks", "sst2")
     cell = planned_cell("avg_vectors", "sst2", max_train=None)

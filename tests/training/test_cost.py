@@ -14,7 +14,7 @@ from torch import nn
 
 from harness import registry
 from harness.contract.trained import TrainedCase
-from harness.objectives import Supervised
+from harness.objectives import Objective, Step, Supervised
 from harness.problems.base import Batch
 from harness.running import grid
 from harness.running.neighbours import watched
@@ -405,3 +405,33 @@ def test_memory_is_that_of_this_process():
     assert after["peak_rss_mib"] >= before and held[0] == 1
     assert after["peak_rss_mib"] >= psutil.Process().memory_info().rss / 2**20 - 1, "in MiB, not in KiB or bytes"
     assert (after["peak_gpu_mib"] is None) == (not torch.cuda.is_available())
+
+
+class WithGenerator(Objective):
+    """An objective with a layer of its own, which works in training alone and draws a number."""
+
+    def __init__(self, needs_gradients: bool = False):
+        super().__init__(None, None)
+        self.generator, self.needs_gradients = nn.Linear(3, 5), needs_gradients
+
+    def losses(self, model, step):
+        found = model(step.batch.inputs) * torch.rand(())
+        made = self.generator(found).sum() if self.training else found.sum()
+        return {"loss": torch.autograd.grad(made, found)[0].sum() if self.needs_gradients else made}
+
+
+def test_operations_of_a_training_are_those_of_its_losses():
+    """A generator, which answers nothing, is most of what some objectives cost; and whoever trains
+    after the count draws the numbers that would have been drawn without it."""
+    model, objective = Inner(nn.Linear(7, 3)), WithGenerator()
+    steps = [Step({"labelled": batch(rows, 7)}, 0.0) for rows in (5, 2)]
+    state = torch.get_rng_state()
+    assert cost.flops_of_losses(model, objective.eval(), steps) == 2 * 7 * 3 + 2 * 3 * 5
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not objective.training and model.layer.weight.requires_grad
+
+
+def test_losses_that_take_gradients_have_no_count():
+    """The operations of an answer stand in the record instead."""
+    steps = [Step({"labelled": batch(5, 7)}, 0.0)]
+    assert cost.flops_of_losses(Inner(nn.Linear(7, 3)), WithGenerator(needs_gradients=True), steps) is None
