@@ -159,7 +159,7 @@ class CategoryTexts(Objective):
     paper="Li et al. 2018",
     source="M2.11[180]",
     year=2018,
-    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, clip=1.0),
+    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, clip=1.0, min_steps=1000),
     deviations=("To be written.",),
     variants={
         "cs_gan_likelihood": {
