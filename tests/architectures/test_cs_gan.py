@@ -113,11 +113,11 @@ def judgement(discriminator: TextDiscriminator, text: list[int]) -> Tensor:
     return linear(discriminator.output, torch.cat(features))[0]
 
 
-def answer(model: Model, text: list[int]) -> Tensor:
-    """Logarithms of the probabilities of the classes of a text, by the parameters alone; ``Summed``
-    reads the padding of the batch, but here there is none."""
+def answer(model: Model, text: list[int], length: int) -> Tensor:
+    """Logarithms of the probabilities of the classes of a text in a batch of this length, by the
+    parameters alone: ``Summed`` also reads the zeros behind it."""
     own = dict(model.named_parameters())
-    vectors = own["table.tuned.weight"][torch.tensor(text)]
+    vectors = own["table.tuned.weight"][torch.tensor(text + [0] * (length - len(text)))]
     state = torch.tanh(vectors @ own["encoder.hidden.weight"].T + own["encoder.hidden.bias"]).sum(0)
     scores = own["head.output.weight"] @ state + own["head.output.bias"]
     return scores - scores.exp().sum().log()
@@ -278,7 +278,7 @@ def expected_of(made: CategoryTexts, model: Model, batch: Batch, seed: int) -> d
     judged = [judgement(made.discriminator, text) for text in texts]
     telling = [-torch.sigmoid(judgement(made.discriminator, text)).log() for text in real]
     telling += [-(1 - torch.sigmoid(score)).log() for score in judged]
-    costs = [-answer_in(model, text, max(map(len, texts)))[c] for text, c in zip(texts, categories, strict=True)]
+    costs = [-answer(model, text, max(map(len, texts)))[c] for text, c in zip(texts, categories, strict=True)]
     rewards = [(torch.sigmoid(j) * (-cost).exp()).item() for j, cost in zip(judged, costs, strict=True)]
     usual = made.usual.tolist()
     logs = [log_of(made.generator, text, c) for text, c in zip(texts, categories, strict=True)]
@@ -293,18 +293,13 @@ def expected_of(made: CategoryTexts, model: Model, batch: Batch, seed: int) -> d
     }
 
 
-def answer_in(model: Model, text: list[int], length: int) -> Tensor:
-    """As :func:`answer`, of a text in a batch of this length: ``Summed`` also reads padding."""
-    return answer(model, text + [0] * (length - len(text)))
-
-
 @pytest.mark.parametrize("progress", [EARLY, LATE])
 def test_losses_and_gradients_of_a_step_written_out(progress):
     """Each player's, before the generator is rewarded and after. A gradient through the rewards
     would teach the generator by nothing, and the classifier and the discriminator to please it."""
     made, model, batch = begun(policy=3.0, weight=2.0)
     made.usual.copy_(torch.tensor([0.2, 0.3, 0.1, 0.1]))
-    known = torch.stack([answer_in(model, row, 5) for row in batch.inputs["text"].ids.tolist()])
+    known = torch.stack([answer(model, row, 5) for row in batch.inputs["text"].ids.tolist()])
     task = -known[torch.arange(3), batch.target].mean()
     parts = expected_of(made, model, batch, seed=4)
     late = progress >= 0.5
@@ -356,7 +351,7 @@ def test_each_parameter_has_one_player():
 
 
 def test_the_discriminator_alone_learns_to_tell_and_the_generator_to_deceive():
-    """What the game is: with all else held still, steps along each player's loss raise its score."""
+    """The game itself: with all else held still, steps along a player's loss raise its score."""
     made, model, batch = begun()
 
     def steps(player: str, loss: str, progress: float) -> tuple[float, float]:
@@ -397,7 +392,7 @@ def test_penalties_of_the_wrapped_encoder_count_once():
 
 def test_texts_and_sizes_are_those_asked_for():
     regime = CategorySentenceGAN(size=2, hidden=7, maps=5, longest=6)
-    model, batch, _ = prepared(regime)
+    model, _, _ = prepared(regime)
     made = objective_of(model, Recipe(), regime)
     generator, discriminator = made.generator, made.discriminator
     assert generator.words.weight.shape == discriminator.words.weight.shape == (6, 2), "four words and two numbers"
