@@ -50,7 +50,7 @@ class TextGenerator(nn.Module):
         """Logarithm (B,) of the probability of each text, its end included."""
         told = F.pad(texts, (1, 1), value=END)[:, : self.longest + 1]
         before, after = told[:, :-1], told[:, 1:]
-        logs = self.following(before, categories)[0].gather(2, after[..., None])[..., 0]
+        logs = self.following(before, categories)[0].gather(2, after[..., None]).squeeze(2)
         behind = before == END
         behind[:, 0] = False
         return logs.masked_fill(behind, 0).sum(1)
