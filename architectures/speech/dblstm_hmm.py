@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -128,7 +129,7 @@ class HybridRecogniser(AligningEncoder):
     def aligned(self, heard: np.ndarray, transcript: str) -> np.ndarray | None:
         """The state of the first of each ``stack`` frames, which is found once."""
         assert self.hmm is not None
-        key = transcript, heard.tobytes()
+        key = transcript, hashlib.sha256(heard.tobytes()).digest()  # frames are a hundred kilobytes and more
         if key not in self.found:
             states = self.hmm.aligned(heard, transcript.split())
             self.found[key] = None if states is None else states[:: self.stack].copy()
