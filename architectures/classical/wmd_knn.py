@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
-from sklearn.decomposition import TruncatedSVD
 
 from architectures.blocks.content_words import content_words
 from architectures.blocks.corpus_graph import count_pairs, positive_pmi
+from architectures.blocks.singular_vectors import largest_directions
 from harness.kinds import Estimator
 from harness.ragged import Ragged
 from harness.registry import register
@@ -134,8 +134,8 @@ class WordMoversNeighbours(Estimator):
         places = {word: place for place, word in enumerate(words)}
         ids = Ragged.of([places[word] for word in text] for text in texts)
         pmi = sparse.csr_array(positive_pmi(*count_pairs(ids, len(words), self.window)))
-        directions = TruncatedSVD(min(self.dimensions, len(words) - 1), algorithm="arpack", random_state=self.seed)
-        made = directions.fit_transform(pmi) / np.sqrt(np.maximum(directions.singular_values_, 1e-9))
+        values, directions = largest_directions(pmi, min(self.dimensions, len(words) - 1), self.seed)
+        made = pmi @ directions.T / np.sqrt(np.maximum(values, 1e-9))
         return dict(zip(words, made, strict=True))
 
     def counts(self, texts: Sequence[Sequence[str]]) -> sparse.csr_array:

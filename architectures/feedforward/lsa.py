@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from architectures.blocks import linear_machine
 from architectures.blocks.ngrams import lower_words, ngram_counter
+from architectures.blocks.singular_vectors import largest_directions
 from harness.kinds import Estimator
 from harness.registry import register
 from harness.task import Row
@@ -73,9 +73,9 @@ class LatentSemanticAnalysis(Estimator):
         counts = sparse.csr_array(self.counter.fit_transform(self._documents(train)))
         self.weights = spread(counts)
         directions = min(self.dimensions, min(counts.shape) - 1)
-        found = TruncatedSVD(directions, algorithm="arpack", random_state=self.seed).fit(self._weighted(counts))
-        kept = found.singular_values_ > SMALLEST * found.singular_values_.max()
-        self.values, self.terms = found.singular_values_[kept], found.components_[kept].T
+        values, terms = largest_directions(self._weighted(counts), directions, self.seed)
+        kept = values > SMALLEST * values.max()
+        self.values, self.terms = values[kept], terms[kept].T
         self.parameter_count = self.weights.size + self.values.size + self.terms.size
         if not self.ranks:
             self.machine = LinearSVC(C=self.C, random_state=self.seed)
