@@ -108,9 +108,7 @@ class CategoryTexts(Objective):
         self.register_buffer("spellings", torch.zeros(words, dtype=torch.long))
 
     def begin(self, rows: Mapping[str, Any]) -> None:
-        self.inner.begin(rows)
-        known = [0, 0, *map(spelling, rows["labelled"].view.vocabulary.words)]
-        self.spellings = torch.tensor(known)
+        self.spellings = torch.tensor([0, 0, *map(spelling, rows["labelled"].view.vocabulary.words)])
 
     def players(self, model: Model) -> dict[str, list[tuple[str, nn.Parameter]]]:
         own = {
