@@ -200,8 +200,8 @@ class CategorySentenceGAN(Regime):
     A made text need not be of the category that it was made for. On the mini corpus of SST-2, where
     a word of negation decides, one in eight is of the other at the end and more are before, and the
     classifier falls by three or four points from all right. With 200 labels of SST-2 itself the
-    discriminator tells nearly all made texts, so that rewards are small. Slow: a text is made word
-    by word, and a step trains three networks.
+    discriminator knows most made texts, so that rewards stay near .02. Slow: a text is made word by
+    word, and a step trains three networks.
     """
 
     trained_by = CategoryTexts
