@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -10,14 +9,12 @@ from pathlib import Path
 
 from harness import registry
 from harness.data.overlap import sequences, shares_one
-from harness.errors import DataError
 from harness.registry import TaskEntry, register_task
 from harness.settings import Budget
 from harness.task import Row, Split, Task, Tier, fingerprint
 from harness.views.base import plain
 from tasks.readers.holdout import hold_out
-from tasks.readers.lines import json_value, lines, present
-from tasks.readers.lines import text as string
+from tasks.readers.lines import json_texts, present
 
 SOURCES = (
     "imdb",
@@ -94,17 +91,6 @@ def mixed(split: Split, texts: Iterable[tuple[str, str]], others: Iterable[str])
     return ({"id": ids[text], "text": text} for text in chosen)
 
 
-def joined(path: Path) -> Iterator[Row]:
-    """Rows of JSON lines with id and text; :class:`DataError` for a line that is not one."""
-    for number, line in lines(path):
-        try:
-            row = json_value(line, f"{path}, line {number}")
-            yield {name: string(row[name], name) for name in ("id", "text")}
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            expected = "a JSON object with id and text"
-            raise DataError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from error
-
-
 def _key(text: str) -> str:
     """The text by whose digest it is held out: not the text alone, by which the other tasks have
     held out their dev before."""
@@ -169,7 +155,9 @@ class TextMix(Task):
         """The rows of ``TASK/SPLIT.jsonl`` where ``python -m tools.plain_text`` wrote it; else from
         the files of the other tasks, which takes minutes."""
         path = present(folder, f"{self.entry.id}/{split}.jsonl")
-        return self._rows(split, "local", folder) if path is None else joined(path)
+        if path is None:
+            return self._rows(split, "local", folder)
+        return ({"id": id, "text": text} for _, (id, text) in json_texts(path, "id", "text"))
 
     def _rows(self, split: Split, tier: Tier, folder: Path | None) -> Iterable[Row]:
         texts = (

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 ROOM = 3
+"""Rows and columns for each direction that is sought, with which PROPACK gets far enough."""
 
 
 def largest_directions(matrix: sparse.csr_array, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -14,8 +15,7 @@ def largest_directions(matrix: sparse.csr_array, count: int, seed: int = 0) -> t
     vectors (``count``, V), the largest entry of each of which is positive.
 
     By PROPACK, since ARPACK, which scikit-learn has, gives up on some matrices from some starts.
-    The seed decides where it starts, and so what rounding is left. A matrix with less than
-    :data:`ROOM` times as many rows or columns, in which PROPACK does not get far enough, is
+    The seed decides where it starts, and so what rounding is left. A matrix without :data:`ROOM` is
     decomposed as a whole.
     """
     if min(matrix.shape) < ROOM * count:

@@ -156,3 +156,17 @@ def text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is a {type(value).__name__}, not a string")
     return value
+
+
+def json_texts(path: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and the texts of the named fields of each line of a file of JSON lines.
+
+    Raises :class:`DataError` for a line that is not a JSON object with these fields.
+    """
+    for number, line in lines(path):
+        try:
+            value = json_value(line, f"{path}, line {number}")
+            yield number, [text(value[name], name) for name in names]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            expected = f"a JSON object with {', '.join(names[:-1])} and {names[-1]}"
+            raise DataError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from error

@@ -19,11 +19,12 @@ from harness.problems import problem
 from harness.training.model import build
 from harness.views.words import WordBatch
 from tests.architectures.test_capsnet import routed, squashed
+from tests.architectures.test_graph_cnn import AROUND, WIDTH, batch_of
 from tests.support.models import small
 from tests.support.oracles import convolution, linear, lstm, softmax_mean
 from tests.support.same import assert_same
 
-WIDTH, AROUND, SIZE = 4, 5, 3
+SIZE = 3
 LABELS = ["a.x", "a.y", "b.u", "b.v", "b.w"]
 TREE = LabelTree(LABELS, {label: label[0] for label in LABELS})
 SMALL = {"roots": 12, "around": AROUND, "word_maps": 5, "hidden": 6, "maps": 7, "window": 3}
@@ -32,19 +33,6 @@ SMALL |= {"types": 2, "size": SIZE, "label_size": 4}
 
 def model_of(tree: LabelTree = TREE, **settings) -> GraphCapsules:
     return small(GraphCapsules, WIDTH, len(LABELS), tree, stretch=2.0, **SMALL | settings)
-
-
-def batch_of(*sizes: list[int]) -> WordBatch:
-    """Texts whose sub-graphs have these numbers of words; large numbers at padding."""
-    roots = max(map(len, sizes))
-    mask = torch.zeros(len(sizes), roots, AROUND, dtype=torch.bool)
-    for text, each in enumerate(sizes):
-        for root, words in enumerate(each):
-            mask[text, root, :words] = True
-    mask = mask.flatten(1)
-    vectors = torch.randn(*mask.shape, WIDTH, generator=torch.Generator().manual_seed(0))
-    vectors = vectors.masked_fill(~mask[..., None], 50.0).requires_grad_()
-    return WordBatch(mask.long(), mask, torch.tensor([AROUND * len(each) for each in sizes]), vectors)
 
 
 def row_of(model: GraphCapsules, words: Tensor) -> Tensor:
