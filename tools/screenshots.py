@@ -43,8 +43,12 @@ PICTURES = {
 
 
 def build(folder: Path) -> None:
-    """Write the pages of the committed records."""
-    leaderboard.write(read(ROOT / "results"), folder)
+    """Write the pages of the committed records, without marks on those whose code was edited since:
+    they would be other marks after each commit."""
+    board = read(ROOT / "results")
+    for record in board.records:
+        record.code = None
+    leaderboard.write(board, folder)
 
 
 def digests(folder: Path) -> dict[str, str]:

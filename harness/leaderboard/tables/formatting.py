@@ -133,13 +133,18 @@ def caveats(board: Board, result: Result) -> tuple[str, ...]:
     if _partial(result):
         notes += _partial_notes(board, result)
     notes += board.test_notes(result)
+    if any(record.key in board.made_by_other_code for record in result.ok):
+        notes.append(OTHER_CODE)
     return (*notes, *causes(board, result))
 
 
 def causes(board: Board, result: Result) -> list[str]:
-    """Reasons for a score that lie neither in its data nor in its settings: other code, word
-    vectors that start at random, an older version."""
-    notes = [OTHER_CODE] if any(record.key in board.made_by_other_code for record in result.ok) else []
+    """Reasons for a score that lie neither in its data nor in its settings: word vectors that start
+    at random, an older version.
+
+    That the code was edited since is none: it says nothing of the score.
+    """
+    notes = []
     first = result.first
     architecture = board.architectures.get(first.architecture)
     if architecture and architecture.vectors_of_paper and starts_at_random(result):
