@@ -1,4 +1,7 @@
-"""The lists of breaks, as ``tests/breaks/<id>.toml`` has them."""
+"""The lists of breaks, as ``tests/breaks/<id>.toml`` has them.
+
+``file`` and ``tests`` at the head of a list are those of every break that names none.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +54,13 @@ def read(root: Path) -> list[Break]:
     complaints: list[str] = []
     for path in sorted((root / LISTS).glob("*.toml")):
         try:
-            entries = tomllib.loads(path.read_text(encoding="utf-8")).get("break", [])
+            head = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             complaints.append(f"{path.name}: {error}")
             continue
-        for number, entry in enumerate(entries, start=1):
-            if found := _complaint(root, path.stem, entry):
+        for number, own in enumerate(head.pop("break", []), start=1):
+            entry = head | own | {"id": path.stem}
+            if found := _complaint(root, entry):
                 complaints.append(f"{path.name}, break {number}: {found}")
             else:
                 breaks.append(Break(**entry | {"tests": tuple(entry["tests"])}))
@@ -67,14 +71,12 @@ def read(root: Path) -> list[Break]:
     return breaks
 
 
-def _complaint(root: Path, stem: str, entry: dict[str, object]) -> str | None:
+def _complaint(root: Path, entry: dict[str, object]) -> str | None:
     """What is wrong with an entry, or None."""
     wanted = {field.name for field in fields(Break)}
     if set(entry) != wanted:
         return f"has the keys {', '.join(sorted(entry))}; wanted: {', '.join(sorted(wanted))}"
     one = Break(**{**entry, "tests": tuple(entry["tests"])})  # type: ignore[arg-type]
-    if one.id != stem:
-        return f"id {one.id!r} stands in the list of {stem!r}"
     if not (root / one.file).is_file():
         return f"there is no file {one.file}"
     source = (root / one.file).read_text(encoding="utf-8")
