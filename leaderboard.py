@@ -27,6 +27,7 @@ from harness.leaderboard.building import Builder, Fault
 from harness.leaderboard.pages.advisor_page import advisor_page
 from harness.leaderboard.pages.architecture_page import architecture_page
 from harness.leaderboard.pages.compare_page import compare_page
+from harness.leaderboard.pages.few_labels_page import few_labels_page
 from harness.leaderboard.pages.front_page import best_table, lead, picture_parts, remarks
 from harness.leaderboard.pages.gaps_page import gaps_document, gaps_page
 from harness.leaderboard.pages.index_page import index_page
@@ -111,6 +112,7 @@ PLACES = (
     ("Vectors", "vectors.html"),
     ("Tokens", "tokens.html"),
     ("Pre-training", "pretraining.html"),
+    ("Few labels", "few-labels.html"),
     ("What was run", "runs.html"),
     ("What changed", CHANGES),
 )
@@ -192,6 +194,7 @@ def _pages(builder: Builder, data_dir: Path | None) -> list[Page]:
         pages += _built(builder, "gaps.html", "Gaps", lambda board: gaps_page(board, *gaps(board)))
         pages += _built(builder, "compare.html", "Compare architectures", lambda board: compare_page(board, data_dir))
         pages += _built(builder, "pretraining.html", "What pre-training is worth", pretraining_page)
+        pages += _built(builder, "few-labels.html", "Few labels", few_labels_page)
         for file, title, axes in AXES:
             pages += _built(builder, file, title, functools.partial(axis_page, file=file, title=title, axes=axes))
         if board.records:

@@ -105,12 +105,16 @@ class Section(NamedTuple):
     @property
     def words(self) -> tuple[str, ...]:
         """Its parts as short texts, without those that say that there is nothing special."""
+        return (self.tier, versioned(self.protocol, self.protocol_version), self.budget, *self.besides)
+
+    @property
+    def besides(self) -> tuple[str, ...]:
+        """What its rows see and are given besides labelled examples, as short texts; none where
+        there is nothing special."""
         sees = "unknown sight" if self.sees is None else " and ".join(self.sees)
         vectors = self.vectors.words if self.vectors else ""
         inputs = " and ".join(source.words for source in self.inputs)
-        protocol = versioned(self.protocol, self.protocol_version)
-        parts = (self.tier, protocol, self.budget, sees, vectors, self.tokens, inputs)
-        return tuple(filter(None, parts))
+        return tuple(filter(None, (sees, vectors, self.tokens, inputs)))
 
     @property
     def input_names(self) -> str:

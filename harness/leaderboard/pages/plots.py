@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from harness.leaderboard import sizes
 from harness.leaderboard.board import Board
-from harness.leaderboard.pages.families import COLOURS, colour, marker
+from harness.leaderboard.pages.families import COLOURS, colour, marker, series
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
 from harness.leaderboard.results import Pairs, Result, Section
-from harness.leaderboard.significance import summarise
+from harness.leaderboard.significance import Summary, summarise
 from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title
-from harness.metrics import display_info
+from harness.metrics import MetricInfo, display_info
 from harness.records import Record
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -62,6 +62,23 @@ def task_plots(board: Board, task: str) -> list[Plot]:
     return of_sections + [
         _size_plot(board, task, place, of_place) for place, of_place in sizes.lines(board, task).items()
     ]
+
+
+def line_with_deviations(
+    name: str, points: Sequence[tuple[float, Summary]], info: MetricInfo, place: int
+) -> dict[str, Any]:
+    """Plotly's trace of summaries over numbers: a mark for each mean, its deviation over seeds as a
+    bar, and a line through them; ``place`` is that of its colour and symbol."""
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": html.escape(name),
+        "x": [number for number, _ in points],
+        "y": [round(info.scale(summary.mean), 2) for _, summary in points],
+        "error_y": {"array": [round(info.scale(summary.sd or 0.0), 2) for _, summary in points], "thickness": 1},
+        "marker": {"size": 9, **series(place)},
+        "line": {"color": series(place)["color"]},
+    }
 
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from harness.leaderboard.board import Board
-from harness.leaderboard.pages.families import series
 from harness.leaderboard.pages.page import Page, Plot
+from harness.leaderboard.pages.plots import line_with_deviations
 from harness.leaderboard.results import Result, Section
 from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.formatting import (
@@ -170,22 +170,8 @@ def _plot(board: Board, section: Section, task: str, metric: str, chains: Iterab
         lines.setdefault((chain.architecture, chain.learnt), []).append(chain)
     data: list[dict[str, Any]] = []
     for place, ((architecture, learnt), members) in enumerate(lines.items()):
-        members = [chain for chain in members if chain.flops]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": html.escape(f"{board.name(architecture)}, {learnt}"),
-                "x": [chain.flops for chain in members],
-                "y": [round(info.scale(chain.summary.mean), 2) for chain in members],
-                "error_y": {
-                    "array": [round(info.scale(chain.summary.sd or 0.0), 2) for chain in members],
-                    "thickness": 1,
-                },
-                "marker": {"size": 9, **series(place)},
-                "line": {"color": series(place)["color"]},
-            }
-        )
+        known = [(chain.flops, chain.summary) for chain in members if chain.flops]
+        data.append(line_with_deviations(f"{board.name(architecture)}, {learnt}", known, info, place))
     layout = {
         "xaxis": {"title": {"text": "floating-point operations of all trainings"}, "type": "log"},
         "yaxis": {"title": {"text": html.escape(axis_title(metric))}},
