@@ -1,0 +1,120 @@
+"""Rows beside ID-LSTM, HS-LSTM and Jumper whose choices are made by lot: what a policy knows is its
+distance from them, so they must be the same networks and read the share that they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from architectures.blocks.policy import draws_of
+from architectures.blocks.random_choices import RandomChoices
+from architectures.reinforcement.hs_lstm_random import RandomPhrasesLSTM
+from architectures.reinforcement.id_lstm_random import RandomWordsLSTM
+from architectures.reinforcement.jumper_random import RandomJumper
+from harness import registry
+from harness.objectives import collected_choices
+from harness.running.grid import hyperparameters
+from harness.views.words import WordBatch
+from tests.architectures.test_hs_lstm import phrases_of
+from tests.architectures.test_id_lstm import state_after
+from tests.architectures.test_jumper import symbols
+from tests.support.batches import assert_each_alone, mask_of, random_documents, random_texts
+from tests.support.models import small
+from tests.support.same import assert_same
+
+WIDTH, HIDDEN = 4, 3
+LENGTHS = [7, 5, 4, 2, 1]
+
+
+def choices_of(choices: RandomChoices, ids: Tensor, mask: Tensor) -> list[list[bool]]:
+    """The choices of each text, from the numbers that belong to its words and to the key."""
+    lots = draws_of(ids, mask, (choices.key.item(),), 1)[0]
+    return [(row[real] < choices.share).tolist() for row, real in zip(lots, mask, strict=True)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_words_are_kept_by_lot(share):
+    """In values and gradients; a text with nothing left is its last word but one."""
+    model, words = small(RandomWordsLSTM, WIDTH, hidden=HIDDEN, share=share), random_texts(LENGTHS, 1, WIDTH)
+    kept = dict(zip(LENGTHS, choices_of(model.policy, words.ids, words.mask), strict=True))
+    assert share in (0, 1) or 0 < sum(map(sum, kept.values())) < sum(LENGTHS)
+
+    def alone(vectors: Tensor) -> Tensor:
+        read = kept[len(vectors)]
+        if not any(read):
+            read = [place == max(0, len(vectors) - 2) for place in range(len(vectors))]
+        return state_after(model, vectors, read)[0]
+
+    with collected_choices() as told:
+        assert_each_alone(model(words), alone, words)
+    shares = [sum(kept[length]) / length for length in LENGTHS]
+    torch.testing.assert_close(told["share of words read"][0], torch.tensor(shares))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_phrases_end_by_lot(share):
+    """In values and gradients; the last word ends one."""
+    model, words = small(RandomPhrasesLSTM, WIDTH, hidden=HIDDEN, share=share), random_texts(LENGTHS, 1, WIDTH)
+    ends = dict(zip(LENGTHS, choices_of(model.policy, words.ids, words.mask), strict=True))
+    assert_each_alone(model(words), lambda v: phrases_of(model, v, [*ends[len(v)][:-1], True])[0], words)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_answer_comes_after_a_share_of_the_clauses(share):
+    """In values and gradients, of each document alone."""
+    model = small(RandomJumper, WIDTH, classes=2, maps=4, windows=(1, 3), hidden=HIDDEN, share=share)
+    batch, documents = random_documents([[4, 1, 2], [5], [2, 3, 6, 2], [1, 2]], 1, WIDTH)
+    with collected_choices() as told:
+        found = model(batch)
+    for row, clauses in enumerate(documents):
+        read = round(told["share of clauses read"][0][row].item() * len(clauses))
+        assert read in {max(1, int(np.floor(share * len(clauses)))), max(1, int(np.ceil(share * len(clauses))))}
+        assert_same(found[row], symbols(model, clauses)[read - 1][1:])
+
+
+def texts(count: int, words: int) -> WordBatch:
+    ids = torch.randint(1, 50, (count, words), generator=torch.Generator().manual_seed(0))
+    return WordBatch(ids, mask_of([words] * count), torch.full((count,), words), torch.zeros(count, words, 1))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_the_share_is_the_one_that_was_asked_for(share):
+    """It is set to what a policy reads: another one would compare unequal reading."""
+    made = RandomChoices(share)
+    lots = made.lots(texts(400, 20))
+    yes, _ = made(torch.zeros(400, 1), lots.flatten())
+    assert yes.float().mean().item() == pytest.approx(share, abs=0.02)  # deviation .0045
+
+
+def test_the_share_of_clauses_is_right_in_the_mean():
+    """Three clauses of which half are read are read as one or two, not always as one."""
+    model = small(RandomJumper, 1, classes=2, maps=1, windows=(1,), hidden=1, share=0.5)
+    batch, _ = random_documents([[1, 1, 1]] * 400, 1, 1)
+    batch = batch._replace(ids=torch.randint(1, 50, batch.ids.shape, generator=torch.Generator().manual_seed(0)))
+    with torch.no_grad(), collected_choices() as told:
+        model(batch)
+    assert told["share of clauses read"][0].mean().item() == pytest.approx(0.5, abs=0.03)  # deviation .0083
+
+
+def test_a_text_is_read_in_the_same_way_each_time_and_by_another_seed_in_another():
+    """A text read anew in each pass would be noise that teaches; seeds that read alike have no
+    spread."""
+    words = texts(10, 20)
+    first, second = RandomChoices(0.5), RandomChoices(0.5)
+    assert torch.equal(first.lots(words), first.lots(words))
+    assert not torch.equal(first.lots(words), second.lots(words))
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first.lots(words), second.lots(words))
+
+
+@pytest.mark.parametrize("id", ["id_lstm", "hs_lstm", "jumper"])
+def test_all_else_is_as_in_the_system_beside(id):
+    """A smaller network would lose to the policy for another reason."""
+    system, beside = (registry.entry("architectures", name) for name in (id, f"{id}_random"))
+    ours, theirs = hyperparameters(beside), hyperparameters(system)
+    assert {name: value for name, value in ours.items() if name != "share"} == {
+        name: theirs[name] for name in ours if name != "share"
+    }
+    assert "share" in ours and registry.load(beside).trained_by is None
