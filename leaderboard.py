@@ -42,6 +42,7 @@ from harness.leaderboard.pages.timeline import story_page
 from harness.leaderboard.tables.axis import INPUTS, TOKENS, VECTORS, Axis, axis_tables
 from harness.leaderboard.tables.budgets import budget_tables
 from harness.leaderboard.tables.changes import Result, changes_table, read_earlier
+from harness.leaderboard.tables.choices import choice_tables
 from harness.leaderboard.tables.export import costs_csv, json_lines, results, scores_csv
 from harness.leaderboard.tables.family_table import family_tables
 from harness.leaderboard.tables.gaps import gaps
@@ -173,7 +174,8 @@ _surveys = functools.cache(surveys)  # of which there are pages, LaTeX and rows 
 
 @functools.cache  # for the page of a task and the Markdown of all
 def _tables(board: Board, task: str) -> list[Table]:
-    return [*task_tables(board, task), *family_tables(board, task), *budget_tables(board, task)]
+    tables = [*task_tables(board, task), *choice_tables(board, task)]
+    return [*tables, *family_tables(board, task), *budget_tables(board, task)]
 
 
 Make = Callable[[Board], Page | Iterable[Page]]

@@ -1,0 +1,71 @@
+"""Tables of what systems that act chose: who pays by the word reads there what less would cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.leaderboard.tables.choices import choice_tables
+from harness.records import Record, Store
+from tests.support.made_pages import architecture, board_of, task
+from tests.support.made_records import record
+
+NAMES = [architecture("id_lstm", "ID-LSTM"), architecture("jumper", "Jumper", year=2020), architecture("lstm", "LSTM")]
+READ = "share of words read"
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    (tmp_path / "records").mkdir()
+    return Store(tmp_path)
+
+
+def tables(store: Store, *records: Record) -> list[list[list[str]]]:
+    for each in records:
+        store.write(each)
+    board = board_of(store, NAMES, [task("sst5", "classify", "accuracy")])
+    return [
+        [table.columns, *([row.name, *(cell[0].text for cell in row.cells)] for row in table.blocks[0].rows)]
+        for table in choice_tables(board, "sst5")
+    ]
+
+
+def acted(id: str, score: float, seed: int = 0, *, share: float = 0.5, **fields) -> Record:
+    choices = fields.pop("choices", {READ: share})
+    settings = {"hidden": 100} | ({"share": share} if fields.pop("given", False) else {})
+    return record(id, "sst5", score, seed=seed, choices=choices, hyperparameters=settings, **fields)
+
+
+def test_what_was_read_stands_beside_the_score(store):
+    """Of several seeds the mean; who chose nothing has no row."""
+    found = tables(
+        store,
+        acted("id_lstm", 0.40, share=0.8),
+        acted("id_lstm", 0.42, 1, share=0.7),
+        acted("jumper", 0.38, choices={"share of clauses read": 0.62}),
+        record("lstm", "sst5", 0.5),
+    )
+    assert found == [
+        [
+            ["Architecture", "settings", "accuracy", "share of clauses read", READ],
+            ["ID-LSTM", "–", "41.0 ± 1.4 (2)", "–", "75.0 %"],
+            ["Jumper", "–", "38.0 (1)", "62.0 %", "–"],
+        ]
+    ]
+
+
+def test_each_share_that_was_asked_for_has_a_row(store):
+    (found,) = tables(
+        store, acted("id_lstm", 0.40, share=0.8, given=True), acted("id_lstm", 0.30, share=0.2, given=True)
+    )
+    assert [(row[0], row[3]) for row in found[1:]] == [("ID-LSTM", "20.0 %"), ("ID-LSTM", "80.0 %")]
+    assert len({row[1] for row in found[1:]}) == 2
+
+
+def test_what_is_compared_nowhere_is_in_no_table_together(store):
+    found = tables(store, acted("id_lstm", 0.4), acted("jumper", 0.4, protocol="paper"))
+    assert [[row[0] for row in each[1:]] for each in found] == [["Jumper"], ["ID-LSTM"]]
+
+
+def test_without_choices_there_is_no_table(store):
+    failed = record("id_lstm", "sst5", None, status="timeout", error={"type": "timeout", "message": "x"})
+    assert tables(store, record("lstm", "sst5", 0.5), failed, acted("jumper", 0.4, protocol="smoke")) == []
