@@ -11,16 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks import label_model
+from architectures.blocks.classes_of_words import classes_of_words_missing
 from architectures.blocks.few_labels import known_classes
 from architectures.blocks.label_sources import votes
-from architectures.blocks.moved_vectors import probabilities_missing
-from harness import registry
 from harness.kinds import Regime
 from harness.objectives import STREAMS, Objective, Step, collected_losses
 from harness.ragged import Ragged
 from harness.registry import Recipe, TaskEntry, register
 from harness.training.model import Model
-from harness.views.words import Words
 
 
 class SoftLabelLoss(Objective):
@@ -111,9 +109,4 @@ class SnorkelMetal(Regime):
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if task.type != "classify":
-            return f"labels texts with classes, and a task of type {task.type} has none"
-        if type(registry.load(wrapped).view_for(task, wrapped.hyperparameters)) is not Words:
-            return f"counts words, and {wrapped.id} reads something else on {task.id}"
-        return probabilities_missing(registry.load(wrapped), wrapped.id)
+        return classes_of_words_missing(task, hyperparameters, "counts words")

@@ -10,15 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from architectures.blocks.moved_vectors import divergence, probabilities_missing
+from architectures.blocks.classes_of_words import classes_of_words_missing
+from architectures.blocks.moved_vectors import divergence
 from architectures.blocks.word_replacement import WordReplacement
-from harness import registry
 from harness.kinds import Regime
 from harness.layers.noise import Noise
 from harness.objectives import STREAMS, Objective, Step, Supervised
 from harness.registry import Recipe, TaskEntry, register
 from harness.training.model import Model
-from harness.views.words import Words
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "linear": lambda done: done,
@@ -127,9 +126,4 @@ class DataAugmentation(Regime):
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if task.type != "classify":
-            return f"replaces words of one text that has a class, and a task of type {task.type} has none"
-        if type(registry.load(wrapped).view_for(task, wrapped.hyperparameters)) is not Words:
-            return f"replaces words, and {wrapped.id} reads something else on {task.id}"
-        return probabilities_missing(registry.load(wrapped), wrapped.id)
+        return classes_of_words_missing(task, hyperparameters, "replaces words")

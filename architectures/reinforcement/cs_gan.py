@@ -9,14 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from architectures.blocks.classes_of_words import classes_of_words_missing
 from architectures.blocks.convolutions import WindowMaxima
-from architectures.blocks.moved_vectors import probabilities_missing
-from harness import registry
 from harness.kinds import Regime
 from harness.objectives import Objective, Step, Supervised
 from harness.registry import Recipe, TaskEntry, register
 from harness.training.model import Model
-from harness.views.words import WordBatch, Words, spelling
+from harness.views.words import WordBatch, spelling
 
 END = 0
 """Padding's number, which no word has: it stands before the first word and behind the last."""
@@ -221,9 +220,4 @@ class CategorySentenceGAN(Regime):
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if task.type != "classify":
-            return f"makes texts of one class each, and a task of type {task.type} has none"
-        if type(registry.load(wrapped).view_for(task, wrapped.hyperparameters)) is not Words:
-            return f"makes texts of words, and {wrapped.id} reads something else on {task.id}"
-        return probabilities_missing(registry.load(wrapped), wrapped.id)
+        return classes_of_words_missing(task, hyperparameters, "writes words")

@@ -11,15 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks import sphere
+from architectures.blocks.classes_of_words import classes_of_words_missing
 from architectures.blocks.few_labels import known_classes, telling_words, words_of_names
-from architectures.blocks.moved_vectors import probabilities_missing
-from harness import registry
 from harness.kinds import Regime
 from harness.objectives import STREAMS, Objective, Step, Supervised, collected_losses
 from harness.ragged import Columns, Ragged
 from harness.registry import Recipe, TaskEntry, register
 from harness.training.model import Model, on_device
-from harness.views.words import UNKNOWN, Words, spelling
+from harness.views.words import UNKNOWN, spelling
 
 SEEDS = ("documents", "names")
 """Sources of the first words of a class: texts that have its label, or the label's name."""
@@ -250,9 +249,4 @@ class WeSTClass(Regime):
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if task.type != "classify":
-            return f"makes texts of classes, and a task of type {task.type} has none"
-        if type(registry.load(wrapped).view_for(task, wrapped.hyperparameters)) is not Words:
-            return f"makes texts of words, and {wrapped.id} reads something else on {task.id}"
-        return probabilities_missing(registry.load(wrapped), wrapped.id)
+        return classes_of_words_missing(task, hyperparameters, "writes words")

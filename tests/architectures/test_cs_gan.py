@@ -446,8 +446,8 @@ def test_forms_without_rewards_and_without_texts():
     [
         ("bilstm", "sst2", None),
         ("kim_cnn_rand", "ag_news", None),
-        ("esim", "snli", "makes texts of one class each, and a task of type match has none"),
-        ("char_cnn", "sst2", "makes texts of words, and char_cnn reads something else on sst2"),
+        ("esim", "snli", "writes words of texts that have one class each, and a task of type match has none"),
+        ("char_cnn", "sst2", "writes words, and char_cnn reads something else on sst2"),
         ("text_caps", "sst2", "needs the probabilities of classes, and the scores of text_caps stand for none"),
     ],
 )

@@ -153,7 +153,7 @@ def test_the_whole_way_from_few_labels_to_many():
     [
         ("bilstm", "sst2", None),
         ("kim_cnn_rand", "ag_news", None),
-        ("esim", "snli", "labels texts with classes, and a task of type match has none"),
+        ("esim", "snli", "counts words of texts that have one class each, and a task of type match has none"),
         ("char_cnn", "sst2", "counts words, and char_cnn reads something else on sst2"),
         ("text_caps", "sst2", "needs the probabilities of classes, and the scores of text_caps stand for none"),
     ],

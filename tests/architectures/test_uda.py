@@ -171,7 +171,7 @@ def test_other_words_are_replaced_in_each_pass():
     [
         ("bilstm", "sst2", None),
         ("kim_cnn_rand", "ag_news", None),
-        ("esim", "snli", "replaces words of one text that has a class, and a task of type match has none"),
+        ("esim", "snli", "replaces words of texts that have one class each, and a task of type match has none"),
         ("char_cnn", "sst2", "replaces words, and char_cnn reads something else on sst2"),
         ("text_caps", "sst2", "needs the probabilities of classes, and the scores of text_caps stand for none"),
     ],

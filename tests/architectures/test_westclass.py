@@ -330,8 +330,8 @@ def test_labels_are_read_of_labelled_texts_alone():
     [
         ("kim_cnn_static", "ag_news", None),
         ("bilstm", "sst2", None),
-        ("esim", "snli", "makes texts of classes, and a task of type match has none"),
-        ("char_cnn", "sst2", "makes texts of words, and char_cnn reads something else on sst2"),
+        ("esim", "snli", "writes words of texts that have one class each, and a task of type match has none"),
+        ("char_cnn", "sst2", "writes words, and char_cnn reads something else on sst2"),
         ("text_caps", "sst2", "needs the probabilities of classes, and the scores of text_caps stand for none"),
     ],
 )
