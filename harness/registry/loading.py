@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from harness.errors import RegistryError
 from harness.registry import finding, sorts
@@ -18,7 +19,7 @@ from harness.registry.sorts import Entry, Sort
 _broken: dict[Sort, dict[Path, str]] = {sort: {} for sort in sorts.FOLDERS}
 
 
-def load(entry: Entry) -> type:
+def load(entry: Entry) -> type[Any]:
     """Import the file of ``entry`` and return its class; the error names the file when that
     fails."""
     if source := finding.task_source(entry.file):

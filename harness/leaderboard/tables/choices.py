@@ -1,4 +1,4 @@
-"""What systems that act chose on test, beside their scores: who reads less, and what that costs."""
+"""Choices on test of systems that act, beside their scores: who reads less, and what that costs."""
 
 from __future__ import annotations
 
