@@ -109,7 +109,7 @@ class Section(NamedTuple):
 
     @property
     def besides(self) -> tuple[str, ...]:
-        """What its rows see and are given besides labelled examples, as short texts; none where
+        """Short texts of all that its rows see and are given besides labelled examples; none where
         there is nothing special."""
         sees = "unknown sight" if self.sees is None else " and ".join(self.sees)
         vectors = self.vectors.words if self.vectors else ""
