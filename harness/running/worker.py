@@ -10,12 +10,10 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +24,36 @@ from datasets import Dataset
 
 from harness import registry
 from harness.data.batches import length_buckets
-from harness.data.companions import Companion
 from harness.data.corpus import training_rows
 from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
 from harness.metrics import score
-from harness.objectives import Supervised, collected_choices
+from harness.objectives import collected_choices
 from harness.problems import problem
 from harness.records import Cell, Record, Store, portable_text
 from harness.records.blocks import Ruler
 from harness.records.code_digest import code_of_cell
 from harness.records.provenance import own_version
 from harness.records.record import Status
-from harness.registry import ArchitectureEntry
 from harness.running import devices, refit
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
 from harness.running.behind import Behind, Halving
+from harness.running.keeping import keep, of_parents, origin, part_of
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
+from harness.running.spending import companions_read, cost_of_all, examples_of_a_pass, flops_of_training
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
-from harness.saved_models import storage
-from harness.saved_models.folder import Origin, Part
 from harness.saved_models.model import KeptModel, fitted_model, trained_model
-from harness.saved_models.parents import Parents
 from harness.scoring import error_analysis
-from harness.settings import CUSTOM, PILOT_SHARE, Limits
+from harness.settings import CUSTOM, Limits
 from harness.task import Row, Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import fit, part
 from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
 from harness.training.model import Model, predict
-
-SLOWER = 2.5
-"""Seconds of a second training, on all rows, over those of the first one; rather too many."""
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:
@@ -226,14 +218,14 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}
     data = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
     fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
-    fields |= _of_parents(parents) | {"spent": {"examples": len(train)}}
+    fields |= of_parents(parents) | {"spent": {"examples": len(train)}}
     if (tokens := problem(task.entry.type).tokens(estimator)) is not None:
         fields["tokens"] = tokens
     if settings.keeps(cell):
-        part = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
+        part = part_of(registry.entry("architectures", cell.architecture), constructor_settings(cell))
 
         def model(learnt: Estimator, refitted: int | None = None) -> KeptModel:
-            return fitted_model(_origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
+            return fitted_model(origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
 
         def anew() -> KeptModel:
             rows: dict[Split, list[Row]] = {name: split.to_list() for name, split in loaded.items()}
@@ -264,69 +256,16 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     }
 
 
-def keep(
-    cell: Cell,
-    settings: Settings,
-    made: Callable[[], KeptModel],
-    anew: Callable[[], KeptModel],
-    entered: float,
-    took: float,
-) -> None:
-    """Keep what a cell learnt, in the results folder; with ``--refit`` what it learns ``anew`` of
-    all rows, if there is time: the first training took so many seconds.
-
-    The record is worth more: a disk that is full, a state that cannot be kept and a second training
-    that fails are told in the log, and the cell goes on.
-    """
-    ways = [anew, made] if settings.refits(cell) else [made]
-    spent = time.perf_counter() - entered
-    if len(ways) > 1 and spent + SLOWER * took > min(settings.timeout or math.inf, settings.cpu_limit or math.inf):
-        print(f"not refitted: after {spent:.0f} s, a second training would pass the cell's limit")
-        ways = [made]
-    for way in ways:
-        try:
-            way().write(storage.place(settings.results, cell.key))
-            return
-        except Exception as error:  # a plugin's own methods give its state
-            print(f"not {'kept' if way is made else 'refitted'}: {type(error).__name__}: {error}")
-
-
-def _origin(
-    cell: Cell, fields: dict[str, Any], seconds: float, objective: str | None = None, refitted: int | None = None
-) -> Origin:
-    """The origin of a model, by the fields of its cell's record and the seconds of its training."""
-    return Origin(
-        key=cell.key,
-        cell=cell.to_dict(),
-        data=fields["data"],
-        predictions=fields["predictions"]["sha256"],
-        spent=fields["spent"],
-        seconds=seconds,
-        objective=objective,
-        lineage=fields.get("lineage", []),
-        refitted=refitted,
-    )
-
-
-def _of_parents(parents: Parents) -> dict[str, Any]:
-    """Fields of a record that come from the parents of its cell."""
-    return {"lineage": parents.ancestors, **parents.sources} if parents.models else {}
-
-
-def _part(entry: ArchitectureEntry, values: dict[str, Any]) -> Part:
-    return Part(architecture=entry.id, version=entry.version, settings=values)
-
-
 def _trained_model(
     assembly: Assembly, model: Model, fields: dict[str, Any], objective: str, refitted: int | None = None
 ) -> KeptModel:
     cell, corpus, regime = assembly.cell, assembly.corpus, None
     if assembly.regime is not None:
-        regime = _part(registry.entry("architectures", cell.architecture), constructor_settings(cell))
+        regime = part_of(registry.entry("architectures", cell.architecture), constructor_settings(cell))
     return trained_model(
-        _origin(cell, fields, fields["seconds"]["train"], objective, refitted),
+        origin(cell, fields, fields["seconds"]["train"], objective, refitted),
         assembly.task.entry.type,
-        _part(assembly.encoder_entry, assembly.settings),
+        part_of(assembly.encoder_entry, assembly.settings),
         regime,
         model,
         corpus.view,
@@ -351,11 +290,11 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
-    flops = _flops_of_training(training) or fields["flops_per_example"]
-    spent = _spent(training, kept, pilots, flops, cell.devices)
-    fields |= _of_parents(assembly.parents) | {"spent": spent}
+    flops = flops_of_training(training) or fields["flops_per_example"]
+    spent = cost_of_all(training, kept, pilots, flops, cell.devices)
+    fields |= of_parents(assembly.parents) | {"spent": spent}
     if assembly.companions:
-        fields["companions"] = _companions(assembly.companions, training, kept, pilots, cell.devices)
+        fields["companions"] = companions_read(assembly.companions, training, kept, pilots, cell.devices)
     if sources := training.model.sources:
         described = [{"name": name, "dims": source.size} for name, source in sources.items()]
         fields["inputs"] = [*fields.get("inputs", []), *described]
@@ -377,82 +316,9 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         "curve": training.curve,
     }
     if flops:  # a backward pass takes about twice a forward pass
-        passes = 3 * kept["epochs"] * training.passes_per_epoch * _examples_of_a_pass(training)
+        passes = 3 * kept["epochs"] * training.passes_per_epoch * examples_of_a_pass(training)
         fields["training"]["flops"] = float(passes * flops)
     return fields
-
-
-def _flops_of_training(training: FitModule) -> float | None:
-    """Operations of the losses of a training by example; None where they are those of an answer, as
-    under the head's own loss, and where tasks take turns."""
-    if type(training.objective) is Supervised or training.objective.in_turn:
-        return None
-    found = cost.flops_of_losses(training.model, training.objective, training.first_steps(2))
-    return found and found / training.splits["labelled"].share
-
-
-def _spent(
-    training: FitModule,
-    kept: dict[str, Any],
-    pilots: dict[float, Pilot | None],
-    flops_per_example: float | None,
-    devices: int,
-) -> dict[str, Any]:
-    """Cost of all training of a cell, its pilots included."""
-    streams = training.objective.streams if training.objective.in_turn else ("labelled",)
-    each = [_spent_on(stream, training, kept, pilots, devices) for stream in streams]
-    spent: dict[str, Any] = {name: sum(cost[name] for cost in each) for name in each[0]}
-    if flops_per_example:  # a backward pass takes about twice a forward pass
-        worth = _examples_of_a_pass(training) / len(training.splits["labelled"].rows)
-        spent["flops"] = 3.0 * worth * each[0]["examples"] * flops_per_example
-    return spent
-
-
-def _spent_on(
-    stream: str, training: FitModule, kept: dict[str, Any], pilots: dict[float, Pilot | None], devices: int
-) -> dict[str, int]:
-    """Examples, tokens and steps of all training on one stream, pilots included."""
-    train, passes = training.splits[stream], kept["epochs"] * training.passes_per_epoch
-    of_epoch = training.steps_on(stream, devices)
-    steps = kept["epochs"] * of_epoch
-    pilot = max(1, round(PILOT_SHARE * training.settings.epochs * of_epoch)) if len(pilots) > 1 else 0
-    share = 1 + len(pilots) * pilot / max(1, steps)
-    return {
-        "examples": round(share * passes * len(train.rows)),
-        "tokens": round(share * passes * int(train.lengths.sum())),
-        "steps": steps + len(pilots) * pilot,
-    }
-
-
-def _examples_of_a_pass(training: FitModule) -> float:
-    """Training examples of a pass; those of companions by their tokens, as so many of the cell's
-    own task."""
-    own = training.splits["labelled"]
-    others = sum(int(training.splits[each].lengths.sum()) for each in training.objective.streams[1:])
-    if not training.objective.in_turn or not others:
-        return len(own.rows)
-    return len(own.rows) * (1 + others / int(own.lengths.sum()))
-
-
-def _companions(
-    companions: Sequence[Companion],
-    training: FitModule,
-    kept: dict[str, Any],
-    pilots: dict[float, Pilot | None],
-    devices: int,
-) -> list[dict[str, Any]]:
-    """The companions of a cell's task, as its record holds them."""
-    return [
-        {
-            "task": each.task.entry.id,
-            "version": each.task.entry.version,
-            "train": each.digest,
-            "rows": len(each.rows),
-            "left_out": each.left_out,
-            **_spent_on(each.task.entry.id, training, kept, pilots, devices),
-        }
-        for each in companions
-    ]
 
 
 def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:

@@ -128,7 +128,7 @@ def test_a_second_training_that_fails_leaves_the_scored_model(tmp_path: Path, mo
 
 def test_a_second_training_for_which_there_is_no_time_is_left_out(tmp_path: Path, monkeypatch, capsys) -> None:
     """A cell that passes its limit is ended, and its score would be lost."""
-    monkeypatch.setattr("harness.running.worker.SLOWER", 1e9)
+    monkeypatch.setattr("harness.running.keeping.SLOWER", 1e9)
     record = kept_cell("dan", "sst2", tmp_path, refit=True, timeout=600.0)
     assert record.status == "ok" and "a second training would pass the cell's limit" in capsys.readouterr().out
     assert loaded(record, tmp_path).description.origin.refitted is None
