@@ -16,6 +16,7 @@ from architectures.reinforcement.jumper_random import RandomJumper
 from harness import registry
 from harness.objectives import collected_choices
 from harness.running.grid import hyperparameters
+from harness.views.sentences import SentenceBatch
 from harness.views.words import WordBatch
 from tests.architectures.test_hs_lstm import phrases_of
 from tests.architectures.test_id_lstm import state_after
@@ -72,6 +73,9 @@ def test_the_answer_comes_after_a_share_of_the_clauses(share):
         read = round(told["share of clauses read"][0][row].item() * len(clauses))
         assert read in {max(1, int(np.floor(share * len(clauses)))), max(1, int(np.ceil(share * len(clauses))))}
         assert_same(found[row], symbols(model, clauses)[read - 1][1:])
+    ids, mask, sentences, vectors, _ = batch
+    alone = SentenceBatch(ids[:1, :3, :4], mask[:1, :3, :4], sentences[:1, :3], vectors[:1, :3, :4])
+    torch.testing.assert_close(model(alone), found[:1])  # by the same lot as beside longer documents
 
 
 def texts(count: int, words: int) -> WordBatch:
@@ -109,12 +113,18 @@ def test_a_text_is_read_in_the_same_way_each_time_and_by_another_seed_in_another
     assert torch.equal(first.lots(words), second.lots(words))
 
 
-@pytest.mark.parametrize("id", ["id_lstm", "hs_lstm", "jumper"])
-def test_all_else_is_as_in_the_system_beside(id):
+def test_lots_are_those_of_the_words():
+    """Lots of the place alone would keep the same places of every text, such as the first word."""
+    lots = RandomChoices(0.5).lots(texts(10, 20))
+    assert len(lots.unique(dim=0)) == 10
+
+
+@pytest.mark.parametrize(("id", "share"), [("id_lstm", 0.5), ("hs_lstm", 0.3), ("jumper", 0.5)])
+def test_all_else_is_as_in_the_system_beside(id, share):
     """A smaller network would lose to the policy for another reason."""
     system, beside = (registry.entry("architectures", name) for name in (id, f"{id}_random"))
     ours, theirs = hyperparameters(beside), hyperparameters(system)
     assert {name: value for name, value in ours.items() if name != "share"} == {
         name: theirs[name] for name in ours if name != "share"
     }
-    assert "share" in ours and registry.load(beside).trained_by is None
+    assert ours["share"] == share and registry.load(beside).trained_by is None
