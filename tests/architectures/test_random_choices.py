@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks.policy import draws_of
@@ -16,6 +17,7 @@ from architectures.reinforcement.jumper_random import RandomJumper
 from harness import registry
 from harness.objectives import collected_choices
 from harness.running.grid import hyperparameters
+from harness.views.sentences import SentenceBatch
 from harness.views.words import WordBatch
 from tests.architectures.test_hs_lstm import phrases_of
 from tests.architectures.test_id_lstm import state_after
@@ -93,9 +95,13 @@ def test_the_share_of_clauses_is_right_in_the_mean():
     model = small(RandomJumper, 1, classes=2, maps=1, windows=(1,), hidden=1, share=0.5)
     batch, _ = random_documents([[1, 1, 1]] * 400, 1, 1)
     batch = batch._replace(ids=torch.randint(1, 50, batch.ids.shape, generator=torch.Generator().manual_seed(0)))
+    longer = F.pad(batch.vectors, (0, 0, 0, 0, 0, 2)), batch.spellings
     with torch.no_grad(), collected_choices() as told:
         model(batch)
-    assert told["share of clauses read"][0].mean().item() == pytest.approx(0.5, abs=0.03)  # deviation .0083
+        model(SentenceBatch(*(F.pad(part, (0, 0, 0, 2)) for part in batch[:2]), F.pad(batch[2], (0, 2)), *longer))
+    alone, beside_longer_ones = told["share of clauses read"]
+    assert alone.mean().item() == pytest.approx(0.5, abs=0.03)  # deviation .0083
+    assert torch.equal(alone, beside_longer_ones)
 
 
 def test_a_text_is_read_in_the_same_way_each_time_and_by_another_seed_in_another():
@@ -109,12 +115,18 @@ def test_a_text_is_read_in_the_same_way_each_time_and_by_another_seed_in_another
     assert torch.equal(first.lots(words), second.lots(words))
 
 
-@pytest.mark.parametrize("id", ["id_lstm", "hs_lstm", "jumper"])
-def test_all_else_is_as_in_the_system_beside(id):
+def test_lots_are_those_of_the_words():
+    """Lots of the place alone would keep the same places of every text, such as the first word."""
+    lots = RandomChoices(0.5).lots(texts(10, 20))
+    assert len(lots.unique(dim=0)) == 10
+
+
+@pytest.mark.parametrize(("id", "share"), [("id_lstm", 0.5), ("hs_lstm", 0.3), ("jumper", 0.5)])
+def test_all_else_is_as_in_the_system_beside(id, share):
     """A smaller network would lose to the policy for another reason."""
     system, beside = (registry.entry("architectures", name) for name in (id, f"{id}_random"))
     ours, theirs = hyperparameters(beside), hyperparameters(system)
     assert {name: value for name, value in ours.items() if name != "share"} == {
         name: theirs[name] for name in ours if name != "share"
     }
-    assert "share" in ours and registry.load(beside).trained_by is None
+    assert ours["share"] == share and registry.load(beside).trained_by is None
