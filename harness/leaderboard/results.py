@@ -222,11 +222,22 @@ def _by_group(seeds: list[_Grouped]) -> Iterable[Result]:
 def told_apart(results: Sequence[tuple[Mapping[str, Any], Result]]) -> list[str]:
     """Words on each of some results: the settings, given before it, in which it differs from the
     others; on one cell with two states of the data also these."""
-    flat = [dict(flatten(settings)) for settings, _ in results]
+    flat = [dict(flatten(_with_named_parents(settings))) for settings, _ in results]
     labels = _labels(flat)
     if len(set(labels)) < len(labels):
         labels = _labels([cell | _data_of(result) for cell, (_, result) in zip(flat, results, strict=True)])
     return labels
+
+
+def _with_named_parents(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which each parent is one text: its architecture, its task and the beginning of
+    its row, which tells two of one name apart."""
+    given = settings["hyperparameters"]
+    named = {
+        role: f"{parent['architecture']} on {parent['task']} ({parent['row'][:8]})"
+        for role, parent in (given.get("parents") or {}).items()
+    }
+    return {**settings, "hyperparameters": given | ({"parents": named} if named else {})}
 
 
 def _labels(flat: Sequence[dict[str, object]]) -> list[str]:
