@@ -202,10 +202,7 @@ def _with_settings(configurations: Iterable[list[_Grouped]]) -> list[Result]:
     results = [result for seeds in configurations for result in _by_group(seeds)]
     if len(results) == 1:
         return results
-    flat = [dict(flatten(result.first.cell.to_dict())) for result in results]
-    labels = _labels(flat)
-    if len(set(labels)) < len(labels):  # one cell on two states of the data
-        labels = _labels([cell | _data_of(result) for cell, result in zip(flat, results, strict=True)])
+    labels = told_apart([(result.first.cell.to_dict(), result) for result in results])
     return [
         Result(result.records, label, result.group)
         for label, result in sorted(zip(labels, results, strict=True), key=lambda pair: pair[0])
@@ -220,6 +217,27 @@ def _by_group(seeds: list[_Grouped]) -> Iterable[Result]:
     for i, group in enumerate(order or [None]):
         found = [r for g, r in seeds if (g == group if r.status == "ok" else i == 0)]
         yield Result(tuple(sorted(found, key=lambda record: record.seed)), "", group)
+
+
+def told_apart(results: Sequence[tuple[Mapping[str, Any], Result]]) -> list[str]:
+    """Words on each of some results: the settings, given before it, in which it differs from the
+    others; on one cell with two states of the data also these."""
+    flat = [dict(flatten(_with_named_parents(settings))) for settings, _ in results]
+    labels = _labels(flat)
+    if len(set(labels)) < len(labels):
+        labels = _labels([cell | _data_of(result) for cell, (_, result) in zip(flat, results, strict=True)])
+    return labels
+
+
+def _with_named_parents(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which each parent is one text: its architecture, its task and the beginning of
+    its row, which tells two of one name apart."""
+    given = settings["hyperparameters"]
+    named = {
+        role: f"{parent['architecture']} on {parent['task']} ({parent['row'][:8]})"
+        for role, parent in (given.get("parents") or {}).items()
+    }
+    return {**settings, "hyperparameters": given | ({"parents": named} if named else {})}
 
 
 def _labels(flat: Sequence[dict[str, object]]) -> list[str]:

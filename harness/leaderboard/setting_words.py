@@ -23,6 +23,7 @@ KNOWN = {
     "limits.labels": Words("{} labels", "all labels", "1 label"),
     "limits.max_epochs": Words("at most {} passes", "no limit on passes", "at most 1 pass"),
     "limits.max_train": Words("at most {} training examples", "all training examples"),
+    "parents.weights": Words("weights of {}", "random weights"),
     "training.batch_size": Words("batches of {}"),
     "training.clip": Words("gradients clipped at {}", "gradients not clipped"),
     "training.decay_exempt": Words("no weight decay of {}", "weight decay of all"),
@@ -50,7 +51,7 @@ def in_words(name: str, value: object) -> str:
     ``value`` is None where this cell has no such setting, too.
     """
     known = KNOWN.get(name)
-    plain = name.replace("training.", "").replace(".", " ").replace("_", " ")
+    plain = name.replace("training.", "").replace("parents.", "").replace(".", " ").replace("_", " ")
     if value is None:
         return known.none if known and known.none else f"no {plain}"
     if isinstance(value, bool):

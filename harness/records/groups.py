@@ -221,10 +221,17 @@ def _all_else(free: Axis, record: Record) -> object:
     """Everything that decides the result of a record, except for the axis."""
     group = group_of(record)
     budget = group.budget._replace(**dict.fromkeys(free.budget))  # type: ignore[arg-type]
-    cell = record.cell.to_dict() | {"hyperparameters": of_all_seeds(record.hyperparameters)}
-    for way in free.cell:
-        cell = _without_entry(cell, way)
+    cell = cell_without(record, free.cell)
     return without(group._replace(budget=budget), free.group), json.dumps(cell, sort_keys=True)
+
+
+def cell_without(record: Record, ways: Iterable[Sequence[str]]) -> dict[str, Any]:
+    """The fields of a record's cell, its parents as all seeds share them, without the entries at
+    these ways through its mappings."""
+    cell = record.cell.to_dict() | {"hyperparameters": of_all_seeds(record.hyperparameters)}
+    for way in ways:
+        cell = _without_entry(cell, way)
+    return cell
 
 
 def without(group: Group, parts: Iterable[str]) -> Group:
@@ -232,11 +239,11 @@ def without(group: Group, parts: Iterable[str]) -> Group:
     return group._replace(**dict.fromkeys(parts))  # type: ignore[arg-type]
 
 
-def _without_entry(values: dict[str, Any], way: tuple[str, ...]) -> dict[str, Any]:
+def _without_entry(values: dict[str, Any], way: Sequence[str]) -> dict[str, Any]:
     """A mapping without the entry at a way through its mappings."""
     first, *rest = way
     others = {name: value for name, value in values.items() if name != first}
-    return others | {first: _without_entry(values.get(first) or {}, tuple(rest))} if rest else others
+    return others | {first: _without_entry(values.get(first) or {}, rest)} if rest else others
 
 
 # --- parts of a group ---

@@ -6,10 +6,16 @@ import pytest
 
 from harness.leaderboard.pages.few_labels_page import few_labels_page
 from harness.records import Record, Store
+from harness.settings import LABELLED_STEPS
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record
 
-NAMES = [architecture("naive_bayes", "Naive Bayes", family="classical", year=1961), architecture("uda", "UDA")]
+NAMES = [
+    architecture("naive_bayes", "Naive Bayes", family="classical", year=1961),
+    architecture("uda", "UDA"),
+    architecture("floor_majority", "most frequent", kind="floor", family="floors"),
+    architecture("floor_random", "chance", kind="floor", family="floors"),
+]
 TASKS = [task("sst2", "classify", "accuracy"), task("ag_news", "classify", "accuracy")]
 
 
@@ -22,7 +28,8 @@ def store(tmp_path) -> Store:
 def trained(id: str, labels: int | None, score: float | None, seed: int = 0, limits: dict | None = None, **fields):
     """A record of a training with so many labels (None: all)."""
     limits = {"max_train": None, "max_epochs": None} | (limits or {}) | ({"labels": labels} if labels else {})
-    return record(id, score=score, seed=seed, hyperparameters={"hidden": 100, "limits": limits}, **fields)
+    settings = {"hidden": 100, "limits": limits} | fields.pop("settings", {})
+    return record(id, score=score, seed=seed, hyperparameters=settings, **fields)
 
 
 def page(store: Store, *records: Record):
@@ -91,10 +98,94 @@ def test_what_was_trained_in_another_way_is_in_no_line(store, other):
     ]
 
 
+def rows(store: Store, *records: Record) -> list[list[str]]:
+    """The rows of the only table."""
+    (found,) = tables(page(store, *records))
+    return found[1:]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"settings": {"hidden": 50}},
+        {"settings": {"parents": {"weights": {"architecture": "uda", "key": "a" * 16, "row": "b" * 16, "task": "x"}}}},
+        {"architecture_version": 2},
+        {"devices": 2},
+        {"data": {"test": "u" * 64, "dev": "e" * 64}},
+        {"data": {"test": "t" * 64, "dev": "d" * 64}},
+    ],
+    ids=("settings", "parents", "version", "devices", "test", "dev"),
+)
+def test_a_model_with_other_settings_or_another_test_is_another_line(store, other):
+    """Each of both has one number of labels: joined, a larger model would look like the worth of
+    labels."""
+    known = {"data": {"test": "t" * 64, "dev": "e" * 64}}
+    found = rows(store, trained("uda", 50, 0.5, **known), trained("uda", 200, 0.8, **known | other))
+    assert sorted(row[2:] for row in found) == [["50.0 (1)", "–"], ["–", "80.0 (1)"]]
+    assert len({row[1] for row in found}) == 2, "each says what it is"
+
+
+def test_of_two_numbers_of_training_examples_of_the_users_own_each_has_a_line(store):
+    """The budget of both is called custom."""
+    records = [trained("uda", labels, 0.5, limits={"max_train": labels * 2}) for labels in (50, 200)]
+    assert [row[1] for row in rows(store, *records)] == [
+        "at most 100 training examples",
+        "at most 400 training examples",
+    ]
+
+
+def test_of_two_settings_with_all_labels_that_one_is_joined_which_was_cut(store):
+    found = rows(
+        store,
+        trained("uda", 50, 0.5, settings={"hidden": 50}),
+        trained("uda", None, 0.7),
+        trained("uda", None, 0.8, settings={"hidden": 50}),
+    )
+    assert found == [["UDA", "–", "50.0 (1)", "80.0 (1)"]]
+
+
+def test_both_settings_are_named_where_both_were_cut(store):
+    made = page(store, *(trained("uda", n, 0.5, settings={"hidden": size}) for n in (50, None) for size in (50, 100)))
+    assert [row[:2] for row in tables(made)[0][1:]] == [["UDA", "100 hidden units"], ["UDA", "50 hidden units"]]
+    assert sorted(line["name"] for line in made[0].parts["plots"][0].data) == [
+        "UDA, 100 hidden units",
+        "UDA, 50 hidden units",
+    ]
+
+
+def test_the_steps_that_few_labels_get_at_least_part_no_line(store):
+    """The budget small of AG News makes 375 steps at least, and 500 with a number of labels."""
+    small = {"max_train": 1500, "budget": "small"}
+    found = rows(
+        store,
+        trained("uda", 50, 0.5, limits=small, settings={"training": {"min_steps": LABELLED_STEPS}}),
+        trained("uda", None, 0.8, limits=small, settings={"training": {"min_steps": 375}}),
+    )
+    assert found == [["UDA", "–", "50.0 (1)", "80.0 (1)"]]
+
+
+def test_two_results_of_one_number_of_labels_are_both_shown(store):
+    found = rows(
+        store,
+        trained("uda", 50, 0.5, settings={"training": {"min_steps": 100}}),
+        trained("uda", 50, 0.6, settings={"training": {"min_steps": 200}}),
+        trained("uda", None, 0.8, settings={"training": {"min_steps": 0}}),
+    )
+    assert sorted(row[2] for row in found) == ["50.0 (1)", "60.0 (1)"]
+
+
 def test_what_did_not_end_well_is_shown(store):
     failed = trained("uda", 200, None, status="timeout", error={"type": "timeout", "message": "no time"})
     made = page(store, trained("uda", 50, 0.5), failed)
-    assert tables(made)[0][1] == ["UDA", "–", "50.0 (1)", "timeout"]
+    assert tables(made)[0][1:] == [["UDA", "–", "50.0 (1)", "timeout"]]
+
+
+def test_what_failed_before_it_read_the_data_is_in_its_line_and_no_point_of_the_plot(store):
+    failed = trained("uda", 50, None, status="oom", error={"type": "oom", "message": "no room"})
+    ok = [trained("uda", number, 0.7, data={"test": "t" * 64, "dev": "d" * 64}) for number in (200, None)]
+    made = page(store, failed, *ok)
+    assert tables(made)[0][1:] == [["UDA", "–", "oom", "70.0 (1)", "70.0 (1)"]]
+    assert made[0].parts["plots"][0].data[0]["y"][0] == 70.0
 
 
 def test_who_has_only_all_labels_is_left_out(store):
@@ -106,6 +197,20 @@ def test_who_has_only_all_labels_is_left_out(store):
 @pytest.mark.parametrize("labels", [[None], [200]])
 def test_without_two_numbers_of_labels_there_is_no_page(store, labels):
     assert page(store, *(trained("uda", number, 0.7) for number in labels)) == []
+
+
+def test_floors_are_there_to_read_the_others_by(store):
+    """A floor needs no labels: of all of them or of none it is the same line."""
+    made = page(
+        store,
+        trained("naive_bayes", 50, 0.5, data={"test": "t" * 64}),
+        trained("naive_bayes", 200, 0.6, data={"test": "t" * 64}),
+        trained("floor_majority", None, 0.499, data={"test": "t" * 64}),
+        trained("floor_random", None, 0.45, data={"test": "t" * 64}),
+    )
+    assert [row[0] for row in tables(made)[0][1:]] == ["floor: chance", "floor: most frequent", "Naive Bayes"]
+    layout = made[0].parts["plots"][0].layout
+    assert [shape["y0"] for shape in layout["shapes"]] == [49.9]
 
 
 def test_smoke_runs_are_left_out(store):

@@ -192,6 +192,29 @@ def test_the_front_page_says_what_its_protocols_are(build):
     assert "Protocol equal gives all the same inputs" in text and "Protocol paper is" not in text
 
 
+FEW = [
+    record(score=score, hyperparameters={"limits": {"max_train": None, "max_epochs": None, **cut}})
+    for score, cut in ((0.8, {}), (0.6, {"labels": 200}))
+]
+TUNED = record(
+    score=0.8,
+    lineage=[{"key": "a" * 16, "role": "weights", "architecture": "dan", "task": "text", "objective": "MaskedPieces"}],
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "records"), [("few-labels.html", "Few labels", FEW), ("pretraining.html", "Pre-training", [TUNED])]
+)
+def test_a_page_of_some_trainings_is_linked_where_there_are_such(build, file, name, records):
+    """Nobody finds a page that no other leads to; a link to one that is not there leads nowhere."""
+    link = f'<a href="{file}">{name}</a>'
+    without = build(record(score=0.5))
+    assert link not in without.text("index.html") and not (without.out / file).exists()
+    pages = build(*records)
+    assert link in pages.text("index.html") and link in pages.text("task-sst2.html")
+    assert "Deep averaging" in pages.text(file) and not pages.code
+
+
 def test_tiers_and_protocols_are_never_in_one_table_of_a_task(build):
     """The generated mini corpus or a smoke run beside the real corpus would be compared with it."""
     pages = build(record(score=0.8), record(score=0.9, protocol="paper"), record(score=0.99, tier="mini"))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
+from harness.leaderboard.pages.plots import line_with_deviations
 from harness.leaderboard.pages.pretraining_page import pretraining_page
+from harness.leaderboard.significance import summarise
+from harness.metrics import display_info
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record
@@ -69,7 +73,15 @@ def test_a_whole_chain_is_paid_for_and_named(store):
     ]
 
 
-@pytest.mark.parametrize("other", [{"settings": {"hidden": 50}}, {"data": {"test": "u" * 64}}, {"protocol": "paper"}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"settings": {"hidden": 50}},
+        {"data": {"test": "u" * 64}},
+        {"protocol": "paper"},
+        {"architecture_version": 2},
+    ],
+)
 def test_only_equal_settings_on_the_same_test_are_subtracted(store, other):
     made = page(store, tuned(0.7, **other), tuned(0.8, ancestor()))
     assert [row[-1] for row in cells(made)] == ["–"] * len(cells(made))
@@ -92,6 +104,14 @@ def test_points_of_an_objective_are_joined_in_the_order_of_their_cost(store):
         ("RoBERTa, random weights", [1e9], [70.0]),
         ("RoBERTa, masked pieces", [2e9, 1e10], [80.0, 90.0]),
     ]
+
+
+def test_deviations_are_on_the_scale_of_the_scores():
+    """Perplexity is the exponential of what a record holds: of one seed the bar has no length."""
+    info = display_info("nats_per_token")
+    line = line_with_deviations("x", [(1, summarise([2.0])), (2, summarise([1.9, 2.1]))], info, 0)
+    low, high = (math.exp(2 + sign * math.sqrt(0.02)) for sign in (-1, 1))
+    assert line["error_y"]["array"] == [0.0, round((high - low) / 2, 2)]
 
 
 def test_texts_of_records_are_no_markup(store):

@@ -24,6 +24,8 @@ from tests.support.made_records import record
         ("attend_inputs", False, "without attend inputs"),
         ("windows", [], "windows none"),
         ("vectors.file", None, "no vectors file"),
+        ("parents.weights", None, "random weights"),
+        ("parents.teacher", "bert on sst2 (0123abcd)", "teacher bert on sst2 (0123abcd)"),
         ("train data", "0d4a2327eb72", "train data 0d4a2327eb72"),
     ],
 )
@@ -46,6 +48,20 @@ def settings_of(*hyperparameters: dict[str, object]) -> list[str]:
     for found in sections_of(records, {}, sorted_json()).values():
         results += found["dan", "sst2"]
     return [result.settings for result in results]
+
+
+def parent(row: str, seed: int = 0) -> dict[str, object]:
+    weights = {"architecture": "hubert", "task": "audio_mix", "row": row * 16, "key": f"{seed}" * 16}
+    return {"n": 1, "parents": {"weights": weights}}
+
+
+def test_a_parent_is_named_by_what_it_is():
+    """Its digests alone would fill the cell and tell nobody anything; two of one name need them."""
+    assert settings_of(parent("a"), {"n": 1}) == ["random weights", "weights of hubert on audio_mix (aaaaaaaa)"]
+    assert settings_of(parent("a"), parent("b"), parent("a", seed=1)) == [
+        "weights of hubert on audio_mix (aaaaaaaa)",
+        "weights of hubert on audio_mix (bbbbbbbb)",
+    ]
 
 
 def test_results_say_in_words_how_they_differ():

@@ -3,120 +3,163 @@ learn from labels alone."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from harness.leaderboard.board import Board
 from harness.leaderboard.pages.page import Page, Plot
-from harness.leaderboard.pages.plots import line_with_deviations
-from harness.leaderboard.results import Result, Section
-from harness.leaderboard.tables.formatting import axis_title, metric_label, our_row, score_parts, section_title
-from harness.leaderboard.tables.table import BLANK, Block, Part, Table
+from harness.leaderboard.pages.panels import Panel, over_logarithm, panels_page
+from harness.leaderboard.pages.plots import floor_across, line_with_deviations
+from harness.leaderboard.results import Result, Section, told_apart
+from harness.leaderboard.tables.formatting import metric_label, our_row, score_parts, section_title, text_cell
+from harness.leaderboard.tables.table import BLANK, Block, Table
 from harness.metrics import display_info
-from harness.records.groups import SMOKE
-from harness.settings import Limits
+from harness.records.groups import SMOKE, cell_without
+from harness.settings import LABELLED_STEPS, Limits
 
-TITLE = "Few labels"
 LEAD = (
     (
         "Each column is a number of training examples that kept their labels, the same ones for every row and seed; the"
         " last is all of them. Who reads the texts of the others too is said beside the name. Dev keeps its labels."
     ),
+    (
+        "Along a row nothing else differs: the settings, dev and test are equal. Left out is what was run with all"
+        " labels alone, except for floors."
+    ),
 )
-
-
-class Line(NamedTuple):
-    """Whose results are joined over numbers of labels: an architecture, in words what its training
-    sees and is given besides labels, and the settings in which it differs from its others."""
-
-    architecture: str
-    besides: str
-    settings: str
-
+ALONG = (("seed",), ("hyperparameters", "limits", "labels"))
+"""Parts of a cell that differ along a line."""
 
 Points = dict[int | None, Result]
 """Results by number of labels; None is all of them."""
 
 
+class Line(NamedTuple):
+    """The results that are joined over numbers of labels: an architecture, in words what its
+    training sees and is given besides labels, and the settings that are equal in all of them."""
+
+    architecture: str
+    besides: str
+    settings: dict[str, Any]
+    points: Points
+
+
+class NamedLine(NamedTuple):
+    """A line with its ``besides`` and the settings that tell it from others of its architecture."""
+
+    architecture: str
+    words: str
+    points: Points
+
+
 def few_labels_page(board: Board) -> list[Page]:
     """The page, if something was trained on two numbers of labels."""
-    found = list(_panels(board))
-    if not found:
-        return []
-    tables, plots = [table for table, _ in found], [plot for _, plot in found]
-    return [Page("few-labels.html", TITLE, "content.html", {"lead": LEAD, "tables": tables, "plots": plots})]
+    return panels_page("few-labels.html", "Few labels", LEAD, _panels(board))
 
 
-def _panels(board: Board) -> Iterator[tuple[Table, Plot]]:
-    """A table and a plot for each task and each tier, protocol and budget that was cut to numbers
-    of labels."""
+def _panels(board: Board) -> Iterator[Panel]:
+    """A panel for each task and each tier, protocol and budget that was cut to numbers of
+    labels."""
     for task in board.recorded_tasks:
-        for place, lines in _lines(board, task).items():
-            numbers = {number for points in lines.values() for number in points}
-            if len(numbers) > 1:
-                columns = sorted(numbers, key=lambda number: (number is None, number))
-                yield _table(board, task, place, lines, columns), _plot(board, task, place, lines, columns)
+        for place, lines in _places(board, task).items():
+            cut = [line for line in lines if set(line.points) != {None}]
+            if len({number for line in cut for number in line.points}) < 2:
+                continue
+            floors = [line for line in lines if set(line.points) == {None} and board.is_floor(line.architecture)]
+            named = sorted(_named([*cut, *floors]), key=lambda line: (board.order(line.architecture), line.words))
+            yield Panel(_table(board, task, place, named), _plot(board, task, place, named))
 
 
-def _lines(board: Board, task: str) -> dict[Section, dict[Line, Points]]:
-    """The lines of a task that have a limited number of labels, by place: a section without what
-    its training sees, whose budget is that of all labels."""
-    places: dict[Section, dict[Line, Points]] = {}
+def _places(board: Board, task: str) -> dict[Section, list[Line]]:
+    """The lines of a task by place: a section without what its training sees and is given, whose
+    budget is that of all labels."""
+    places: dict[Section, list[Line]] = {}
     for section in board.sections:
         if section.protocol == SMOKE:
             continue
-        besides = ", ".join(section.besides)
         for architecture, result in board.results(section, task):
             limits = Limits.of(result.first.hyperparameters)
             whole = Limits(limits.max_train, limits.max_epochs, limits.budget).name
             place = Section(section.tier, section.protocol, section.protocol_version, whole)
-            line = Line(architecture, besides, result.settings)
-            places.setdefault(place, {}).setdefault(line, {})[limits.labels] = result
-    return {place: limited for place, lines in places.items() if (limited := _limited(board, lines))}
+            line = Line(architecture, ", ".join(section.besides), _settings(result), {limits.labels: result})
+            _join(places.setdefault(place, []), line)
+    return places
 
 
-def _limited(board: Board, lines: Mapping[Line, Points]) -> dict[Line, Points]:
-    """The lines with a limited number of labels, in the order of the tables."""
-    kept = {line: points for line, points in lines.items() if set(points) - {None}}
-    return dict(sorted(kept.items(), key=lambda pair: (board.order(pair[0].architecture), pair[0])))
+def _settings(result: Result) -> dict[str, Any]:
+    """All that decides a result but the labels and the seed. Fewer steps than a number of labels
+    gets at least count as many as these."""
+    cell = cell_without(result.first, ALONG)
+    training = cell["hyperparameters"].get("training") or {}
+    steps = max(training.get("min_steps", 0), LABELLED_STEPS)
+    return cell | {"hyperparameters": cell["hyperparameters"] | {"training": training | {"min_steps": steps}}}
 
 
-def _table(board: Board, task: str, place: Section, lines: Mapping[Line, Points], columns: list[int | None]) -> Table:
-    metric = board.main_metric(task)
+def _join(lines: list[Line], new: Line) -> None:
+    """Put the one point of a new line into the line that it continues, or the line to the
+    others."""
+    ((number, result),) = new.points.items()
+    for line in lines:
+        if line[:3] == new[:3] and number not in line.points and len(_judged([*line.points.values(), result])) < 2:
+            line.points[number] = result
+            return
+    lines.append(new)
+
+
+def _judged(results: Iterable[Result]) -> set[tuple[str, str]]:
+    """The data, dev and test, that results were chosen and scored on; what failed has none."""
+    return {(result.group.dev, result.group.test) for result in results if result.group}
+
+
+def _named(lines: Sequence[Line]) -> Iterator[NamedLine]:
+    """The lines with words that tell those of one architecture apart."""
+    alike: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        alike.setdefault((line.architecture, line.besides), []).append(line)
+    for (architecture, besides), members in alike.items():
+        settings = told_apart([(line.settings, next(iter(line.points.values()))) for line in members])
+        for line, words in zip(members, settings, strict=True):
+            yield NamedLine(architecture, ", ".join(filter(None, (besides, words))), line.points)
+
+
+def _numbers(lines: Iterable[NamedLine]) -> list[int | None]:
+    """The numbers of labels of some lines; all of them is the last."""
+    return sorted({number for line in lines for number in line.points}, key=lambda number: (number is None, number))
+
+
+def _table(board: Board, task: str, place: Section, lines: Sequence[NamedLine]) -> Table:
+    metric, numbers = board.main_metric(task), _numbers(lines)
     rows = []
-    for line, points in lines.items():
-        cells = [score_parts(board, points[number], metric, False) if number in points else BLANK for number in columns]
-        besides = ", ".join(filter(None, (line.besides, line.settings)))
-        rows.append(our_row(board, line.architecture, [[Part(besides)] if besides else BLANK, *cells]))
-    names = ["all labels" if number is None else f"{number:,} labels" for number in columns]
-    title = f"{board.task_name(task)}: {metric_label(metric)} by labels, {section_title(place)}"
+    for line in lines:
+        points = [line.points.get(number) for number in numbers]
+        cells = [score_parts(board, result, metric, False) if result else BLANK for result in points]
+        rows.append(our_row(board, line.architecture, [text_cell(line.words), *cells]))
+    names = ["all labels" if number is None else f"{number:,} labels" for number in numbers]
     return Table(
         f"few-labels-{task}-{place.id}",
-        title,
+        f"{board.task_name(task)}: {metric_label(metric)} by labels, {section_title(place)}",
         ["Architecture", "besides labels", *names],
         [Block("", rows)],
         text_columns=(1,),
     )
 
 
-def _plot(board: Board, task: str, place: Section, lines: Mapping[Line, Points], columns: list[int | None]) -> Plot:
+def _plot(board: Board, task: str, place: Section, lines: Sequence[NamedLine]) -> Plot:
+    """A line for each row but those of floors, of which the best is drawn across."""
     metric = board.main_metric(task)
+    info, layout = display_info(metric), over_logarithm("labels", metric)
+    models = [line for line in lines if not board.is_floor(line.architecture)]
     data = []
-    for number, (line, points) in enumerate(lines.items()):
+    for i, line in enumerate(models):
         known = [
-            (labels or result.trained_on, summary)
-            for labels in columns
-            if (result := points.get(labels)) and (summary := result.summary(metric))
+            (number or result.trained_on, summary)
+            for number in _numbers([line])
+            if (result := line.points[number]) and (summary := result.summary(metric))
         ]
-        name = ", ".join(filter(None, (board.name(line.architecture), line.besides, line.settings)))
-        data.append(line_with_deviations(name, known, display_info(metric), number))
-    layout = {
-        "xaxis": {"title": {"text": "labels"}, "type": "log"},
-        "yaxis": {"title": {"text": html.escape(axis_title(metric))}},
-        "hovermode": "closest",
-        "showlegend": True,
-        "height": 480,
-    }
+        name = ", ".join(filter(None, (board.name(line.architecture), line.words)))
+        data.append(line_with_deviations(name, known, info, i))
+    groups = [result.group for line in models for result in line.points.values() if result.group]
+    if groups and (floor := board.floor(groups[0], metric)):
+        layout |= floor_across(round(info.scale(floor[1]), 2))
     title = f"{board.task_name(task)}, {section_title(place)}: bars are a standard deviation over seeds"
     return Plot(f"plot-few-labels-{task}-{place.id}", title, data, layout)

@@ -75,10 +75,25 @@ def line_with_deviations(
         "name": html.escape(name),
         "x": [number for number, _ in points],
         "y": [round(info.scale(summary.mean), 2) for _, summary in points],
-        "error_y": {"array": [round(info.scale(summary.sd or 0.0), 2) for _, summary in points], "thickness": 1},
+        "error_y": {"array": [_deviation(info, summary) for _, summary in points], "thickness": 1},
         "marker": {"size": 9, **series(place)},
         "line": {"color": series(place)["color"]},
     }
+
+
+def floor_across(height: float) -> dict[str, Any]:
+    """The parts of a layout that draw the floor over the whole width of a plot."""
+    style = {"color": "var(--edge)", "width": 1, "dash": "dash"}
+    name = {"text": "floor", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    return {
+        "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height, "line": style}],
+        "annotations": [{"x": 0, "y": height, "xref": "paper", **name}],
+    }
+
+
+def _deviation(info: MetricInfo, summary: Summary) -> float:
+    """The shown deviation over seeds; 0 of one seed."""
+    return round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2)
 
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
@@ -137,7 +152,7 @@ def _point(
     return CostPoint(
         float(f"{cost:.4g}"),
         round(info.scale(summary.mean), 2),
-        round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2),
+        _deviation(info, summary),
         _name(board, architecture, result),
         entry.family if entry else "not registered here",
         result in members,
@@ -187,16 +202,8 @@ def _scatter(
         "hovermode": "closest",
     }
     if floor is not None:
-        layout["shapes"] = [_across(floor)]
-        name = {"text": "floor", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
-        layout["annotations"] = [{"x": 0, "y": floor, "xref": "paper", **name}]
+        layout |= floor_across(floor)
     return data, layout
-
-
-def _across(height: float) -> dict[str, Any]:
-    """A line over the whole width of a plot."""
-    style = {"color": "var(--edge)", "width": 1, "dash": "dash"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height, "line": style}
 
 
 def front(points: Iterable[CostPoint], *, lower_is_better: bool) -> list[CostPoint]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.leaderboard.board import Board
 from harness.leaderboard.pages.page import Page, Plot
+from harness.leaderboard.pages.panels import Panel, over_logarithm, panels_page
 from harness.leaderboard.pages.plots import line_with_deviations
 from harness.leaderboard.results import Result, Section
 from harness.leaderboard.significance import Summary
 from harness.leaderboard.tables.formatting import (
-    axis_title,
     format_magnitude,
     format_points,
     format_score,
@@ -25,7 +24,7 @@ from harness.leaderboard.tables.formatting import (
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
 from harness.metrics import display_info
 from harness.records import Record
-from harness.records.groups import SMOKE
+from harness.records.groups import SMOKE, cell_without
 
 NOTHING = "random weights"
 """Learnt before by an architecture that learns its task alone."""
@@ -59,33 +58,21 @@ class Chain:
         return self.learnt != NOTHING, self.architecture, self.learnt, self.flops
 
 
-class Setting(NamedTuple):
-    """All that is equal in two results of which only one has parents."""
-
-    architecture: str
-    hyperparameters: str
-    test: str
-
-
 def pretraining_page(board: Board) -> list[Page]:
     """The page, if a record tells of a tuning from weights that plain text taught."""
-    found = list(_panels(board))
-    if not found:
-        return []
-    tables, plots = [table for table, _ in found], [plot for _, plot in found]
-    parts = {"lead": LEAD, "tables": tables, "plots": plots}
-    return [Page("pretraining.html", "What pre-training is worth", "content.html", parts)]
+    return panels_page("pretraining.html", "What pre-training is worth", LEAD, _panels(board))
 
 
-def _panels(board: Board) -> Iterator[tuple[Table, Plot]]:
-    """A table and a plot for each task and section in which something was tuned."""
+def _panels(board: Board) -> Iterator[Panel]:
+    """A panel for each task and section in which something was tuned."""
     for task in board.recorded_tasks:
         metric = board.main_metric(task)
         for section in board.sections:
             results = [result for _, result in board.results(section, task) if section.protocol != SMOKE]
             chains = sorted(_chains(board, results, metric), key=lambda chain: chain.order)
             if any(chain.learnt != NOTHING for chain in chains):
-                yield _table(board, section, task, metric, chains), _plot(board, section, task, metric, chains)
+                shown = board, section, task, metric, chains
+                yield Panel(_table(*shown), _plot(*shown))
 
 
 def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Chain]:
@@ -125,10 +112,10 @@ def words(name: str) -> str:
     return " ".join(re.findall("[A-Z][a-z0-9]*", name)).lower() or name
 
 
-def _setting(board: Board, result: Result) -> Setting:
-    first = result.first
-    settings = {name: value for name, value in first.hyperparameters.items() if name != "parents"}
-    return Setting(first.architecture, board.json(settings), str(first.data.get("test")))
+def _setting(board: Board, result: Result) -> tuple[str, str]:
+    """All that is equal in two results of which only one has parents: its settings and test."""
+    settings = cell_without(result.first, (("seed",), ("hyperparameters", "parents")))
+    return board.json(settings), str(result.first.data.get("test"))
 
 
 def _operations(record: Record) -> float:
@@ -172,12 +159,6 @@ def _plot(board: Board, section: Section, task: str, metric: str, chains: Iterab
     for place, ((architecture, learnt), members) in enumerate(lines.items()):
         known = [(chain.flops, chain.summary) for chain in members if chain.flops]
         data.append(line_with_deviations(f"{board.name(architecture)}, {learnt}", known, info, place))
-    layout = {
-        "xaxis": {"title": {"text": "floating-point operations of all trainings"}, "type": "log"},
-        "yaxis": {"title": {"text": html.escape(axis_title(metric))}},
-        "hovermode": "closest",
-        "showlegend": True,
-        "height": 420,
-    }
+    layout = over_logarithm("floating-point operations of all trainings", metric)
     title = f"{board.task_name(task)}, {section_title(section)}: bars are a standard deviation over seeds"
     return Plot(f"plot-pretraining-{task}-{section.id}", title, data, layout)
