@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
-import shutil
 import time
 import traceback
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,29 +21,28 @@ from datasets import Dataset
 from harness import registry
 from harness.data.batches import length_buckets
 from harness.data.loaded_rows import training_rows
-from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
 from harness.metrics import score
 from harness.objectives import collected_choices
 from harness.problems import problem
-from harness.records import Cell, Record, Store, portable_text
+from harness.records import Cell, Record, portable_text
 from harness.records.blocks import Ruler
 from harness.records.code_digest import code_of_cell
-from harness.records.provenance import own_version
 from harness.records.record import Status
 from harness.running import devices, refit
 from harness.running.assembly import Assembly, constructor_settings, parents_of, task_of
 from harness.running.behind import Behind, Halving
+from harness.running.checkpoints import checkpoints, forget_checkpoints
 from harness.running.keeping import keep, of_parents, origin, part_of
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import RulerError, ruler_of_today
+from harness.running.scored import scored
 from harness.running.spending import companions_read, cost_of_all, examples_of_a_pass, flops_of_training
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.saved_models.model import KeptModel, fitted_model, trained_model
-from harness.scoring import error_analysis
 from harness.settings import CUSTOM, Limits
 from harness.task import Row, Split, Task, fingerprint
 from harness.training import cost
@@ -88,7 +83,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
         fields = {"memory": cost.memory(watch.peak_rss_mib())} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
-    _forget_checkpoints(cell, settings)  # a cell that ended is not resumed
+    forget_checkpoints(cell, settings)  # a cell that ended is not resumed
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
     total, computed = since(began)
     record = record.model_copy(update=fields | {"status": status})
@@ -125,24 +120,6 @@ def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
         return None
 
 
-def _checkpoints(cell: Cell, settings: Settings, data: dict[str, str]) -> Path:
-    """The folder of the checkpoints from which a fit of this cell may go on: they were made by the
-    same code from the same ``data`` (fingerprints by split). Others of this cell are removed."""
-    origin = [code_of_cell(cell), own_version(), data]
-    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
-    folder = settings.work / "checkpoints" / f"{cell.key}-{digest}"
-    _forget_checkpoints(cell, settings, folder)
-    return folder
-
-
-def _forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None) -> None:
-    for folder in (settings.work / "checkpoints").glob(f"{cell.key}*"):
-        if folder != kept:
-            shutil.rmtree(folder, ignore_errors=True)
-            if kept is not None:
-                print("the checkpoint there was is one of other code or data: training begins anew")
-
-
 def _timed(cell: Cell, seconds: float) -> float:
     """Seconds for which answers are timed: less of a cell that only shows that it runs."""
     return seconds / 10 if cell.protocol == "smoke" else seconds
@@ -152,41 +129,6 @@ def _partial(cell: Cell, task: Task, examples: int) -> bool:
     """True if the cell saw less than the task offers: fewer training examples than the official
     split has, or capped passes over them."""
     return examples < task.entry.sizes.get("train", 0) or Limits.of(cell.hyperparameters).max_epochs is not None
-
-
-def _scored(
-    cell: Cell,
-    task: Task,
-    settings: Settings,
-    watch: Watch,
-    dev: dict[str, float],
-    train: Dataset,
-    rows: Dataset,
-    data: dict[Split, str],
-    predictions: list[Any],
-) -> dict[str, Any]:
-    """Fields of a record that come from the one scoring of test; ``data`` are digests by split."""
-    listed = rows.to_list()
-    test = score(task.entry.metrics, predictions, listed, task.label_tree)
-    # Before the files are written: compressing them takes memory that is not the model's.
-    memory = cost.memory(watch.peak_rss_mib())
-    store, ids = Store(settings.results), [row["id"] for row in listed]
-    saved = store.save_predictions(cell, ids, predictions)
-    asked = problem(task.entry.type)
-    # Recordings have no column of texts, and a selection of no columns has no rows to read.
-    texts = set(asked.unit_texts) & set(train.column_names)
-    known = error_analysis.known_words(asked, train.select_columns(sorted(texts)).to_list() if texts else [])
-    outcomes = error_analysis.outcomes(asked, task.entry.main_metric, predictions, listed, known)
-    if outcomes is not None:
-        store.save_outcomes(cell, saved, ids, outcomes)
-    return {
-        "scores": {"dev": dev, "test": test},
-        "predictions": saved,
-        "memory": memory,
-        "official_test_examples": task.official_test_examples(cell.tier, len(listed)),
-        "overlap": overlap_of(asked, train, rows, data, settings.work / "overlap"),
-        "data": data,
-    }
 
 
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
@@ -217,7 +159,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     test = task.load("test", cell.tier, settings.data_dir)
     loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}
     data = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
-    fields = _scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
+    fields = scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     fields |= of_parents(parents) | {"spent": {"examples": len(train)}}
     if (tokens := problem(task.entry.type).tokens(estimator)) is not None:
         fields["tokens"] = tokens
@@ -327,7 +269,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     assembly = Assembly(cell, settings)
     data = {str(split): digest for split, digest in assembly.corpus.fingerprints.items()}
     data |= {each.task.entry.id: each.identity for each in assembly.companions}
-    folder = _checkpoints(cell, settings, data)
+    folder = checkpoints(cell, settings, data)
     pilots = try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
     epochs = assembly.most_epochs(training)
@@ -355,7 +297,7 @@ def _score_and_measure(
     }
     with collected_choices() as choices:
         predictions = predict(model, test, batch_size, device)
-    fields = _scored(
+    fields = scored(
         cell, task, settings, watch, dev_scores, corpus.train.rows, test.rows, corpus.fingerprints, predictions
     )
     if choices:

@@ -17,7 +17,7 @@ from harness import registry
 from harness.metrics import score
 from harness.problems import problem
 from harness.records import Cell, Record, Store, code_digest
-from harness.running import worker
+from harness.running import checkpoints, worker
 from harness.running.assembly import Assembly
 from harness.running.worker import run_cell
 from harness.running.worker_settings import Settings
@@ -606,7 +606,7 @@ def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(
     if what == "harness":
         monkeypatch.setattr(code_digest, "HARNESS", 0)
     elif what == "version":
-        monkeypatch.setattr(worker, "own_version", lambda: "0.0.1")
+        monkeypatch.setattr(checkpoints, "own_version", lambda: "0.0.1")
     else:
         task = registry.load(registry.entry("tasks", "sst2"))
         load = task.load
