@@ -51,6 +51,20 @@ def test_a_ranking_is_told_by_its_first_candidate_and_the_places_of_the_right_on
     assert rank.right_of_unit(CANDIDATES) == "Ann did . / Bob did ."
     assert rank.of_unit("q", scores, ()) is None, "without the rows, whose candidates they are is not known"
     assert rank.of_unit("q", {"a": 0.5}, CANDIDATES) is None, "a score is missing"
+    assert rank.of_unit("a", scores, CANDIDATES[:1]) == "0.5", "without questions each candidate is a unit"
+
+
+def test_the_answer_to_a_unit_is_worded_with_its_row_or_without_one():
+    """Pages that have no corpus at hand show what was answered all the same."""
+    tag = worded("tag")
+    assert tag.of_unit("7", {"7": TAGS}, [{"text": WORDS}]) == "Ann/S-PER New/B-LOC York/E-LOC"
+    assert tag.of_unit("7", {"7": TAGS}, ()) == "1/S-PER 3/B-LOC 4/E-LOC"
+    assert tag.of_unit("8", {"7": TAGS}, ()) is None, "nobody answered"
+
+
+def test_tags_alone_name_words_of_the_text():
+    """A page that compares systems sets other answers apart from the text."""
+    assert [type for type in registry.entries("problems") if worded(type).tagged] == ["tag"]
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import torch
 
 from harness import registry
+from harness.errors import ContractError
 from harness.problems.audio import AudioObjective, AudioProblem, FromAudio, LearnAudio
 from harness.problems.base import NoTarget
-from harness.problems.text_objective import Foretold
+from harness.problems.text_objective import Foretold, PieceTarget
 from harness.views.frames import FrameBatch, Samples
 
 
@@ -64,6 +67,7 @@ def test_recordings_are_read_whole():
     """They are neither cut nor joined, as texts are."""
     split = SimpleNamespace()
     assert FromAudio(None, None).portions(split, None) is split and not Drawn.packs
+    assert LearnAudio.trained_by is FromAudio
 
 
 def problem() -> AudioProblem:
@@ -80,3 +84,46 @@ def test_the_floor_is_all_answers_alike_and_the_score_says_what_it_counts():
     assert list(found) == ["numbers"]
     np.testing.assert_allclose(found["numbers"], [[-np.log(4), 1]] * 2, rtol=1e-6)
     assert problem().right({}) == [0.0, 1] and problem().by_heart([{}], Encoder) == [[0.0, 1]]
+
+
+def test_a_floor_counts_the_answers_of_a_view_that_heard_the_training_recordings():
+    """A view that is fitted already hears them no second time; without one, the architecture's own
+    is fitted."""
+
+    class Heard(Drawn):
+        @classmethod
+        def choices(cls, view):
+            return len(view.heard)
+
+    own = SimpleNamespace(fit=lambda recordings: setattr(own, "heard", recordings))
+    system = SimpleNamespace(learns=Heard, reads=lambda kind, settings: own)
+    train = [{"audio": "a"}, {"audio": "b"}]
+    assert problem().floors_of(system, train, [{}]) == {"numbers": [[-math.log(2), 1]]}
+    assert own.heard == ["a", "b"]
+    fitted = SimpleNamespace(heard="xyz")
+    assert problem().floors_of(system, train, [{}], fitted) == {"numbers": [[-math.log(3), 1]]}
+
+
+def test_who_is_asked_for_frames_finds_one_among_eleven():
+    """A table that names another number compares scores with the wrong floor."""
+    assert problem().floors([], [{}, {}]) == {"uniform": [[-math.log(11), 1]] * 2}
+    assert problem().tokens(SimpleNamespace()) == {"name": "frames", "symbols": 11}
+    target = PieceTarget()
+    target.counted = {"name": "numbers", "symbols": 4}
+    assert problem().tokens(target) == target.counted, "a model that counts something else says so"
+
+
+def test_the_order_in_which_a_view_tells_its_settings_is_no_other_unit():
+    """Results of one setting would not be compared."""
+    found = []
+    for settings in ({"rate": 8000, "mels": 24}, {"mels": 24, "rate": 8000}):
+        encoder, target = Encoder(), PieceTarget()
+        encoder.view = SimpleNamespace(settings=lambda settings=settings: settings)
+        problem().head(encoder, target)
+        found.append(target.counted["artefact"])
+    assert found[0] == found[1]
+
+
+def test_a_probability_above_one_is_told():
+    with pytest.raises(ContractError, match=r"row a have the log-probability 0\.5"):
+        problem().sound(None, lambda rows: [[0.5, 1]], [{"id": "a"}])

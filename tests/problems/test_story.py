@@ -91,6 +91,7 @@ def test_a_chooser_of_facts_has_its_own_loss_of_answers_and_support():
     known.labels = ["a", "b", "c", ""]
     head = SupportedHead(encoder, known)
     assert head.output is None, "there is no layer above one that scores the answers"
+    assert not head.smooths, "its own loss has no labels that a setting could smooth"
     outputs = head(encoder, {"facts": "the facts", "question": "the question"})
     assert outputs.asked == ("the facts", "the question")
     right = torch.tensor([2, 1]), torch.tensor([[3, 0], [1, 2]])
