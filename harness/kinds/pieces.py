@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
-
 from torch import Tensor, nn
 
-from harness import registry
 from harness.kinds.base import Parent
-from harness.kinds.encoders import Encoder, SpanScores
-from harness.task import Row
+from harness.kinds.encoders import SpanScores
+from harness.kinds.plain_data import PlainDataEncoder
 from harness.views.base import View
 from harness.views.subwords import SubwordBatch, Subwords
 
 
-class PretrainedEncoder(Encoder):
+class PretrainedEncoder(PlainDataEncoder):
     """Sub-words (a SubwordBatch, two texts joined with segments) to states (B, T, ``size``);
     ``pooled(states)`` is the text's vector, ``word_states(states)`` what words are labelled by.
 
-    One that takes a ``teacher`` learns from it on plain text, and goes on from its own weights
-    elsewhere.
+    It may learn from plain text first, by the objective that it names in ``learns``
+    (:class:`harness.problems.text_objective.TextObjective`). One that takes a ``teacher`` learns
+    from it there, and goes on from its own weights elsewhere.
     """
 
     gives = "joined states"
     size: int
     view = Subwords()
-    takes = ("weights",)
-    learns: ClassVar[Any] = None
-    """The objective by which it learns from plain text, made of the encoder
-    (:class:`harness.problems.text_objective.TextObjective`); None for one that does not."""
-
-    @classmethod
-    def can_answer(cls, type: str) -> bool:
-        heads = registry.load(registry.entry("problems", type)).heads
-        head = heads.get(cls.output_form())
-        return head is not None and (cls.learns is not None or not head.from_text)
 
     @classmethod
     def roles(cls, type: str) -> tuple[str, ...]:
@@ -49,12 +36,6 @@ class PretrainedEncoder(Encoder):
         if reads_alike and isinstance(view, Subwords) and parent.view is not None:
             view.learnt = parent.view.state()
         return view
-
-    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        """Begin with the weights of an encoder of the same names and sizes, and not with those of
-        its head."""
-        if role == "weights":
-            self.load_state_dict(parent.model.encoder.state_dict())
 
     def vector(self, pieces: SubwordBatch) -> Tensor:
         """Vector (B, size) for the whole input."""

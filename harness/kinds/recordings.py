@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harness.kinds.base import Parent
 from harness.kinds.encoders import Encoder, SequenceEncoder
-from harness.task import Row
+from harness.kinds.plain_data import PlainDataEncoder
 from harness.views.base import View
 from harness.views.frames import Frames
 
@@ -44,7 +44,7 @@ class AligningEncoder(FrameEncoder):
         raise NotImplementedError
 
 
-class AudioEncoder(SequenceEncoder):
+class AudioEncoder(PlainDataEncoder, SequenceEncoder):
     """Frames of recordings alone to states (B, T, ``size``): one that learns from plain recordings
     first, by the objective that it names in ``learns``
     (:class:`harness.problems.audio.AudioObjective`).
@@ -55,8 +55,6 @@ class AudioEncoder(SequenceEncoder):
 
     gives = "frame states"
     view: ClassVar[View | None] = Frames()
-    takes = ("weights",)
-    learns: ClassVar[Any] = None
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
@@ -69,7 +67,3 @@ class AudioEncoder(SequenceEncoder):
             return view
         read.learnt = read.state()
         return read
-
-    def inherit(self, role: str, parent: Parent, rows: Sequence[Row]) -> None:
-        """Begin with the weights of an encoder of the same names and sizes."""
-        self.load_state_dict(parent.model.encoder.state_dict())

@@ -11,6 +11,7 @@ import torch
 
 from harness import registry
 from harness.errors import ContractError
+from harness.kinds import AudioEncoder
 from harness.problems.audio import AudioObjective, AudioProblem, FromAudio, LearnAudio
 from harness.problems.base import NoTarget
 from harness.problems.text_objective import Foretold, PieceTarget
@@ -127,3 +128,27 @@ def test_the_order_in_which_a_view_tells_its_settings_is_no_other_unit():
 def test_a_probability_above_one_is_told():
     with pytest.raises(ContractError, match=r"row a have the log-probability 0\.5"):
         problem().sound(None, lambda rows: [[0.5, 1]], [{"id": "a"}])
+
+
+class Hears(AudioEncoder):
+    """One that learns so, and whose weight is known."""
+
+    learns = Drawn
+
+    def __init__(self, weight: float = 0.0):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(self.layer.weight, weight)
+
+
+def test_an_encoder_without_an_objective_is_left_out_of_plain_recordings():
+    """Its cells would be planned and then fail for who writes an encoder of labels alone."""
+    assert Hears.can_answer("audio") and not AudioEncoder.can_answer("audio") and AudioEncoder.can_answer("transcribe")
+
+
+@pytest.mark.parametrize(("role", "weight"), [("weights", 2.0), ("teacher", 0.0)])
+def test_weights_go_over_in_the_role_of_weights_alone(role, weight):
+    """A child that takes a teacher would begin as its copy."""
+    child = Hears()
+    child.inherit(role, SimpleNamespace(model=SimpleNamespace(encoder=Hears(2.0))), [])
+    assert child.layer.weight.item() == weight
