@@ -141,7 +141,8 @@ class EntitySpanFocus(Estimator):
             self.regression.fit(train, dev)
             self.parameter_count = self.regression.parameter_count
         places = self.places(dev)
-        scores = [score(["f1"], self.answered(dev, places, bonus), list(dev))["f1"] for bonus in BONUSES]
+        spans = self.focused(dev)
+        scores = [score(["f1"], self.answered(dev, places, spans, bonus), list(dev))["f1"] for bonus in BONUSES]
         self.bonus = BONUSES[int(np.argmax(scores))]
 
     def places(self, rows: Sequence[Row]) -> list[Places]:
@@ -154,13 +155,17 @@ class EntitySpanFocus(Estimator):
         ]
 
     @staticmethod
-    def answered(rows: Sequence[Row], places: Sequence[Places], bonus: float) -> list[str]:
+    def focused(rows: Sequence[Row]) -> list[list[tuple[int, int]]]:
+        """The spans of each row that a bonus may lift."""
+        return [focus(row["question"], row["passage"]) for row in rows]
+
+    @staticmethod
+    def answered(
+        rows: Sequence[Row], places: Sequence[Places], spans: Sequence[Sequence[tuple[int, int]]], bonus: float
+    ) -> list[str]:
         """The answer to each row."""
-        found = []
-        for row, each in zip(rows, places, strict=True):
-            begin, end = each.best(focus(row["question"], row["passage"]), bonus)
-            found.append(row["passage"][begin:end])
-        return found
+        best = [each.best(named, bonus) for each, named in zip(places, spans, strict=True)]
+        return [row["passage"][begin:end] for row, (begin, end) in zip(rows, best, strict=True)]
 
     def fitted_state(self) -> dict[str, Any]:
         regression = None if self.regression is None else self.regression.fitted_state()
@@ -173,4 +178,4 @@ class EntitySpanFocus(Estimator):
         super().restore_fitted(state)
 
     def predict(self, rows: Sequence[Row]) -> list[str]:
-        return self.answered(rows, self.places(rows), self.bonus)
+        return self.answered(rows, self.places(rows), self.focused(rows), self.bonus)

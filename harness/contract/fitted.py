@@ -16,7 +16,7 @@ from harness.contract.base import NOT_FLIPPED, Broken, Check, Flipped, floor_sco
 from harness.contract.case import Case
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
-from harness.data.corpus import chosen
+from harness.data.loaded_rows import chosen
 from harness.kinds import Estimator, made
 from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from harness import registry
-from harness.data.corpus import Split, distinct, listed_rows, training_rows
+from harness.data.corpus import Split
+from harness.data.loaded_rows import distinct, listed_rows, training_rows
 from harness.data.overlap import free_of, sequences_of_rows
 from harness.errors import DataError
 from harness.problems import problem

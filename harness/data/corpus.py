@@ -10,14 +10,15 @@ import functools
 import hashlib
 import inspect
 import json
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from harness.data import encodings
+from harness.data.loaded_rows import chosen, distinct, listed_rows, training_rows
 from harness.errors import DataError
 from harness.files import taking_the_place_of
 from harness.problems import problem
@@ -30,13 +31,6 @@ from harness.views.base import View
 
 if TYPE_CHECKING:
     import datasets
-
-
-LISTED = 1 << 26
-"""Bytes of a table whose rows are made Python objects all at once, which takes five times as
-much."""
-AT_ONCE = 4096
-"""Rows of a larger table that are Python objects at a time."""
 
 
 class Member(Protocol):
@@ -241,7 +235,7 @@ class Corpus:
         others = [[each.task.entry.id, each.identity] for each in self.companions]
         self._fitted_to: Any = [data, *others] if others else data
         file = self._cached("view.json", data)
-        state = _sound(file, _read_state)
+        state = encodings.sound(file, encodings.read_state)
         if state is not None:
             self.view.restore(state)
             return
@@ -249,7 +243,7 @@ class Corpus:
         self.view.fit(texts + [text for companion in self.companions for text in companion.texts(self.view)])
         if file is not None:
             with taking_the_place_of(file) as path:
-                _write_state(path, self.view.state())
+                encodings.write_state(path, self.view.state())
 
     def _encode(self, split: str, rows: datasets.Dataset, listed: Sequence[Row]) -> Split:
         if split == "train":
@@ -263,13 +257,14 @@ class Corpus:
         inputs = {}
         for field, read in self.fields.items():
             folder = self._cached(field, data, part)
-            columns = _sound(folder, _restore)
+            columns = encodings.sound(folder, encodings.restore)
             if columns is None:
                 columns = self.view.encode([read(row) for row in rows])
                 if folder is not None:
                     with taking_the_place_of(folder) as path:
-                        _save(path, columns)
-                    columns = _sound(folder, _restore) or columns  # mapped into memory, as every other process has it
+                        encodings.save(path, columns)
+                    # Mapped into memory, as every other process has it.
+                    columns = encodings.sound(folder, encodings.restore) or columns
             inputs[field] = columns
         return inputs
 
@@ -289,148 +284,9 @@ class Corpus:
         return self.cache / digest / name
 
 
-def distinct(texts: Iterable[Any]) -> Iterator[Any]:
-    """Each text once, however many rows have it: a passage of three questions is one text."""
-    seen: set[str] = set()
-    for text in texts:
-        key = text if isinstance(text, str) else repr(text) if isinstance(text, list) else None
-        if key is None or key not in seen:  # recordings are no texts
-            yield text
-        if key is not None:
-            seen.add(key)
-
-
-class InPortions(Sequence[Row]):
-    """Rows of a table that are Python objects only while they are looked at."""
-
-    def __init__(self, rows: datasets.Dataset):
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return self.rows.select(range(*place.indices(len(self)))).to_list()
-        return self.rows[place]
-
-    def __iter__(self) -> Iterator[Row]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from self[start : start + AT_ONCE]
-
-
-def listed_rows(rows: datasets.Dataset) -> Sequence[Row]:
-    """Rows for several readings: all at once where they are few, since one after another out of
-    Arrow takes thirty times as long."""
-    size = rows.data.nbytes * len(rows) / max(1, len(rows.data))
-    return rows.to_list() if size <= LISTED else InPortions(rows)
-
-
 @functools.cache
 def _source(view: type) -> str:
     """Digest of the code of a view and its bases: what another version of it encoded is not
     read."""
     files = sorted({inspect.getfile(cls) for cls in view.__mro__ if cls.__module__ != "builtins"})
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
-
-
-def training_rows(task: Task, tier: Tier, folder: Path | None, most: int | None) -> datasets.Dataset:
-    """The training rows of a task, at most ``most`` of them (None: all), chosen as :func:`chosen`
-    does: the same for all architectures and seeds."""
-    rows = task.load("train", tier, folder)
-    if most is None or most >= len(rows):
-        return rows
-    return rows.select(chosen(rows, most, 0, problem(task.entry.type).entry.stratum))
-
-
-def chosen(rows: datasets.Dataset, most: int, seed: int, stratum: str | None = None) -> np.ndarray:
-    """Numbers of at most ``most`` rows in the file's order: a random choice, the same for the same
-    seed.
-
-    It is nested: fewer rows are some of those that more are. The values of column ``stratum``,
-    where the rows have it, keep their shares; rows that belong to questions are whole questions.
-    """
-    generator = np.random.default_rng(seed)
-    if "group" not in rows.column_names:
-        order = generator.permutation(len(rows))
-        if stratum in rows.column_names:
-            order = order[_evenly(np.array(rows[stratum])[order])]
-        return np.sort(order[:most])
-    groups = np.array(rows["group"])
-    names = generator.permutation(np.unique(groups))
-    sizes = np.cumsum([(groups == name).sum() for name in names])
-    return np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))]))
-
-
-def _evenly(values: np.ndarray) -> np.ndarray:
-    """An order of the places of ``values`` in whose every beginning each value has about the share
-    that it has in all."""
-    places = np.empty(len(values))
-    for value in np.unique(values):
-        of_value = np.flatnonzero(values == value)
-        places[of_value] = (np.arange(len(of_value)) + 0.5) / len(of_value)
-    return np.argsort(places, kind="stable")
-
-
-def _sound(file: Path | None, read: Callable[[Path], Any]) -> Any:
-    """Content of a cached file; None when there is none or it is damaged (it is made again)."""
-    if file is None or not file.exists():
-        return None
-    try:
-        return read(file)
-    except (OSError, EOFError, ValueError, KeyError) as error:
-        print(f"{file} is damaged ({error}): made again")
-        return None
-
-
-def _write_state(path: Path, state: dict[str, Any]) -> None:
-    text = json.dumps(state)
-    path.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    digest, _, text = path.read_text().partition("\n")
-    if hashlib.sha256(text.encode()).hexdigest() != digest:
-        raise ValueError("its digest is another")
-    return json.loads(text)
-
-
-def _save(folder: Path, columns: Columns) -> None:
-    """One file per array, so that processes can map them into memory and share them."""
-    arrays: dict[str, np.ndarray] = {}
-    for name, column in columns.items():
-        if isinstance(column, Ragged):
-            arrays[f"{name}.values"], arrays[f"{name}.offsets"] = column.values, column.offsets
-        else:
-            arrays[name] = column
-    folder.mkdir()
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-    (folder / "checksums.json").write_text(json.dumps({name: _checksum(array) for name, array in arrays.items()}))
-
-
-def _restore(folder: Path) -> Columns:
-    checksums = json.loads((folder / "checksums.json").read_text())
-    # As plain arrays: numpy's class for mapped ones takes 30 microseconds for each index, of which
-    # every batch has several.
-    arrays = {
-        name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in checksums
-    }
-    if wrong := [name for name, array in arrays.items() if _checksum(array) != checksums[name]]:
-        raise ValueError(f"{wrong[0]}.npy has another checksum")
-    return _columns(arrays, arrays.__getitem__)
-
-
-def _checksum(array: np.ndarray) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
-
-
-def _columns(names: Iterable[str], read: Callable[[str], np.ndarray]) -> Columns:
-    columns: Columns = {}
-    for name in names:
-        stem, _, part = name.partition(".")
-        if part == "values":
-            columns[stem] = Ragged(read(name), read(f"{stem}.offsets"))
-        elif not part:
-            columns[stem] = read(name)
-    return columns

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from harness.data.corpus import InPortions
+from harness.data.loaded_rows import InPortions
 from harness.files import parse_json, read_limited, write_whole
 from harness.problems.base import Problem
 from harness.records.blocks import Overlap

@@ -63,7 +63,7 @@ class DataFolder:
         return cached[name]
 
     def _computed(self, task: str, most: int | None) -> dict[str, str]:
-        from harness.data.corpus import training_rows
+        from harness.data.loaded_rows import training_rows
         from harness.task import fingerprint
 
         entry = registry.entry("tasks", task)

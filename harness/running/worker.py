@@ -24,7 +24,7 @@ from datasets import Dataset
 
 from harness import registry
 from harness.data.batches import length_buckets
-from harness.data.corpus import training_rows
+from harness.data.loaded_rows import training_rows
 from harness.data.overlap import overlap_of
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made

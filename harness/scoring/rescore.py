@@ -107,7 +107,7 @@ class _TestData:
     def _training_words(self, most: int | None, expected: str) -> frozenset[str] | None:
         """Words of a training set; None where it cannot be read or its digest is not the expected
         one."""
-        from harness.data.corpus import training_rows
+        from harness.data.loaded_rows import training_rows
         from harness.problems import problem
         from harness.scoring.error_analysis import known_words
 

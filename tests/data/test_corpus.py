@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from harness import registry
-from harness.data import corpus
-from harness.data.corpus import training_rows
+from harness.data import corpus, encodings
+from harness.data.loaded_rows import training_rows
 from harness.errors import DataError
 from harness.objectives import Supervised
 from harness.ragged import Ragged
@@ -307,9 +307,9 @@ def test_what_a_killed_cell_left_half_written_is_swept_at_the_next_start(tmp_pat
 def test_what_a_killed_cell_left_half_written_is_in_nobodys_way(tmp_path, monkeypatch):
     """A process may have the id of a dead one: in a container they begin anew."""
     names: list[str] = []
-    save = corpus._save
+    save = encodings.save
     with monkeypatch.context() as patch:
-        patch.setattr(corpus, "_save", lambda folder, columns: names.append(folder.name) or save(folder, columns))
+        patch.setattr(encodings, "save", lambda folder, columns: names.append(folder.name) or save(folder, columns))
         toy_corpus(cache=tmp_path / "first")
     for place in (tmp_path / "first").iterdir():
         for name in names:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.data.corpus import training_rows
+from harness.data.loaded_rows import training_rows
 from harness.errors import DataError, RegistryError
 from harness.records import Cell, Record, Store
 from harness.records.code_digest import code_of_cell

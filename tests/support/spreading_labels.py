@@ -14,7 +14,7 @@ from random import Random
 from datasets import Dataset
 
 from architectures.pretrained.bert import BERT
-from harness.data.corpus import chosen
+from harness.data.loaded_rows import chosen
 from harness.registry import register, register_task
 from harness.settings import Budget
 from harness.task import Row, Split, Task
