@@ -228,19 +228,57 @@ def test_node_labels_of_two_classes_lie_on_each_side_of_neutral():
         ]
 
 
+GOLD = [(0, 1), (2, 1), (3, 0), (4, 0)]
+"""Nodes and their classes: node 1 is neutral, nodes 2 and 4 are roots with the labels 1 and 0."""
+
+
+def tree_head(states: Tensor, labels: list[int]) -> tuple[Any, ClassifyTree, Any]:
+    """An encoder of two texts, of three nodes and of two, its head, and what it gives."""
+    encoder = SimpleNamespace(size=2, head_bias=True, head_max_norm=None, nodes=lambda trees: trees.states)
+    head = ClassifyTree(encoder, classes("negative", "positive"))
+    trees = SimpleNamespace(states=states, roots=torch.tensor([2, 4]), labels=torch.tensor(labels))
+    return encoder, head, {"text": trees}
+
+
 def test_tree_loss_is_the_mean_over_labelled_nodes_with_the_texts_label_at_the_root():
     """A neutral inner node has no class among two; the root takes the row's label even where its
     own is absent."""
-    encoder = SimpleNamespace(size=2, head_bias=True, head_max_norm=None, nodes=lambda trees: trees.states)
-    head = ClassifyTree(encoder, classes("negative", "positive"))
-    trees = SimpleNamespace(states=torch.randn(5, 2), roots=torch.tensor([2, 4]), labels=torch.tensor([4, 2, -1, 1, 4]))
-    outputs = head(encoder, {"text": trees})
-    scores = head.output(trees.states).log_softmax(-1)
-    gold = {0: 1, 2: 1, 3: 0, 4: 0}  # node: class; node 1 is neutral, nodes 2 and 4 are roots with labels 1 and 0
-    expected = -torch.stack([scores[node, label] for node, label in gold.items()]).mean()
-    torch.testing.assert_close(head.loss(encoder, outputs, torch.tensor([1, 0])), expected)
+    states = torch.randn(5, 2)
+    encoder, head, inputs = tree_head(states, [4, 2, -1, 1, 4])
+    outputs = head(encoder, inputs)
+    scores = head.output(states).log_softmax(-1)
+    losses = -torch.stack([scores[node, label] for node, label in GOLD])
+    torch.testing.assert_close(head.loss(encoder, outputs, torch.tensor([1, 0])), losses.mean())
+    by_text = torch.stack([losses[:2].sum(), losses[2:].sum()])
+    torch.testing.assert_close(head.row_losses(encoder, outputs, torch.tensor([1, 0])), by_text)
     by_root = [["negative", "positive"][i] for i in scores[[2, 4]].argmax(1).tolist()]
     assert head.decode(encoder, outputs, batch(2), None) == by_root
+    torch.testing.assert_close(torch.stack(head.evidence(encoder, outputs)), outputs[0][[2, 4]])
+
+
+def test_labels_of_nodes_are_smoothed_in_training():
+    states = torch.randn(5, 2)
+    encoder, head, inputs = tree_head(states, [4, 2, -1, 1, 4])
+    head.label_smoothing = 0.2
+    scores = head.output(states).log_softmax(-1)
+    losses = -torch.stack([0.9 * scores[node, label] + 0.1 * scores[node, 1 - label] for node, label in GOLD])
+    outputs, target = head(encoder, inputs), torch.tensor([1, 0])
+    torch.testing.assert_close(head.loss(encoder, outputs, target), losses.mean())
+    by_text = torch.stack([losses[:2].sum(), losses[2:].sum()])
+    torch.testing.assert_close(head.row_losses(encoder, outputs, target), by_text)
+
+
+def test_the_state_of_each_node_is_dropped_before_the_layer():
+    encoder, head, inputs = tree_head(torch.randn(5, 2), [4, 2, -1, 1, 4])
+    head.dropout = 1.0
+    assert torch.equal(head(encoder, inputs)[0], head.output.bias.expand(5, 2))
+
+
+def test_trees_of_dev_whose_labels_training_never_showed_have_no_loss():
+    """A mean over none is no number, and the curve of a training would end there."""
+    encoder, head, inputs = tree_head(torch.randn(5, 2), [2, -1, -1, 2, -1])
+    head.eval()
+    assert head.loss(encoder, head(encoder, inputs), torch.tensor([IGNORED, IGNORED])).item() == 0.0
 
 
 # tags
