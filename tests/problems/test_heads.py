@@ -30,7 +30,7 @@ from harness.kinds import (
 from harness.problems.base import IGNORED, Batch
 from harness.problems.classify import SENTIMENTS, Classify, ClassifyTree, ClassTarget, node_classes, text_vector
 from harness.problems.extract import Extract, ExtractJoined, ExtractSpan, SpanTarget, best_spans
-from harness.problems.match import Match, MatchPair
+from harness.problems.match import Match, MatchJoined, MatchPair, above_twins
 from harness.problems.rank import Rank, RankPair, RankTarget
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.problems.tag import Tag, TagJoined, TagTarget
@@ -199,10 +199,69 @@ def test_ranking_uses_the_loss_of_an_architecture_that_has_one_and_the_pointwise
 
 
 def test_a_pair_architectures_vector_is_classified_by_one_layer():
-    encoder = Given(torch.tensor([[1.0, 2.0]]), size=2)
+    """Values and gradients: an encoder below a head that lets none through would never learn."""
+    vector = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    encoder = Given(vector, size=2)
     head = MatchPair(encoder, classes("a", "b", "c"))
     expected = head.output.weight @ torch.tensor([1.0, 2.0]) + head.output.bias
-    torch.testing.assert_close(head(encoder, {"first": None, "second": None})[0], expected)
+    scores = head(encoder, {"first": None, "second": None})[0]
+    torch.testing.assert_close(scores, expected)
+    scores[1].backward()
+    assert torch.equal(vector.grad[0], head.output.weight[1])
+
+
+@pytest.mark.parametrize(
+    ("make", "size"),
+    [
+        (lambda encoder: Match(encoder, classes("a", "b")), 8),
+        (lambda encoder: Rank(encoder, RankTarget()), 8),
+        (lambda encoder: MatchPair(encoder, classes("a", "b")), 2),
+        (lambda encoder: MatchJoined(encoder, classes("a", "b")), 2),
+    ],
+)
+def test_what_two_texts_are_joined_to_is_dropped_before_the_layers(make, size):
+    class Twin(Given):
+        """Ones for each text, or for both."""
+
+        @staticmethod
+        def pair_layer(classes: int) -> None:
+            return None
+
+    encoder = Twin(torch.ones(1, 2), size=2)
+    head, seen = make(encoder), []
+    head.dropout = 1.0
+    head.output.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    head(encoder, {"first": None, "second": None, "text": None})
+    assert torch.equal(seen[0], torch.zeros(1, size))
+
+
+def test_between_twins_and_their_scores_lies_one_hidden_layer_of_rectified_numbers():
+    layers = above_twins(Identity(2), 3)
+    (first, second), joined = (each for each in layers if isinstance(each, nn.Linear)), torch.randn(5, 8)
+    hidden = (joined @ first.weight.T + first.bias).clamp(min=0)
+    assert hidden.shape == (5, 2) and (hidden == 0).any()
+    torch.testing.assert_close(layers(joined), hidden @ second.weight.T + second.bias)
+
+
+def test_an_encoders_own_layer_for_two_texts_reads_its_states_and_the_texts():
+    """Some were pre-trained with a layer of their own, which a new one would throw away."""
+
+    class Own(nn.Module):
+        def forward(self, states: Tensor, text: str) -> tuple[Tensor, str]:
+            return states, text
+
+    class Paired(Given):
+        @staticmethod
+        def pair_layer(classes: int) -> nn.Module:
+            assert classes == 2
+            return Own()
+
+    encoder = Paired(torch.ones(1, 3, 2), size=2)
+    head = MatchJoined(encoder, classes("a", "b"))
+    states, text = head(encoder, {"text": "both texts"})
+    assert isinstance(head.output, Own) and text == "both texts" and not states[states == 0].numel()
+    head.dropout = 1.0
+    assert not head(encoder, {"text": "both texts"})[0].any()
 
 
 # trees
@@ -428,6 +487,16 @@ def test_a_reader_without_a_no_answer_score_gets_a_trained_one_where_the_task_ne
     assert head.no_answer.grad.item() == pytest.approx(2 * (p - 1))
 
 
+def test_a_trained_no_answer_score_begins_at_zero_and_is_there_for_none_who_needs_it_not():
+    """A parameter that no step trains would be counted and saved."""
+    target = SpanTarget()
+    for unanswerable in (True, False):
+        target.unanswerable = unanswerable
+        assert ExtractJoined(PieceNumbers(6), target).no_answer is None, "the encoder gives that score"
+        trained = Extract(Identity(3), target).no_answer
+        assert trained.tolist() == [0.0] if unanswerable else trained is None
+
+
 def test_a_score_for_no_answer_is_left_out_where_every_question_has_one():
     encoder, head = reader([[1.0, 2.0]], [[0.0, 3.0]], unanswerable=False, no_answer=[50.0])
     outputs = head(encoder, INPUTS)
@@ -456,6 +525,16 @@ def test_answers_are_cut_out_of_the_passage_or_empty_when_no_answer_scores_highe
     end = [[9.0, 0.0, 0.0, 2.0, 0.0], *[[0.0, 0.0, 0.0, 2.0, 0.0]] * 2]
     encoder, head = reader(start, end, unanswerable=True, no_answer=[4.4, 2.9, 3.1])
     assert head.decode(encoder, head(encoder, INPUTS), batch(3), split) == ["Anna", "who sang", ""]
+
+
+def test_what_the_scores_of_a_span_are_made_from_is_dropped_in_training():
+    encoder, target = Identity(3), SpanTarget()
+    target.unanswerable = False
+    head = Extract(encoder, target)
+    head.dropout = 1.0
+    inputs = {"passage": words(torch.randn(1, 3, 3), [3]), "question": words(torch.randn(1, 2, 3), [2])}
+    scores = head(encoder, inputs)
+    assert torch.equal(torch.stack([scores.start[0], scores.end[0]], 1), head.output.bias.expand(3, 2))
 
 
 def test_passage_words_attend_over_the_question_and_padding_is_no_position():
