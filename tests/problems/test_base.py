@@ -40,6 +40,8 @@ def test_rows_of_one_speaker_are_drawn_together_and_others_alone():
 
 def test_a_shortened_row_has_the_first_word_of_each_text():
     assert problem("classify").shortened({"id": "7", "text": "A cat sat", "label": "x"})["text"] == "A"
+    tree = problem("classify").shortened({"id": "7", "text": "A cat", "tree": "(3 (2 A) (4 cat))", "label": "x"})
+    assert tree == {"id": "7", "text": "A", "tree": "(2 A)", "label": "x"}
     short = problem("tag").shortened({"id": "7", "text": ["A", "cat"], "tags": ["O", "B"]})
     assert short == {"id": "7", "text": ["A"], "tags": ["O"]}
 
