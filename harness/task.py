@@ -27,6 +27,9 @@ Tier = Literal["mini", "local", "hub", "own"]
 SUPPORTING_FACTS = "supporting facts"
 """Word in the ``sees`` of an architecture that is shown, in training, which facts support an
 answer."""
+WITHOUT_LABELS = "texts without labels"
+"""Word in the ``sees`` of an architecture that reads the texts of training rows which lost their
+labels, where a cell has such."""
 TIERS: tuple[Tier, ...] = ("mini", "local", "hub")
 """Tiers that a run may ask for; ``own`` is that of a user's files (:mod:`harness.user_data`)."""
 

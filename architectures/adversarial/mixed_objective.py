@@ -43,6 +43,7 @@ class MixedLoss(AdversarialLoss):
     source="M2.11[174] T2",
     year=2019,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, clip=1.0, averaging=0.999),
+    sees=("texts without labels",),
     deviations=(
         "It trains `bilstm` with its own 300 units and dropout; the paper's has 512 units each way.",
         "The authors' program normalises the states and drops whole words besides; nothing of both is here.",

@@ -71,6 +71,7 @@ def modelled(said: Tensor, classes: np.ndarray, number: int) -> tuple[Tensor, Te
     source="M-T1[219]",
     year=2019,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=10, patience=10, min_steps=2000, clip=1.0),
+    sees=("texts without labels",),
     deviations=(
         (
             "The survey's figure for SST-2 is that of another system, a pre-trained transformer that learns many tasks;"

@@ -86,6 +86,7 @@ class ConsistencyLoss(Objective):
     source="M-T1[220]",
     year=2019,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, clip=1.0),
+    sees=("texts without labels",),
     deviations=(
         "It trains `bilstm` from random weights; the paper fine-tunes BERT, with another recipe.",
         (

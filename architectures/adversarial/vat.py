@@ -43,6 +43,7 @@ class VirtualAdversarialLoss(Objective):
     source="M2.11[172,173] T1",
     year=2017,
     recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=64, clip=1.0, vector_dims=256),
+    sees=("texts without labels",),
     deviations=(
         "The wrapped encoder starts at random, not from a language model.",
         (

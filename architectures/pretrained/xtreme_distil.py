@@ -120,6 +120,7 @@ class Stages(Objective):
     year=2020,
     parents={"teacher": "bert"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, patience=20, clip=1.0),
+    sees=("texts without labels",),
     deviations=(
         (
             "The student is `bilstm` on word vectors that begin at random; the paper's reads word pieces, whose vectors"

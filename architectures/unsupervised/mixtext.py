@@ -134,6 +134,7 @@ class MixedTextsLoss(Objective):
         min_steps=2000,
         groups=(("head.*", 10.0),),
     ),
+    sees=("texts without labels",),
     deviations=(
         (
             "Words are replaced by their TF-IDF, where the paper translates texts into German and Russian and back, for"

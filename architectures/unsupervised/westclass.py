@@ -188,6 +188,7 @@ def grown(seeds: Sequence[Sequence[int]], vectors: Tensor) -> list[list[int]]:
         min_steps=400,
         vector_dims=100,
     ),
+    sees=("texts without labels",),
     deviations=(
         (
             "It trains `kim_cnn_static`; the authors' CNN has 20 maps of windows of 2 to 5 words and a layer of 20"

@@ -8,7 +8,8 @@ from harness import registry
 from harness.errors import RegistryError
 from harness.records.blocks import Registered
 from harness.records.cell import Cell
-from harness.task import Split
+from harness.settings import Limits
+from harness.task import WITHOUT_LABELS, Split
 
 
 def registered(cell: Cell) -> Registered | None:
@@ -48,5 +49,9 @@ def seen(cell: Cell) -> list[str] | None:
         architecture = registry.entries("architectures").get(cell.architecture)
     except RegistryError:
         return None
+    if architecture is None:
+        return None
+    none_lost = Limits.of(cell.hyperparameters).labels is None
+    own = [each for each in architecture.sees if not (each == WITHOUT_LABELS and none_lost)]
     of_others = [f"training rows of {task}" for task in cell.companions]
-    return sorted([*architecture.sees, *of_others]) if architecture else None
+    return sorted([*own, *of_others])

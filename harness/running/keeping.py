@@ -1,4 +1,4 @@
-"""What a cell learnt, kept in the results folder with its origin."""
+"""Kept models: what a cell learnt goes to the results folder, with its origin."""
 
 from __future__ import annotations
 

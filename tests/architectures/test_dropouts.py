@@ -94,23 +94,21 @@ def cases_of(id: str) -> Iterator[list[Tried]]:
         yield list(islice(cases(entry), None if entry.kind in SEVERAL_OUTPUTS else 1))
 
 
-def passes(id: str, rates: dict[str, float], training: bool = True) -> list[tuple[Tried, list[Draw]]]:
-    """A pass on each task of an architecture whose dropout options have these rates."""
-    found: list[tuple[Tried, list[Draw]]] = []
-    with cases_of(id) as tried:
-        for case in tried:
-            set_rates(case, rates)
-            found.append((case, of_a_fit(case) if isinstance(case, FittedCase) else of_a_pass(case, training)))
-    return found
+def draws_at(case: Tried, rates: dict[str, float]) -> list[Draw]:
+    """The draws of a pass in training, or of a whole fit, whose dropout options have these
+    rates."""
+    set_rates(case, rates)
+    return of_a_fit(case) if isinstance(case, FittedCase) else of_a_pass(case, training=True)
 
 
 Dropped = tuple[str, list[tuple[Tried, list[Draw]]]]
 
 
 @pytest.fixture(scope="module", params=TRAINED)
-def dropped(request: pytest.FixtureRequest) -> Dropped:
-    """An architecture, and its passes in training; two tests look at them."""
-    return request.param, passes(request.param, high(request.param))
+def dropped(request: pytest.FixtureRequest) -> Iterator[Dropped]:
+    """An architecture, and its passes in training at high rates."""
+    with cases_of(request.param) as tried:
+        yield request.param, [(case, draws_at(case, high(request.param))) for case in tried]
 
 
 def test_an_architecture_drops_what_the_table_says(dropped: Dropped) -> None:
@@ -139,21 +137,26 @@ def test_the_share_of_zeros_is_the_rate(dropped: Dropped) -> None:
         assert abs(share - rate) < 4 * expected_error, f"{share:.3f} of {len(decisions)} are zero, not {rate}"
 
 
-@pytest.mark.parametrize("id", [id for id in TRAINED if getattr(ENTRIES[id], "kind", "") != "fit"])
-def test_nothing_is_dropped_in_evaluation(id: str) -> None:
+def test_nothing_is_dropped_in_evaluation(dropped: Dropped) -> None:
     """Answers would differ from one time to the next, and scores would be too low."""
-    assert not [draw for _, draws in passes(id, high(id), False) for draw in draws]
+    id, in_training = dropped
+    for case, _ in in_training:
+        set_rates(case, high(id))
+        assert isinstance(case, FittedCase) or not of_a_pass(case, training=False)
 
 
-@pytest.mark.parametrize("id", TRAINED)
-def test_rates_of_zero_drop_nothing(id: str) -> None:
+def test_rates_of_zero_drop_nothing(dropped: Dropped) -> None:
     """Protocol equal sets an architecture's own rates to 0: one that is written into the code
     would go on there."""
+    id, in_training = dropped
     rates = dict.fromkeys(dropout_options(id), 0.0)
     if not rates:  # what such a one drops, the table would have to say
         return
     others = {place for place in lines_of(id) if place.rate not in rates}
-    assert set().union(*(places(case, draws, {}) for case, draws in passes(id, rates))) == others
+    found = set[Place]()
+    for case, _ in in_training:
+        found |= places(case, draws_at(case, rates), {})
+    assert found == others
 
 
 def test_each_option_named_dropout_has_a_line() -> None:

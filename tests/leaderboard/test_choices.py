@@ -10,6 +10,7 @@ from tests.support.made_pages import architecture, board_of, task
 from tests.support.made_records import record
 
 NAMES = [architecture("id_lstm", "ID-LSTM"), architecture("jumper", "Jumper", year=2020), architecture("lstm", "LSTM")]
+NAMES += [architecture("lots", "by lot", source="reference", paper="none", year=0)]
 READ = "share of words read"
 
 
@@ -46,9 +47,9 @@ def test_what_was_read_stands_beside_the_score(store):
     )
     assert found == [
         [
-            ["Architecture", "settings", "accuracy", "share of clauses read", READ],
-            ["ID-LSTM", "–", "41.0 ± 1.4 (2)", "–", "75.0 %"],
-            ["Jumper", "–", "38.0 (1)", "62.0 %", "–"],
+            ["Architecture", "settings", "accuracy", "at random, as much", "share of clauses read", READ],
+            ["ID-LSTM", "–", "41.0 ± 1.4 (2)", "–", "–", "75.0 %"],
+            ["Jumper", "–", "38.0 (1)", "–", "62.0 %", "–"],
         ]
     ]
 
@@ -57,8 +58,34 @@ def test_each_share_that_was_asked_for_has_a_row(store):
     (found,) = tables(
         store, acted("id_lstm", 0.40, share=0.8, given=True), acted("id_lstm", 0.30, share=0.2, given=True)
     )
-    assert [(row[0], row[3]) for row in found[1:]] == [("ID-LSTM", "20.0 %"), ("ID-LSTM", "80.0 %")]
+    assert [(row[0], row[4]) for row in found[1:]] == [("ID-LSTM", "20.0 %"), ("ID-LSTM", "80.0 %")]
     assert len({row[1] for row in found[1:]}) == 2
+
+
+def beside(store: Store, *records: Record) -> str:
+    """The score at random that stands beside that of ID-LSTM."""
+    return next(row[3] for found in tables(store, *records) for row in found if row[0] == "ID-LSTM")
+
+
+def test_a_random_choice_of_as_many_words_stands_beside_a_policy(store):
+    """Of several the nearest: only the distance at an equal share is what the policy knows."""
+    lots = [acted("lots", score, share=share, given=True) for share, score in ((0.5, 0.3), (0.795, 0.37), (0.8, 0.38))]
+    assert beside(store, acted("id_lstm", 0.40, share=0.7995), *lots) == "38.0 (1)"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"share": 0.77}, {"choices": {"share of clauses read": 0.79}}, {"data": {"test": "u" * 64}}, {"tier": "hub"}],
+    ids=("share", "choice", "test", "tier"),
+)
+def test_a_random_choice_of_something_else_is_not_beside_it(store, other):
+    known = {"share": 0.79, "data": {"test": "t" * 64}}
+    assert beside(store, acted("id_lstm", 0.40, **known), acted("lots", 0.38, **known | other)) == "–"
+    assert beside(store, acted("lots", 0.37, given=True, **known)) == "37.0 (1)", "the equal one is"
+
+
+def test_another_policy_is_no_random_choice(store):
+    assert beside(store, acted("id_lstm", 0.40), acted("jumper", 0.38)) == "–"
 
 
 def test_what_is_compared_nowhere_is_in_no_table_together(store):

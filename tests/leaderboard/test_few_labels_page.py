@@ -7,6 +7,7 @@ import pytest
 from harness.leaderboard.pages.few_labels_page import few_labels_page
 from harness.records import Record, Store
 from harness.settings import LABELLED_STEPS
+from harness.task import WITHOUT_LABELS
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record
 
@@ -53,13 +54,13 @@ def test_rows_are_joined_over_numbers_of_labels_and_all_of_them_come_last(store)
         trained("naive_bayes", 200, 0.60),
         trained("naive_bayes", 200, 0.62, seed=1),
         trained("naive_bayes", None, 0.81),
-        trained("uda", 200, 0.70, sees=["unlabelled"]),
+        trained("uda", 200, 0.70, sees=[WITHOUT_LABELS]),
     )
     assert tables(made) == [
         [
             ["Architecture", "besides labels", "200 labels", "1,000 labels", "all labels"],
             ["Naive Bayes", "–", "61.0 ± 1.4 (2)", "78.0 (1)", "81.0 (1)"],
-            ["UDA", "unlabelled", "70.0 (1)", "–", "–"],
+            ["UDA", "texts without labels", "70.0 (1)", "–", "–"],
         ]
     ]
 
@@ -70,13 +71,13 @@ def test_a_line_goes_through_the_means_up_to_all_rows(store):
         trained("naive_bayes", None, 0.81, counts={"train": 6920}),
         trained("naive_bayes", 200, 0.60),
         trained("naive_bayes", 200, 0.62, seed=1),
-        trained("uda", 200, 0.70, sees=["unlabelled"]),
+        trained("uda", 200, 0.70, sees=[WITHOUT_LABELS]),
     )
     (plot,) = made[0].parts["plots"]
     first, second = plot.data
     assert (first["name"], first["x"], first["y"]) == ("Naive Bayes", [200, 6920], [61.0, 81.0])
     assert first["error_y"]["array"] == [1.41, 0.0]
-    assert (second["name"], second["x"], second["y"]) == ("UDA, unlabelled", [200], [70.0])
+    assert (second["name"], second["x"], second["y"]) == ("UDA, texts without labels", [200], [70.0])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,17 @@ def test_both_settings_are_named_where_both_were_cut(store):
         "UDA, 100 hidden units",
         "UDA, 50 hidden units",
     ]
+
+
+def test_who_reads_the_texts_that_lost_their_labels_has_a_line_to_all_of_them(store):
+    """With all labels there is no other text to read."""
+    found = rows(
+        store,
+        trained("uda", 50, 0.5, sees=[WITHOUT_LABELS, "texts of test"]),
+        trained("uda", None, 0.8, sees=["texts of test"]),
+        trained("uda", None, 0.7, seed=1),
+    )
+    assert found == [["UDA", "texts without labels, texts of test", "50.0 (1)", "80.0 (1)"]]
 
 
 def test_the_steps_that_few_labels_get_at_least_part_no_line(store):

@@ -30,7 +30,7 @@ from harness.kinds import (
 from harness.problems.base import IGNORED, Batch
 from harness.problems.classify import SENTIMENTS, Classify, ClassifyTree, ClassTarget, node_classes, text_vector
 from harness.problems.extract import Extract, ExtractJoined, ExtractSpan, SpanTarget, best_spans
-from harness.problems.match import Match, MatchPair
+from harness.problems.match import Match, MatchJoined, MatchPair, above_twins
 from harness.problems.rank import Rank, RankPair, RankTarget
 from harness.problems.symbols import Generate, SymbolTarget
 from harness.problems.tag import Tag, TagJoined, TagTarget
@@ -199,10 +199,69 @@ def test_ranking_uses_the_loss_of_an_architecture_that_has_one_and_the_pointwise
 
 
 def test_a_pair_architectures_vector_is_classified_by_one_layer():
-    encoder = Given(torch.tensor([[1.0, 2.0]]), size=2)
+    """Values and gradients: an encoder below a head that lets none through would never learn."""
+    vector = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    encoder = Given(vector, size=2)
     head = MatchPair(encoder, classes("a", "b", "c"))
     expected = head.output.weight @ torch.tensor([1.0, 2.0]) + head.output.bias
-    torch.testing.assert_close(head(encoder, {"first": None, "second": None})[0], expected)
+    scores = head(encoder, {"first": None, "second": None})[0]
+    torch.testing.assert_close(scores, expected)
+    scores[1].backward()
+    assert torch.equal(vector.grad[0], head.output.weight[1])
+
+
+@pytest.mark.parametrize(
+    ("make", "size"),
+    [
+        (lambda encoder: Match(encoder, classes("a", "b")), 8),
+        (lambda encoder: Rank(encoder, RankTarget()), 8),
+        (lambda encoder: MatchPair(encoder, classes("a", "b")), 2),
+        (lambda encoder: MatchJoined(encoder, classes("a", "b")), 2),
+    ],
+)
+def test_what_two_texts_are_joined_to_is_dropped_before_the_layers(make, size):
+    class Twin(Given):
+        """Ones for each text, or for both."""
+
+        @staticmethod
+        def pair_layer(classes: int) -> None:
+            return None
+
+    encoder = Twin(torch.ones(1, 2), size=2)
+    head, seen = make(encoder), []
+    head.dropout = 1.0
+    head.output.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    head(encoder, {"first": None, "second": None, "text": None})
+    assert torch.equal(seen[0], torch.zeros(1, size))
+
+
+def test_between_twins_and_their_scores_lies_one_hidden_layer_of_rectified_numbers():
+    layers = above_twins(Identity(2), 3)
+    (first, second), joined = (each for each in layers if isinstance(each, nn.Linear)), torch.randn(5, 8)
+    hidden = (joined @ first.weight.T + first.bias).clamp(min=0)
+    assert hidden.shape == (5, 2) and (hidden == 0).any()
+    torch.testing.assert_close(layers(joined), hidden @ second.weight.T + second.bias)
+
+
+def test_an_encoders_own_layer_for_two_texts_reads_its_states_and_the_texts():
+    """Some were pre-trained with a layer of their own, which a new one would throw away."""
+
+    class Own(nn.Module):
+        def forward(self, states: Tensor, text: str) -> tuple[Tensor, str]:
+            return states, text
+
+    class Paired(Given):
+        @staticmethod
+        def pair_layer(classes: int) -> nn.Module:
+            assert classes == 2
+            return Own()
+
+    encoder = Paired(torch.ones(1, 3, 2), size=2)
+    head = MatchJoined(encoder, classes("a", "b"))
+    states, text = head(encoder, {"text": "both texts"})
+    assert isinstance(head.output, Own) and text == "both texts" and not states[states == 0].numel()
+    head.dropout = 1.0
+    assert not head(encoder, {"text": "both texts"})[0].any()
 
 
 # trees
@@ -228,19 +287,57 @@ def test_node_labels_of_two_classes_lie_on_each_side_of_neutral():
         ]
 
 
+GOLD = [(0, 1), (2, 1), (3, 0), (4, 0)]
+"""Nodes and their classes: node 1 is neutral, nodes 2 and 4 are roots with the labels 1 and 0."""
+
+
+def tree_head(states: Tensor, labels: list[int]) -> tuple[Any, ClassifyTree, Any]:
+    """An encoder of two texts, of three nodes and of two, its head, and what it gives."""
+    encoder = SimpleNamespace(size=2, head_bias=True, head_max_norm=None, nodes=lambda trees: trees.states)
+    head = ClassifyTree(encoder, classes("negative", "positive"))
+    trees = SimpleNamespace(states=states, roots=torch.tensor([2, 4]), labels=torch.tensor(labels))
+    return encoder, head, {"text": trees}
+
+
 def test_tree_loss_is_the_mean_over_labelled_nodes_with_the_texts_label_at_the_root():
     """A neutral inner node has no class among two; the root takes the row's label even where its
     own is absent."""
-    encoder = SimpleNamespace(size=2, head_bias=True, head_max_norm=None, nodes=lambda trees: trees.states)
-    head = ClassifyTree(encoder, classes("negative", "positive"))
-    trees = SimpleNamespace(states=torch.randn(5, 2), roots=torch.tensor([2, 4]), labels=torch.tensor([4, 2, -1, 1, 4]))
-    outputs = head(encoder, {"text": trees})
-    scores = head.output(trees.states).log_softmax(-1)
-    gold = {0: 1, 2: 1, 3: 0, 4: 0}  # node: class; node 1 is neutral, nodes 2 and 4 are roots with labels 1 and 0
-    expected = -torch.stack([scores[node, label] for node, label in gold.items()]).mean()
-    torch.testing.assert_close(head.loss(encoder, outputs, torch.tensor([1, 0])), expected)
+    states = torch.randn(5, 2)
+    encoder, head, inputs = tree_head(states, [4, 2, -1, 1, 4])
+    outputs = head(encoder, inputs)
+    scores = head.output(states).log_softmax(-1)
+    losses = -torch.stack([scores[node, label] for node, label in GOLD])
+    torch.testing.assert_close(head.loss(encoder, outputs, torch.tensor([1, 0])), losses.mean())
+    by_text = torch.stack([losses[:2].sum(), losses[2:].sum()])
+    torch.testing.assert_close(head.row_losses(encoder, outputs, torch.tensor([1, 0])), by_text)
     by_root = [["negative", "positive"][i] for i in scores[[2, 4]].argmax(1).tolist()]
     assert head.decode(encoder, outputs, batch(2), None) == by_root
+    torch.testing.assert_close(torch.stack(head.evidence(encoder, outputs)), outputs[0][[2, 4]])
+
+
+def test_labels_of_nodes_are_smoothed_in_training():
+    states = torch.randn(5, 2)
+    encoder, head, inputs = tree_head(states, [4, 2, -1, 1, 4])
+    head.label_smoothing = 0.2
+    scores = head.output(states).log_softmax(-1)
+    losses = -torch.stack([0.9 * scores[node, label] + 0.1 * scores[node, 1 - label] for node, label in GOLD])
+    outputs, target = head(encoder, inputs), torch.tensor([1, 0])
+    torch.testing.assert_close(head.loss(encoder, outputs, target), losses.mean())
+    by_text = torch.stack([losses[:2].sum(), losses[2:].sum()])
+    torch.testing.assert_close(head.row_losses(encoder, outputs, target), by_text)
+
+
+def test_the_state_of_each_node_is_dropped_before_the_layer():
+    encoder, head, inputs = tree_head(torch.randn(5, 2), [4, 2, -1, 1, 4])
+    head.dropout = 1.0
+    assert torch.equal(head(encoder, inputs)[0], head.output.bias.expand(5, 2))
+
+
+def test_trees_of_dev_whose_labels_training_never_showed_have_no_loss():
+    """A mean over none is no number, and the curve of a training would end there."""
+    encoder, head, inputs = tree_head(torch.randn(5, 2), [2, -1, -1, 2, -1])
+    head.eval()
+    assert head.loss(encoder, head(encoder, inputs), torch.tensor([IGNORED, IGNORED])).item() == 0.0
 
 
 # tags
@@ -390,6 +487,16 @@ def test_a_reader_without_a_no_answer_score_gets_a_trained_one_where_the_task_ne
     assert head.no_answer.grad.item() == pytest.approx(2 * (p - 1))
 
 
+def test_a_trained_no_answer_score_begins_at_zero_and_is_there_for_none_who_needs_it_not():
+    """A parameter that no step trains would be counted and saved."""
+    target = SpanTarget()
+    for unanswerable in (True, False):
+        target.unanswerable = unanswerable
+        assert ExtractJoined(PieceNumbers(6), target).no_answer is None, "the encoder gives that score"
+        trained = Extract(Identity(3), target).no_answer
+        assert trained.tolist() == [0.0] if unanswerable else trained is None
+
+
 def test_a_score_for_no_answer_is_left_out_where_every_question_has_one():
     encoder, head = reader([[1.0, 2.0]], [[0.0, 3.0]], unanswerable=False, no_answer=[50.0])
     outputs = head(encoder, INPUTS)
@@ -418,6 +525,16 @@ def test_answers_are_cut_out_of_the_passage_or_empty_when_no_answer_scores_highe
     end = [[9.0, 0.0, 0.0, 2.0, 0.0], *[[0.0, 0.0, 0.0, 2.0, 0.0]] * 2]
     encoder, head = reader(start, end, unanswerable=True, no_answer=[4.4, 2.9, 3.1])
     assert head.decode(encoder, head(encoder, INPUTS), batch(3), split) == ["Anna", "who sang", ""]
+
+
+def test_what_the_scores_of_a_span_are_made_from_is_dropped_in_training():
+    encoder, target = Identity(3), SpanTarget()
+    target.unanswerable = False
+    head = Extract(encoder, target)
+    head.dropout = 1.0
+    inputs = {"passage": words(torch.randn(1, 3, 3), [3]), "question": words(torch.randn(1, 2, 3), [2])}
+    scores = head(encoder, inputs)
+    assert torch.equal(torch.stack([scores.start[0], scores.end[0]], 1), head.output.bias.expand(3, 2))
 
 
 def test_passage_words_attend_over_the_question_and_padding_is_no_position():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,7 @@ from harness.running.worker import run_cell
 from harness.settings import TrainingSettings
 from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of, predict
-from harness.views.stream import Stream
+from harness.views.stream import UNKNOWN, Stream
 from harness.views.words import WordBatch
 
 ASKED = problem("language_model")
@@ -129,6 +132,14 @@ def _record(entry: Any, settings: Any) -> Any:
     task = registry.entry("tasks", "wikitext2")
     [planned] = grid.plan([entry], [task], tier="mini", protocol="equal", seeds=[0], overrides=[])
     return run_cell(planned.cell, settings)
+
+
+def test_a_vocabulary_is_told_by_its_words_in_whatever_order():
+    """Each process has an order of its own for a set: equal systems would not be compared."""
+    words = [*"fcadbegh", UNKNOWN]
+    digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()
+    told = problem("language_model").tokens(SimpleNamespace(vocabulary=[*words, *words]))
+    assert told == {"name": "9 words", "symbols": 9, "artefact": digest}
 
 
 def test_only_a_vocabulary_with_the_unknown_word_is_one():

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import DataError
+from harness.problems import problem
 from harness.problems.answer import AnswerTarget
 from harness.problems.base import IGNORED
 from harness.problems.classify import ClassTarget
-from harness.problems.extract import SpanTarget
+from harness.problems.extract import CopiedAnswer, SpanTarget
 from harness.problems.rank import RankTarget
 from harness.problems.symbols import SymbolTarget
 from harness.problems.tag import TagTarget
@@ -89,6 +90,21 @@ def test_a_question_without_an_answer_is_minus_one_and_remembered():
     assert target.unanswerable is True
     columns = target.encode(rows, Words())
     assert target.collate(columns, np.array([1, 0])).tolist() == [[1, 1], [-1, -1]]
+
+
+def test_an_answer_is_a_span_for_readers_and_words_for_writers():
+    """The first four numbers of a writer are padding, start, end and unknown: others would be
+    symbols that nobody means."""
+    asked = problem("extract")
+    assert type(asked.target("spans")) is SpanTarget and type(asked.target("joined states")) is SpanTarget
+    for gives, kind in (("next symbols", SymbolTarget), ("symbols and copies", CopiedAnswer)):
+        target = asked.target(gives)
+        assert (type(target), target.reserved, target.by_word) == (kind, 4, True)
+
+
+def test_the_right_answer_is_the_first_and_empty_where_there_is_none():
+    assert problem("extract").right({"answers": {"text": ["Paris", "in Paris"], "start": [3, 0]}}) == "Paris"
+    assert problem("extract").right({"answers": {"text": [], "start": []}}) == ""
 
 
 def test_an_empty_passage_has_no_answer_to_point_at():

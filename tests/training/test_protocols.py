@@ -16,6 +16,7 @@ from harness.errors import UnknownName
 from harness.problems.base import Head
 from harness.running import fitting, grid
 from harness.settings import Budget, Limits, TrainingSettings
+from harness.task import WITHOUT_LABELS
 from harness.training.model import Model, build
 from harness.training.protocols import EQUAL, PROTOCOLS, VERSIONS, training
 from harness.views.stream import Stream
@@ -228,6 +229,11 @@ def _tensors(outputs: Any) -> list[torch.Tensor]:
     return [outputs] if isinstance(outputs, torch.Tensor) else [each for each in outputs if each is not None]
 
 
+def _streams(system: Any) -> tuple[str, ...]:
+    """The streams that the objective of a system reads."""
+    return getattr(getattr(system, "trained_by", None), "streams", ())
+
+
 def test_who_learns_from_more_than_the_labelled_examples_says_so():
     """Such rows are ranked apart: they read test texts, or labels that others never get."""
     entries = registry.entries("architectures")
@@ -236,6 +242,8 @@ def test_who_learns_from_more_than_the_labelled_examples_says_so():
     assert {id for id, entry in entries.items() if entry.kind == "tree"} == {
         id for id, entry in entries.items() if "labels of phrases" in entry.sees
     }
+    reads_texts = {id for id, entry in entries.items() if "unlabelled" in _streams(registry.load(entry))}
+    assert reads_texts == {id for id, entry in entries.items() if WITHOUT_LABELS in entry.sees}
     foreign = {id for id, entry in entries.items() if entry.hyperparameters.get("pretrained")}
     assert foreign == {id for id, entry in entries.items() if "foreign weights" in entry.sees}
 

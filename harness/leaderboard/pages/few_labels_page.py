@@ -16,6 +16,7 @@ from harness.leaderboard.tables.table import BLANK, Block, Table
 from harness.metrics import display_info
 from harness.records.groups import SMOKE, cell_without
 from harness.settings import LABELLED_STEPS, Limits
+from harness.task import WITHOUT_LABELS
 
 LEAD = (
     (
@@ -36,7 +37,8 @@ Points = dict[int | None, Result]
 
 class Line(NamedTuple):
     """The results that are joined over numbers of labels: an architecture, in words what its
-    training sees and is given besides labels, and the settings that are equal in all of them."""
+    training sees and is given besides labels, and the settings that are equal in all of them. The
+    texts that lost their labels are no part of these words: with all labels there are none."""
 
     architecture: str
     besides: str
@@ -81,7 +83,9 @@ def _places(board: Board, task: str) -> dict[Section, list[Line]]:
             limits = Limits.of(result.first.hyperparameters)
             whole = Limits(limits.max_train, limits.max_epochs, limits.budget).name
             place = Section(section.tier, section.protocol, section.protocol_version, whole)
-            line = Line(architecture, ", ".join(section.besides), _settings(result), {limits.labels: result})
+            sees = section.sees and tuple(each for each in section.sees if each != WITHOUT_LABELS)
+            besides = ", ".join(section._replace(sees=sees).besides)
+            line = Line(architecture, besides, _settings(result), {limits.labels: result})
             _join(places.setdefault(place, []), line)
     return places
 
@@ -119,7 +123,9 @@ def _named(lines: Sequence[Line]) -> Iterator[NamedLine]:
     for (architecture, besides), members in alike.items():
         settings = told_apart([(line.settings, next(iter(line.points.values()))) for line in members])
         for line, words in zip(members, settings, strict=True):
-            yield NamedLine(architecture, ", ".join(filter(None, (besides, words))), line.points)
+            texts = any(WITHOUT_LABELS in (result.first.sees or ()) for result in line.points.values())
+            told = (WITHOUT_LABELS if texts else "", besides, words)
+            yield NamedLine(architecture, ", ".join(filter(None, told)), line.points)
 
 
 def _numbers(lines: Iterable[NamedLine]) -> list[int | None]:

@@ -1,0 +1,32 @@
+"""What a record says that its training saw: who compares rows trusts that no other saw more."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.records import Cell
+from harness.records.registered import seen
+from harness.task import WITHOUT_LABELS
+
+
+@pytest.mark.parametrize(
+    ("architecture", "limits", "sees"),
+    [
+        ("vat", {"max_train": None, "max_epochs": None, "labels": 200}, [WITHOUT_LABELS]),
+        ("vat_scaled", {"max_train": 500, "max_epochs": None, "labels": 200}, [WITHOUT_LABELS]),
+        ("vat", {"max_train": None, "max_epochs": None}, []),
+        ("vat", {"max_train": 500, "max_epochs": None}, []),
+        ("bilstm", {"max_train": None, "max_epochs": None, "labels": 200}, []),
+        ("text_gcn", {"max_train": None, "max_epochs": None, "labels": 200}, ["texts of test"]),
+        ("of_nobody", {"max_train": None, "max_epochs": None, "labels": 200}, None),
+    ],
+)
+def test_texts_without_labels_are_seen_where_some_have_lost_theirs(architecture, limits, sees):
+    """Beside a system that has 200 texts one with 7,000 would lead unseen; where all rows keep
+    their labels both have the same texts."""
+    assert seen(Cell(architecture, 1, "sst2", 1, "local", "equal", {"limits": limits}, 0)) == sees
+
+
+def test_rows_of_companions_are_seen_too():
+    cell = Cell("vat", 1, "sst2", 1, "local", "equal", {"limits": {"labels": 9}, "companions": ["imdb"]}, 0)
+    assert seen(cell) == [WITHOUT_LABELS, "training rows of imdb"]
