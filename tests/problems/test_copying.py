@@ -127,7 +127,7 @@ def test_the_evidence_of_a_row_has_no_place_of_another_rows_words():
     model = echo(corpus)
     found = model.head.evidence(model.encoder, model(corpus.train.collate(np.array([0, 1])).inputs))
     assert [len(numbers) for numbers in found] == [len(corpus.target) + 4, len(corpus.target) + 1]
-    assert found[1][-1] == 1.0, "a row's evidence are probabilities of its own words"
+    assert found[1][-1] == found[1].sum() == 1.0, "a row's evidence are probabilities of its own words"
 
 
 def test_an_answer_is_copied_from_question_or_passage():
@@ -147,6 +147,11 @@ def test_an_answer_is_copied_from_question_or_passage():
 def test_a_copier_runs_where_there_are_words_to_be_copied(task, runs):
     reason = Echo.reason_to_skip(registry.entry("tasks", task), {})
     assert reason is None if runs else "words of the source among them" in reason
+
+
+def test_the_table_of_spellings_is_no_weight():
+    """A kept model has its symbols already, and one of other symbols could not go on from it."""
+    assert not GenerateOrCopy(None, SimpleNamespace(symbols=["a"], reserved=4)).state_dict()
 
 
 def test_labels_of_a_copier_are_not_smoothed():

@@ -619,6 +619,22 @@ def test_generation_loss_starts_after_the_start_symbol_ends_with_the_end_symbol_
     torch.testing.assert_close(loss, torch.stack(expected).mean())
 
 
+def test_symbols_are_smoothed_in_training_in_the_loss_of_a_batch_and_of_its_rows():
+    """Smoothed by 0.3 among six symbols, each has a twentieth, and the right one 0.7 besides."""
+    encoder = Chain(torch.randn(6, 6))
+    head = Generate(encoder, generated())
+    head.label_smoothing = 0.3
+    source = words(torch.randn(2, 2, 6), [2, 1])
+    target = torch.tensor([[A, B], [0, 0]]), torch.tensor([2, 0])
+    outputs = head(encoder, {"text": source})
+    steps = [(0, START, A), (0, A, B), (0, B, END), (1, START, END)]
+    logs = [(F.log_softmax(encoder.table[before] + source.vectors[row, 0], -1), gold) for row, before, gold in steps]
+    losses = torch.stack([-(0.7 * each[gold] + 0.05 * each.sum()) for each, gold in logs])
+    torch.testing.assert_close(head.loss(encoder, outputs, target), losses.mean())
+    rows = torch.stack([losses[:3].sum(), losses[3]])
+    torch.testing.assert_close(head.row_losses(encoder, outputs, target), rows)
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_generation_writes_until_the_end_symbol_and_leaves_reserved_symbols_out(beam):
     table = torch.zeros(6, 6)

@@ -84,6 +84,11 @@ def test_what_a_prediction_leaves_out_changes_no_metric(probabilities):
     assert list(kept.values()) == sorted(kept.values(), reverse=True)
 
 
+def test_of_improbable_labels_the_five_most_probable_are_kept():
+    shares = {label: number / 100 for number, label in enumerate("abcdefgh")}
+    assert [*probable(shares)] == [*"hgfed"]
+
+
 def test_a_floor_says_the_commonest_set_and_ranks_the_other_labels():
     """Saying nothing behind the set would make P@3 of the floor lower than a guess's."""
     rows = [{"labels": labels} for labels in (["earn"], ["earn"], ["corn", "wheat"], ["corn"])]

@@ -17,7 +17,7 @@ from harness.contract.fitted import Fit, FittedCase
 from harness.errors import ContractError
 from harness.metrics import score
 from harness.problems import problem
-from harness.problems.pieces import CODE_POINTS, TokenTrainer, character_floor, lowered
+from harness.problems.pieces import CODE_POINTS, TokenTrainer, character_floor, known_characters, lowered
 from harness.views.pieces import LONGEST, Pieces
 
 ASKED = problem("text")
@@ -104,6 +104,29 @@ def test_a_division_is_kept_as_text():
     """What a child reads by is what the parent learnt."""
     system = fitted("bpe")
     assert Pieces(system.tokenizer()).split(["Abba", "baab"]) == system.pieces.split(["abba", "baab"])
+
+
+def test_a_kept_division_scores_as_before():
+    system, again = fitted("bpe"), SYSTEMS["bpe"](size=12)
+    again.restore_fitted(system.fitted_state())
+    assert again.predict(TRAIN) == system.predict(TRAIN) and again.parameter_count == system.parameter_count
+
+
+def test_a_character_that_training_shows_five_times_is_known():
+    assert known_characters({"ab": 4, "b": 1, "\ufffd": 9}) == {"b"}
+
+
+def test_words_and_characters_are_learnt_from_in_one_order():
+    """A set has another order in each process: one training would number its pieces otherwise."""
+    seen = []
+
+    class Watched(SYSTEMS["bpe"]):
+        def learn(self, words, characters):
+            seen.extend([[*words], characters])
+            return super().learn(words, characters)
+
+    Watched(size=12).fit(rows(*["hgfe dcba ab" for _ in range(5)]), [])
+    assert seen == [["ab", "dcba", "hgfe"], [*"abcdefgh", "\ufffd"]]
 
 
 @pytest.mark.parametrize("id", SYSTEMS)

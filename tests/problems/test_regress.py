@@ -137,6 +137,22 @@ def test_the_loss_is_the_mean_of_the_rows_squared_errors():
     assert head.loss(None, outputs, gold).item() == 5.0
 
 
+def test_high_scores_are_low_in_flipped_rows_and_stay_within_their_bounds():
+    flipped = problem("regress").flipped([{"id": str(score), "score": score} for score in (1.0, 2.0, 5.0)])
+    assert [(row["id"], row["score"]) for row in flipped] == [("1.0", 5.0), ("2.0", 4.0), ("5.0", 1.0)]
+
+
+def test_what_the_number_is_made_from_is_dropped_in_training():
+    head = RegressPair(SimpleNamespace(size=2, scores=False), fitted(0.0, 2.0))
+    head.dropout = 1.0
+
+    def encoder(first, second):
+        return torch.ones(1, 2)
+
+    encoder.scores = False
+    assert head(encoder, {"first": None, "second": None}).tolist() == head.output.bias.tolist()
+
+
 @pytest.mark.parametrize("scores", [True, False])
 def test_a_pair_architectures_vector_or_similarity_is_scaled_by_one_layer(scores):
     """A similarity between 0 and 1 would never reach a score of 5."""

@@ -62,7 +62,8 @@ def test_a_word_is_foretold_by_the_vectors_around_it():
     numbered in lower case."""
     system = given(red=[2.0, 0.0], blue=[0.0, 3.0], green=[-1.0, 1.0])
     system.fit(TRAIN, rows("red blue red"))
-    assert system.texts[0].tolist() == [2, 2, 3] and system.known.words == ["red", "blue", "green"]
+    assert [each.tolist() for each in system.texts] == [[2, 2, 3]] * 5 + [[4]] * 5
+    assert system.known.words == ["red", "blue", "green"]
     system.strength = 1.5
     less_their_mean = {"red": (5 / 3, -4 / 3), "blue": (-1 / 3, 5 / 3), "green": (-4 / 3, -1 / 3)}
     directions = {word: np.array(vector) / math.hypot(*vector) for word, vector in less_their_mean.items()}
@@ -75,6 +76,15 @@ def test_a_word_is_foretold_by_the_vectors_around_it():
         [[log, number]] = system.predict(rows(f"blue {word.strip('<>')} green"))
         assert (math.exp(log), number) == (pytest.approx(weights[word] / sum(weights.values()), abs=1e-4), 1)
     ASKED.sound(system, system.predict, TRAIN)
+
+
+def test_a_word_without_a_direction_foretells_nothing():
+    """Its vector is the mean of all: divided by its length it would be no number."""
+    system = given(red=[1.0, 0.0], blue=[0.0, 0.0], green=[-1.0, 0.0])
+    system.fit(TRAIN, rows("red blue red"))
+    system.strength = 3.0
+    [[log, number]] = system.predict(rows("blue red"))
+    assert (math.exp(log), number) == (pytest.approx(11 / 24, abs=1e-4), 1)
 
 
 def test_what_all_vectors_have_in_common_tells_nothing():
