@@ -22,7 +22,7 @@ from harness.layers.noise import Noise
 from harness.objectives import Step
 from harness.problems import problem
 from harness.problems.base import Batch
-from harness.problems.text_objective import Foretold, FromText, PieceTarget
+from harness.problems.text_objective import Foretold, FromText, LearnText, PieceTarget, TextObjective, counted, summed
 from harness.settings import TrainingSettings
 from harness.training.model import Model, build, objective_of
 from harness.views.base import words_of
@@ -326,3 +326,39 @@ def test_the_loss_of_no_question_is_a_number():
     model = model_of(Masked)
     outputs = model({"text": batch_of("", "")})
     assert model.head.loss(model.encoder, outputs, None).item() == 0
+
+
+def test_texts_that_are_asked_nothing_have_predictions_too():
+    """Else the last ones of a batch would be lost, and rows and scores no longer match."""
+    foretold = Foretold(torch.tensor([-1.0, -2.0, -4.0]), torch.tensor([1, 1, 0]))
+    assert summed(foretold, 4) == [[-4.0, 1], [-3.0, 2], [0.0, 0], [0.0, 0]]
+
+
+def test_the_order_in_which_a_tokenizer_tells_its_pieces_is_no_other_unit():
+    """It has another one in each process: results of one vocabulary would not be compared."""
+    told = []
+    for pieces in ({"a": 0, "b": 1}, {"b": 1, "a": 0}, {"a": 1, "b": 0}):
+        tokenizer = SimpleNamespace(get_vocab=lambda pieces=pieces: pieces)
+        told.append(counted("pieces", SimpleNamespace(tokenizer=tokenizer, width=2)))
+    assert told[0] == told[1] != told[2] and told[0]["name"] == "pieces of 2"
+
+
+def test_texts_are_joined_unless_an_objective_says_otherwise():
+    """Most positions of a short text would be padding."""
+    assert TextObjective.packs
+
+
+def test_an_objective_is_given_the_kept_model_and_its_role():
+    """A teacher taken for weights would be unlearnt."""
+    given = []
+
+    class Taught(TextObjective):
+        takes = ("teacher",)
+
+        def inherit(self, role, parent):
+            given.append((role, parent))
+
+    head = LearnText(SimpleNamespace(learns=Taught), PieceTarget())
+    assert head.takes == ("teacher",)
+    head.inherit("teacher", "a kept model", [])
+    assert given == [("teacher", "a kept model")]
