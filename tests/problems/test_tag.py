@@ -92,7 +92,7 @@ def test_the_floors_by_hand():
 
 
 def test_each_type_of_span_has_its_f1_in_the_order_of_the_alphabet():
-    """Of two persons one is found, of three found ones one is right, and the place is missed."""
+    """Of two persons one is found, of three found ones one is right; the only place is missed."""
     rows = [{"tags": ["B-PER", "O", "B-PER", "O", "B-LOC"]}]
     predictions = [["B-PER", "O", "O", "B-PER", "B-PER"]]
     asked = problem("tag")
