@@ -102,11 +102,12 @@ def answers(folder: Path, key: str, aside: Sequence[Row]) -> Answers:
 
 
 def references(task: registry.TaskEntry, rows: Sequence[Row], aside: Sequence[Row]) -> dict[str, Answers]:
-    """Answers of each reference to the rows put aside, by its id."""
+    """Answers of each reference without gradient training to the rows put aside, by its id."""
     found = {}
     for id, entry in registry.entries("architectures").items():
         settings = grid.hyperparameters(entry)
-        if not entry.is_reference or fitting.reason_to_skip(entry, task, settings) is not None:
+        fitted = entry.is_reference and entry.kind == "fit"
+        if not fitted or fitting.reason_to_skip(entry, task, settings) is not None:
             continue
         learner = registry.load(entry)
         chooser = made(learner, task.type, 0, settings)
