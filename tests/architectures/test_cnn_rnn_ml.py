@@ -1,17 +1,25 @@
-"""The mechanism of the CNN-RNN: labels are written one after the other by an LSTM that the text
-begins, none twice, and found by a beam."""
+"""The mechanism of the CNN-RNN: the convolutions learn the labels alone at first; labels are
+written one after the other by an LSTM that the text begins, none twice, and found by a beam."""
 
 from __future__ import annotations
 
 import itertools
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from architectures.hybrid.cnn_rnn_ml import CNNRNN
+from architectures.hybrid.cnn_rnn_ml import CNNRNN, LabelsAloneFirst
 from harness.layers.beam import greedy
+from harness.problems import problem
+from harness.problems.base import Batch
+from harness.problems.multilabel import LabelSetTarget
+from harness.registry import Recipe
+from harness.training.model import Model, build, objective_of
+from harness.views.words import Words
+from tests.support.acting import batch_of, step_of
 from tests.support.batches import random_texts
 from tests.support.models import small
 from tests.support.oracles import linear, lstm_step
@@ -107,6 +115,53 @@ def test_without_a_text_it_is_a_language_model_of_labels():
         model.first.weight.zero_()
     found = model.set_probabilities(model(texts((7, 3, 1))))
     torch.testing.assert_close(found, found[:1].expand_as(found))
+
+
+LABEL_SETS = [["a", "c"], [], ["b", "d"]]
+
+
+def learning() -> tuple[LabelsAloneFirst, Model, Batch]:
+    """A model of four labels in training, its objective, and a batch of three texts."""
+    torch.manual_seed(0)
+    view, target, rows = Words(min_count=1), LabelSetTarget(), [{"labels": labels} for labels in LABEL_SETS]
+    view.fit(["u v w x", "x u", "w"])
+    target.fit(rows)
+    settings = {"maps": 3, "windows": (1, 2), "hidden": 5, "label_size": 3, "dropout": 0.0}
+    model = build(CNNRNN, problem("multilabel"), settings, view, target, WIDTH)
+    gold = target.collate(target.encode(rows, view), np.arange(3))
+    batch = batch_of(view, ["u v w x", "x u", "w"], [0, 0, 0])
+    objective = objective_of(model, Recipe())
+    assert isinstance(objective, LabelsAloneFirst)
+    return objective, model.train(), batch._replace(target=gold)
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.24])
+def test_the_convolutions_learn_each_label_alone_in_the_first_quarter(progress):
+    """By the features and a layer that is no part of the model; all else stays as it is. What the
+    order of the labels stands on is counted already."""
+    objective, model, batch = learning()
+    loss = objective.losses(model, step_of(batch, progress))["loss"]
+    assert model.encoder.counts.tolist() == [1, 1, 1, 1]
+    features = model.encoder(model.read(batch.inputs)["text"])
+    assert features.shape == (3, 6)
+    expected = torch.tensor(0.0)
+    for row, wanted in zip(features, batch.target, strict=True):
+        for score, said in zip(linear(objective.alone, row), wanted, strict=True):
+            expected = expected - (score if said else -score).neg().exp().add(1).reciprocal().log()
+    assert_same(loss, expected / 3)
+    loss.backward()
+    later = (model.encoder.first, model.encoder.labels, model.encoder.cell, model.encoder.output)
+    assert all(parameter.grad is None for layer in later for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("progress", [0.25, 0.99])
+def test_then_all_of_it_learns_to_write_the_labels(progress):
+    objective, model, batch = learning()
+    assert objective.settled_after == 0.25
+    loss = objective.losses(model, step_of(batch, progress))["loss"]
+    features, written = model.encoder(model.read(batch.inputs)["text"]), [[0, 2], [], [1, 3]]
+    expected = sum(-sum(told(model.encoder, row, labels)) for row, labels in zip(features, written, strict=True))
+    assert_same(loss, expected / 3)
 
 
 def test_sizes():
