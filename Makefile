@@ -13,7 +13,7 @@ MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_se
 SMALL = -o attn_seq2seq.encoder_hidden=64 -o attn_seq2seq.hidden=128 -o attn_seq2seq.symbol_size=64 -o bilstm_ctc.hidden=64 -o hubert.layers=1
 
 .DEFAULT_GOAL = run
-.PHONY: run first-command lint imports types test test-corpora docs wheel breaks breaks-changed check-all test-faults bench bench-models bench-try
+.PHONY: run first-command lint imports types test test-minutes docs wheel breaks breaks-changed check-all test-faults bench bench-models bench-try
 
 run: $(INSTALLED)
 	@$(BIN)/archbench run -a '$(MINI)' -t '*' --tier mini --protocol smoke $(SMALL) --results $(RESULTS); status=$$?; \
@@ -41,12 +41,12 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not corpora'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
 
-# Sizes, digests and words of the corpora that are made of others', and what they may not share with any test: minutes
-# each. They want ARCHBENCH_DATA, and are run where a corpus, a reader or what is guarded changes.
-test-corpora: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m corpora tests/tasks
+# What takes minutes: sizes, digests and words of the corpora that are made of others', and what they may not share with
+# any test (they want ARCHBENCH_DATA); three seeds of what the suite tries with one. Run where what they guard changes.
+test-minutes: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m minutes tests/tasks tests/training
 
 # Those that the changes since the last landed commit concern; `make breaks` tries them all, and goes on where it stopped.
 breaks-changed: $(INSTALLED)

@@ -135,10 +135,12 @@ class MixedTextsLoss(Objective):
         groups=(("head.*", 10.0),),
     ),
     sees=("texts without labels",),
+    version=2,
     deviations=(
         (
             "Words are replaced by their TF-IDF, where the paper translates texts into German and Russian and back, for"
-            " which there is no model here; words of several pieces stay."
+            " which there is no model here; words of several pieces stay. Three words in ten are: of seven in ten, as"
+            " UDA has them, all guessed labels became one class on a generated corpus."
         ),
         (
             "It trains our small `bert` of four layers, behind the second, third and fourth of which texts are mixed;"
@@ -184,7 +186,7 @@ class MixText(Regime):
         alpha: float = 16.0,
         temperature: float = 0.5,
         weight: float = 1.0,
-        rate: float = 0.7,
+        rate: float = 0.3,
         margin: float = 0.7,
         margin_weight: float = 0.0,
     ):

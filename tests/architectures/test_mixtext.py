@@ -271,7 +271,7 @@ def test_words_are_replaced_anew_in_each_pass_and_by_the_texts_without_labels(vi
     first, second, again = (each.ids for each in read)
     plain = pieces_of(view, OTHERS).ids
     assert (first != plain).any() and (first != second).any() and torch.equal(second, again)
-    assert objective.replacement.rate == 0.7
+    assert objective.replacement.rate == 0.3
     share = sum("the" in text.split() for text in OTHERS + LABELLED) / 5
     the = view.encode(["the"])["ids"][0][0]
     assert objective.replacement.rareness[the].item() == pytest.approx(-math.log(share))

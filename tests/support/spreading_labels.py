@@ -14,6 +14,8 @@ from random import Random
 from datasets import Dataset
 
 from architectures.pretrained.bert import BERT
+from architectures.recurrent.bilstm import BidirectionalLSTM
+from architectures.recurrent.lstm import LSTM
 from harness.data.loaded_rows import chosen
 from harness.registry import register, register_task
 from harness.settings import Budget
@@ -71,7 +73,7 @@ def rows(split: Split) -> Iterator[Row]:
     metrics=("accuracy",),
     main_metric="accuracy",
     sizes={"train": 600, "dev": 200, "test": 400},
-    budgets={"full": Budget(20, min_steps=600, batch_size=16, reason="until guessed labels change no more")},
+    budgets={"full": Budget(20, min_steps=300, batch_size=16, reason="until guessed labels change no more")},
     protocol="Generated; dev and test ask for words that no labelled text has.",
 )
 class SpreadingLabels(Task):
@@ -79,6 +81,32 @@ class SpreadingLabels(Task):
 
     def mini(self, split: Split) -> Iterable[Row]:
         return rows(split)
+
+
+@register(
+    "small_lstm",
+    name="LSTM, narrow",
+    kind="seq",
+    paper="none",
+    source="tests",
+    year=1997,
+    hyperparameters={"hidden": 100},
+)
+class SmallLSTM(LSTM):
+    """An LSTM at a size that a test can train."""
+
+
+@register(
+    "small_bilstm",
+    name="BiLSTM, narrow",
+    kind="seq",
+    paper="none",
+    source="tests",
+    year=1997,
+    hyperparameters={"hidden": 100},
+)
+class SmallBiLSTM(BidirectionalLSTM):
+    """A BiLSTM at a size that a test can train."""
 
 
 @register(

@@ -33,7 +33,7 @@ def test_no_real_question_of_dev_or_test_is_read(task, monkeypatch):
     assert [(row["id"], row["text"]) for row in rows] == [("wikiqa-1", "something else")]
 
 
-@pytest.mark.corpora
+@pytest.mark.minutes
 def test_the_corpus_is_the_one_that_the_protocol_describes(task, corpora, monkeypatch):
     """Sizes, digests, words and shares; a fiftieth of the texts is compared with all that they must
     not share."""

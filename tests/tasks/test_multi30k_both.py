@@ -64,7 +64,7 @@ def test_the_mini_corpus_shares_no_sequence_with_dev_or_test_of_any_task(task):
     assert len(own) > 1000 and all(own.isdisjoint(sequences(text)) for text in guarded("mini", None))
 
 
-@pytest.mark.corpora
+@pytest.mark.minutes
 def test_the_corpus_is_the_one_that_the_protocol_describes(task, corpora):
     """Its sizes; and a tenth of the pairs share nothing with what any task is tested on."""
     adapter = task("multi30k_both")

@@ -73,7 +73,7 @@ def test_they_are_parts_of_the_text_mix():
     assert {*order[-6:]} == {*parts} and order.index("text_mix") < len(order) - 6
 
 
-@pytest.mark.corpora
+@pytest.mark.minutes
 def test_the_corpora_are_those_that_the_protocol_describes(task, corpora, monkeypatch):
     """Sizes, digests, words and shares; a fiftieth of the texts is compared with all that they must
     not share."""

@@ -73,7 +73,7 @@ def test_the_mini_corpus_shares_no_sequence_with_dev_or_test_of_any_task(task):
     assert_apart([row["text"] for row in task("text_mix").load("train", "mini")], "mini", None)
 
 
-@pytest.mark.corpora
+@pytest.mark.minutes
 def test_the_corpus_is_the_one_that_the_protocol_describes(task, corpora, monkeypatch):
     """Sizes, digests and shares; a fiftieth of the texts is compared with all that they must not
     share. A digest that differs is told to the user."""
