@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
 from harness.problems import problem
 from harness.running import fitting, grid
+from tests.support.fake_objectives import Consistent
 
 ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
@@ -183,6 +185,15 @@ def test_contract_catches(plugin, name: str) -> None:
     """Each kind of unsound plugin fails the check that is named after its fault."""
     failed = {result.name.partition(": ")[2] for result in check(plugin(FAULTS[name])) if not result.passed}
     assert name in failed
+
+
+@pytest.mark.parametrize("sees", [(), ("texts without labels",)])
+def test_texts_without_labels_are_registered(plugin, monkeypatch: pytest.MonkeyPatch, sees: tuple[str, ...]) -> None:
+    """One that reads them in silence would be ranked among systems that see less."""
+    entry = plugin(MASKED)
+    monkeypatch.setattr(registry.load(entry), "trained_by", Consistent)
+    case = next(cases(replace(entry, sees=sees)))
+    assert run("sees", case.tells_what_it_sees).passed is bool(sees)
 
 
 @pytest.mark.parametrize("sound", [False, True])

@@ -23,7 +23,7 @@ from harness.metrics import score
 from harness.objectives import Step
 from harness.problems.base import NoTarget
 from harness.saved_models.model import TrainedModel, load
-from harness.task import Row
+from harness.task import WITHOUT_LABELS, Row
 from harness.training.model import Model, predict
 
 FIRST = "it can be built, and forward returns what its kind says"
@@ -59,6 +59,7 @@ class TrainedCase(LearningCase):
         yield FIRST, self.shape
         yield "finite loss and a prediction per row", self.answers
         yield "predictions keep the rules of the problem", self.rules
+        yield "registers what it sees", self.tells_what_it_sees
         yield "every parameter gets a gradient", self.gradients
         if self.regime is None:  # one may hold a part of the loss constant, as adversarial training its move
             yield "its gradient is the slope of its loss", self.slopes
@@ -88,6 +89,13 @@ class TrainedCase(LearningCase):
         require(len(predictions) == len(batch.rows), f"{len(predictions)} predictions for {len(batch.rows)} rows")
         rows = [self.corpus.train.rows[int(i)] for i in batch.rows]
         score(self.task.entry.metrics, predictions, rows, self.task.label_tree)
+
+    def tells_what_it_sees(self) -> None:
+        require(
+            "unlabelled" not in self.objective(self.model()).streams or WITHOUT_LABELS in self.entry.sees,
+            f"its objective reads the stream 'unlabelled', and it is not registered with sees=({WITHOUT_LABELS!r},):"
+            " where training rows have lost their labels it would be ranked among systems that see less",
+        )
 
     def rules(self) -> None:
         model = self.model()
