@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.breaks.__main__ import DRAWN, Kept, changed_since, concerned, reported
-from tools.breaks.lists import BadList, Break, read
+from tools.breaks.lists import BadList, Break, mirror_of, read
 from tools.breaks.mutants import Mutant
 from tools.breaks.trial import Outcome
 
@@ -27,8 +27,7 @@ file = "toy.py"
 tests = ["test_toy.py"]
 """
 ENTRY = """
-[[break]]
-what = "minus"
+["minus"]
 text = "a + b"
 replacement = "a - b"
 """
@@ -57,7 +56,7 @@ def test_a_break_replaces_its_text(tree):
 def test_a_break_of_another_file_names_it_itself(tree):
     """A mechanism may lie in a shared block, and only one test may see it."""
     own = 'file = "test_toy.py"\ntests = ["test_toy.py::test_add"]\ntext = "1, 2"\nreplacement = "1, 3"\n'
-    first, second = listed(tree, SOUND + '[[break]]\nwhat = "other"\n' + own)
+    first, second = listed(tree, SOUND + '["other"]\n' + own)
     assert (first.id, first.file, first.tests) == ("toy", "toy.py", ("test_toy.py",))
     assert (second.id, second.file, second.tests) == ("toy", "test_toy.py", ("test_toy.py::test_add",))
 
@@ -68,10 +67,10 @@ def test_a_break_of_another_file_names_it_itself(tree):
         ("a + b", "a * b", "its text stands 0 times in toy.py"),
         ("a + b", "return", "its text stands 2 times in toy.py"),
         ("a - b", "a + b", "its replacement is the text itself"),
-        ('file = "toy.py"', 'file = "gone.py"', "there is no file gone.py"),
+        ('file = "toy.py"', 'file = "gone.py"', "there is no file 'gone.py'"),
         ("test_toy.py", "test_gone.py", "there is no test file test_gone.py"),
         ('["test_toy.py"]', "[]", "names no tests"),
-        ("what =", "why =", "has the keys"),
+        ("replacement =", "instead =", "has the keys"),
         ('"minus"', '"minus', "toy.toml: "),
     ],
 )
@@ -82,13 +81,48 @@ def test_a_wrong_entry_is_named(tree, old, new, complaint):
 
 def test_all_wrong_entries_are_named_at_once(tree):
     wrong = ENTRY.replace("a + b", "a * b")
-    with pytest.raises(BadList, match=r"break 1.*\n.*break 2"):
-        listed(tree, HEAD + wrong + wrong)
+    with pytest.raises(BadList, match=r"'minus'.*\n.*'times'"):
+        listed(tree, HEAD + wrong + wrong.replace("minus", "times"))
 
 
 def test_two_breaks_of_one_name_are_refused(tree):
-    with pytest.raises(BadList, match="toy: minus: two breaks are called so"):
+    with pytest.raises(BadList, match=r"toy\.toml: .*minus"):
         listed(tree, SOUND + ENTRY)
+
+
+@pytest.mark.parametrize(
+    ("file", "tests"),
+    [
+        ("architectures/recurrent/lstm.py", "tests/architectures/test_lstm.py"),
+        ("architectures/blocks/objectives/next_word.py", "tests/blocks/test_next_word.py"),
+        ("harness/layers/crf.py", "tests/layers/test_crf.py"),
+        ("tasks/sst2.py", "tests/tasks/test_sst2.py"),
+    ],
+)
+def test_a_file_has_the_tests_that_mirror_it(file, tests):
+    assert mirror_of(file) == tests
+
+
+def test_a_list_without_a_head_is_of_its_architecture(tree):
+    """Most are: their file and their test are found by their name. A break of another file has that
+    file's tests."""
+    folders = tree / "architectures" / "graph", tree / "tests" / "architectures", tree / "tests" / "layers"
+    for folder in folders:
+        folder.mkdir(parents=True)
+    (tree / "architectures" / "graph" / "toy.py").write_text("a + b")
+    (tree / "harness" / "layers").mkdir(parents=True)
+    (tree / "harness" / "layers" / "sums.py").write_text("a + b")
+    for test in ("tests/architectures/test_toy.py", "tests/layers/test_sums.py"):
+        (tree / test).write_text("")
+    other = ENTRY.replace('"minus"]', '"elsewhere"]\nfile = "harness/layers/sums.py"')
+    own, elsewhere = listed(tree, ENTRY + other)
+    assert (own.file, own.tests) == ("architectures/graph/toy.py", ("tests/architectures/test_toy.py",))
+    assert (elsewhere.file, elsewhere.tests) == ("harness/layers/sums.py", ("tests/layers/test_sums.py",))
+
+
+def test_a_list_of_no_architecture_must_name_its_file(tree):
+    with pytest.raises(BadList, match="has the keys"):
+        listed(tree, ENTRY)
 
 
 def made(id: str, count: int, file: str = "") -> list[Break]:

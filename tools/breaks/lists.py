@@ -1,13 +1,16 @@
 """The lists of breaks, as ``tests/breaks/<id>.toml`` has them.
 
-``file`` and ``tests`` at the head of a list are those of every break that names none.
+Each break is a table, whose header names the mistake. ``file`` and ``tests`` at the head of a list
+are those of every break that names no file. Without ``file`` there it is the architecture's own,
+and without ``tests`` they are those that mirror the file (:func:`mirror_of`).
 """
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 LISTS = Path("tests/breaks")
 
@@ -58,27 +61,47 @@ def read(root: Path) -> list[Break]:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             complaints.append(f"{path.name}: {error}")
             continue
-        for number, own in enumerate(head.pop("break", []), start=1):
-            entry = head | own | {"id": path.stem}
+        entries = {what: head.pop(what) for what in [*head] if isinstance(head[what], dict)}
+        for file in root.glob(f"architectures/*/{path.stem}.py"):
+            head.setdefault("file", file.relative_to(root).as_posix())
+        for what, own in entries.items():
+            entry = _completed(path.stem, what, head, own)
             if found := _complaint(root, entry):
-                complaints.append(f"{path.name}, break {number}: {found}")
+                complaints.append(f"{path.name}, {what!r}: {found}")
             else:
-                breaks.append(Break(**entry | {"tests": tuple(entry["tests"])}))
-    names = [each.name for each in breaks]
-    complaints += [f"{name}: two breaks are called so" for name in dict.fromkeys(names) if names.count(name) > 1]
+                breaks.append(Break(**entry))
     if complaints:
         raise BadList("\n".join(complaints))
     return breaks
 
 
-def _complaint(root: Path, entry: dict[str, object]) -> str | None:
+def mirror_of(file: str) -> str:
+    """The test file that mirrors a file: below ``tests/`` in a folder of the same name, for all
+    families of architectures in one."""
+    *folders, name = PurePosixPath(file).parts
+    if folders[:1] == ["architectures"]:
+        folders = ["blocks" if folders[1:2] == ["blocks"] else "architectures"]
+    elif folders[:1] == ["harness"]:
+        folders = folders[1:]
+    return "/".join(["tests", *folders, f"test_{name}"])
+
+
+def _completed(id: str, what: str, head: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """An entry with all that it leaves to the head of its list."""
+    entry = {"id": id, "what": what} | (own if "file" in own else head | own)
+    if "file" in entry:
+        entry.setdefault("tests", [mirror_of(entry["file"])])
+    return entry | {"tests": tuple(entry.get("tests", ()))}
+
+
+def _complaint(root: Path, entry: dict[str, Any]) -> str | None:
     """What is wrong with an entry, or None."""
     wanted = {field.name for field in fields(Break)}
     if set(entry) != wanted:
         return f"has the keys {', '.join(sorted(entry))}; wanted: {', '.join(sorted(wanted))}"
-    one = Break(**{**entry, "tests": tuple(entry["tests"])})  # type: ignore[arg-type]
+    one = Break(**entry)
     if not (root / one.file).is_file():
-        return f"there is no file {one.file}"
+        return f"there is no file {one.file!r}"
     source = (root / one.file).read_text(encoding="utf-8")
     if (count := source.count(one.text)) != 1:
         return f"its text stands {count} times in {one.file}, not once: {one.text.strip()[:80]!r}"
