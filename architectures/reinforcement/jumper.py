@@ -141,6 +141,11 @@ class Jumper(TextEncoder):
 
     def forward(self, document: SentenceBatch) -> Tensor:
         scores = self.symbols(document)
-        place = (scores.argmax(-1) > 0).int().argmax(1)
-        self.tell_choice("share of clauses read", (place + 1) / document.sentence_mask.sum(1))
+        return self.answers(document, scores, (scores.argmax(-1) > 0).int().argmax(1))
+
+    def answers(self, document: SentenceBatch, scores: Tensor, place: Tensor) -> Tensor:
+        """Scores (B, classes) after the clause at ``place`` (B,), the last one that is read."""
+        words = document.mask.sum(-1)
+        read = words.cumsum(1).gather(1, place[:, None]).squeeze(1)
+        self.tell_choice("share of words read", read / words.sum(1))
         return scores[torch.arange(len(scores), device=scores.device), place, 1:]

@@ -73,7 +73,8 @@ def test_the_answer_is_that_of_the_first_jump(inclination, places):
         place, expected = decision(symbols(model, clauses))
         assert place == places[row]
         assert_same(found[row], expected)
-        assert told["share of clauses read"][0][row].item() == pytest.approx((place + 1) / len(clauses))
+        words = [len(clause) for clause in clauses]
+        assert told["share of words read"][0][row].item() == pytest.approx(sum(words[: place + 1]) / sum(words))
 
 
 def test_what_comes_behind_the_jump_is_not_read():
@@ -272,7 +273,7 @@ def test_it_finds_the_clause_that_decides():
     with torch.no_grad(), collected_choices() as told:
         learnt = (model(everything.inputs).argmax(1) == everything.target).double().mean().item()
         scores = model.encoder.symbols(model.read(everything.inputs)["text"])
-    places = (told["share of clauses read"][0] * 5).round().long() - 1
+    places = (told["share of words read"][0] * 5).round().long() - 1
     elsewhere = places[torch.from_numpy(generator.permutation(240))]
     by_chance = (scores[torch.arange(240), elsewhere, 1:].argmax(1) == everything.target).double().mean().item()
     at_place = (places == torch.from_numpy(deciding)).double().mean().item()

@@ -9,7 +9,11 @@ from harness.records import Record, Store
 from tests.support.made_pages import architecture, board_of, task
 from tests.support.made_records import record
 
-NAMES = [architecture("id_lstm", "ID-LSTM"), architecture("jumper", "Jumper", year=2020), architecture("lstm", "LSTM")]
+NAMES = [
+    architecture("id_lstm", "ID-LSTM"),
+    architecture("hs_lstm", "HS-LSTM", year=2018),
+    architecture("lstm", "LSTM"),
+]
 NAMES += [architecture("lots", "by lot", source="reference", paper="none", year=0)]
 READ = "share of words read"
 
@@ -42,14 +46,14 @@ def test_what_was_read_stands_beside_the_score(store):
         store,
         acted("id_lstm", 0.40, share=0.8),
         acted("id_lstm", 0.42, 1, share=0.7),
-        acted("jumper", 0.38, choices={"share of clauses read": 0.62}),
+        acted("hs_lstm", 0.38, choices={"phrases for each word": 0.62}),
         record("lstm", "sst5", 0.5),
     )
     assert found == [
         [
-            ["Architecture", "settings", "accuracy", "at random, as much", "share of clauses read", READ],
+            ["Architecture", "settings", "accuracy", "at random, as much", "phrases for each word", READ],
             ["ID-LSTM", "–", "41.0 ± 1.4 (2)", "–", "–", "75.0 %"],
-            ["Jumper", "–", "38.0 (1)", "–", "62.0 %", "–"],
+            ["HS-LSTM", "–", "38.0 (1)", "–", "62.0 %", "–"],
         ]
     ]
 
@@ -75,7 +79,7 @@ def test_a_random_choice_of_as_many_words_stands_beside_a_policy(store):
 
 @pytest.mark.parametrize(
     "other",
-    [{"share": 0.77}, {"choices": {"share of clauses read": 0.79}}, {"data": {"test": "u" * 64}}, {"tier": "hub"}],
+    [{"share": 0.77}, {"choices": {"phrases for each word": 0.79}}, {"data": {"test": "u" * 64}}, {"tier": "hub"}],
     ids=("share", "choice", "test", "tier"),
 )
 def test_a_random_choice_of_something_else_is_not_beside_it(store, other):
@@ -85,7 +89,7 @@ def test_a_random_choice_of_something_else_is_not_beside_it(store, other):
 
 
 def test_another_policy_is_no_random_choice(store):
-    assert beside(store, acted("id_lstm", 0.40), acted("jumper", 0.38)) == "–"
+    assert beside(store, acted("id_lstm", 0.40), acted("hs_lstm", 0.38)) == "–"
 
 
 def test_what_is_compared_nowhere_is_in_no_table_together(store):
