@@ -12,6 +12,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from architectures.blocks.objectives.adversarial_pieces import AdversarialPieces, divergence, normal, repeated
 from architectures.blocks.objectives.masked_pieces import MaskedPieces
@@ -184,7 +185,16 @@ def test_the_first_half_of_the_training_and_evaluation_are_those_of_bert(view):
 def test_the_settings_are_those_of_the_paper():
     learns = AdversarialPieces(ALUM(20, Subwords(max_length=8), **SIZES))
     lengths = (learns.radius, learns.spread * learns.radius, learns.step * learns.radius)
+    assert ALUM.learns is AdversarialPieces
     assert learns.factor == 10 and lengths == pytest.approx((1e-5, 1e-5, 1e-3))
+
+
+def test_a_text_without_a_slope_stays_where_it_begins():
+    """One of whose pieces none is asked for; no number times zero is a gradient for its batch."""
+    learns = AdversarialPieces(SimpleNamespace(radius=0.1))
+    start = torch.tensor([[[0.02, -0.3]], [[0.02, -0.3]]])
+    slope = torch.tensor([[[0.0, 0.0]], [[-0.5, 0.25]]])
+    assert_close(learns.cut(start, slope), torch.tensor([[[0.02, -0.1]], [[-0.1, 0.1]]]))
 
 
 def test_divergence_by_hand():

@@ -71,15 +71,15 @@ class AdversarialPieces(MaskedPieces):
 
         with repeated(vectors.device):
             clean = told(vectors)
-        start = self.spread * self.radius * normal(noise, *vectors.shape[1:]).to(vectors) * read.mask[..., None]
+        start = self.spread * self.radius * normal(noise, *vectors.shape[1:]).to(vectors)
         start.requires_grad_()
         with repeated(vectors.device):
-            change = divergence(clean.detach(), told(vectors.detach() + start))
+            change = divergence(clean, told(vectors + start))
         (slope,) = torch.autograd.grad(change, start)
         moved = told(vectors + self.cut(start.detach(), slope))
         both = divergence(clean.detach(), moved) + divergence(moved.detach(), clean)
         add_loss("adversarial", self.factor * both)
-        return Foretold.at(clean.gather(1, pieces.ids[chosen][:, None])[:, 0], chosen)
+        return Foretold.at(clean.gather(1, pieces.ids[chosen][:, None]).squeeze(1), chosen)
 
     def cut(self, start: Tensor, slope: Tensor) -> Tensor:
         """The move (B, T, D) that begins at ``start`` and goes a step up the ``slope`` of each
