@@ -68,9 +68,7 @@ class LearningCase(ModelCase):
                 model.train()
                 if better(main, reached, goal) or abs(reached - goal) < 1e-6:
                     return
-        raise Broken(
-            f"{main} on its {len(rows)} training examples is {reached:.3f} after {step} steps, not {goal:.3g}"
-        )
+        raise Broken(f"{main} on its {len(rows)} training examples is {reached:.3f} after {step} steps, not {goal:.3g}")
 
     def learns(self) -> None:
         found = self.learning
