@@ -138,10 +138,8 @@ class TfIdf(Estimator):
         self.strength = self.C
         if dev:
             asked = self.features(dev)
-            evidence = {C: self._evidence(self._margins(asked, *learnt), dev) for C, learnt in found.items()}
-            best = max(evidence, key=lambda C: evidence[C].mean())
-            equals = [C for C in evidence if not clearly_behind(evidence[best] - evidence[C])]
-            self.strength = best if self._tells_classes else min(equals)
+            self.evidence = {C: self._evidence(self._margins(asked, *learnt), dev) for C, learnt in found.items()}
+            self.strength = self._best_of(self.evidence)
         self.weights, self.biases = found[self.strength]
         self.parameter_count = self.vectorizer.idf_.size + self.weights.size + self.biases.size
 
@@ -221,8 +219,18 @@ class TfIdf(Estimator):
             return np.array([sum(2 * len(ours & theirs) for ours, theirs in pairs) / max(sizes, 1)])
         return np.array([ours == row["label"] for ours, row in zip(said, dev, strict=True)], dtype=float)
 
+    def _best_of(self, evidence: dict[float, np.ndarray]) -> float:
+        """The strength that is kept by the evidence of each on the same rows."""
+        best = max(evidence, key=lambda C: evidence[C].mean())
+        equals = [C for C in evidence if not clearly_behind(evidence[best] - evidence[C])]
+        return best if self._tells_classes else min(equals)
+
     def chosen_on_dev(self) -> dict[str, Any]:
         return {"C": self.strength}
+
+    def chosen_with(self, *others: TfIdf) -> dict[str, Any]:
+        every = [self, *others]
+        return {"C": self._best_of({C: np.concatenate([each.evidence[C] for each in every]) for C in self.evidence})}
 
     def predict(self, rows: Sequence[Row]) -> list[Prediction]:
         return self._said(self.margins(rows))

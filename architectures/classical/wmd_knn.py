@@ -88,7 +88,7 @@ class WordMoversNeighbours(Estimator):
     """
 
     takes = ("vectors",)
-    from_dev = ("k",)
+    from_dev = ("k", "right")
 
     def __init__(
         self,
@@ -124,8 +124,8 @@ class WordMoversNeighbours(Estimator):
         some = dev[:: max(1, len(dev) // CHOSEN_ON)]
         found = [self.nearest(row["text"], self.neighbours[-1]) for row in some]
         answers = {k: [self._answer(near[:k]) for near in found] for k in self.neighbours}
-        right = [sum(map(eq, answers[k], (row["label"] for row in some))) for k in self.neighbours]
-        self.k = self.neighbours[right.index(max(right))]
+        self.right = np.array([sum(map(eq, answers[k], (row["label"] for row in some))) for k in self.neighbours])
+        self.k = self._best_of(self.right)
         self.parameter_count = self.vectors.size
 
     def _made_of(self, texts: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
@@ -176,6 +176,13 @@ class WordMoversNeighbours(Estimator):
 
     def chosen_on_dev(self) -> dict[str, Any]:
         return {"neighbours": (self.k,)}
+
+    def chosen_with(self, *others: WordMoversNeighbours) -> dict[str, Any]:
+        return {"neighbours": (self._best_of(sum((each.right for each in others), self.right)),)}
+
+    def _best_of(self, right: np.ndarray) -> int:
+        """The number of neighbours with most right answers, of equals the smallest."""
+        return self.neighbours[int(right.argmax())]
 
     def _answer(self, near: Sequence[tuple[float, int]]) -> str:
         return vote([self.labels[place] for _, place in near]) if near else self.commonest

@@ -69,6 +69,11 @@ class Estimator(Architecture):
         nothing. Who wants a model for use has it learn from dev's rows too then."""
         return {}
 
+    def chosen_with(self, *others: Any) -> dict[str, Any]:
+        """The hyperparameters that this fit and others of the same settings choose together, each
+        of which had other rows as dev. By default those of this one alone."""
+        return self.chosen_on_dev()
+
     @classmethod
     def memory_needed(cls, size: int, hyperparameters: dict[str, Any]) -> float:
         """Bytes of memory that a fit takes, about: ``size`` are those of its training rows as Arrow

@@ -22,6 +22,7 @@ from harness.model_selection.wish import Preference, Wish
 from harness.records import Record, Store
 from harness.running.behind import Behind
 from harness.running.engines.local import default_workers
+from harness.running.refit import FOLDS
 from harness.running.request import Request
 from harness.running.session import Session
 from harness.saved_models import storage
@@ -137,13 +138,19 @@ class Trial:
         now, and the comparison of those in front."""
         turns, left = math.ceil(len(self.slices.choosing) / slots), SHARE * self.left
         best = self.choice.recommended if self.tried else None
-        kept_free = 0.0 if best is None else self._last_trainings(best.tried.seconds) + self._finalists(slots)[1]
+        kept_free = (
+            0.0
+            if best is None
+            else self._last_trainings(best.tried.seconds, best.tried.entry) + self._finalists(slots)[1]
+        )
         return max(0.0, min(left / (turns + self._last_trainings(1.0)), (left - kept_free) / turns))
 
-    def _last_trainings(self, seconds: float) -> float:
+    def _last_trainings(self, seconds: float, entry: registry.ArchitectureEntry | None = None) -> float:
         """Seconds of the training that confirms a choice, and of the one on all rows, of an
-        architecture whose cells took so many on fewer rows."""
-        count = (self.slices.sealed or self.refit) + self.refit
+        architecture whose cells took so many on fewer rows. One without gradients may choose its
+        settings again by several fits."""
+        fits = FOLDS - 1 if entry is not None and entry.kind == "fit" else 1
+        count = (self.slices.sealed or self.refit) + fits * self.refit
         return count * seconds * self.slices.rows / self.slices.train
 
     def _finalists(self, slots: int) -> tuple[list[Scored], float]:
@@ -307,7 +314,7 @@ class Trial:
             self.why_not_confirmed = "stopped"
             return
         entry, file = recommended.tried.entry, self.slices.last
-        limit = max(self.left, LEAST, LATE * self._last_trainings(recommended.tried.seconds))
+        limit = max(self.left, LEAST, LATE * self._last_trainings(recommended.tried.seconds, entry))
         try:
             found, heard = self._records([entry.id], [file], limit, keep=True, refit=self.refit)
         except DataError as error:  # reading the rows takes time too

@@ -47,7 +47,7 @@ _FOR_PAGES = (
     "protocol",
 )
 """Arguments of the decorators that no result depends on."""
-_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed", "cut", "from_dev", "chosen_on_dev")
+_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed", "cut", "from_dev", "chosen_on_dev", "chosen_with")
 """Methods by which a system is kept or learns anew after its result, or is left out before it, and
 attributes that tell the contract alone what it does."""
 _SHOWN = {"support": SUPPORTING_FACTS}

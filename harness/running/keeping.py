@@ -16,7 +16,7 @@ from harness.saved_models.model import KeptModel
 from harness.saved_models.parents import Parents
 
 SLOWER = 2.5
-"""Seconds of a second training, on all rows, over those of the first one; rather too many."""
+"""Seconds of a second training on all rows over those on the first's rows; rather too many."""
 
 
 def keep(
@@ -28,7 +28,7 @@ def keep(
     took: float,
 ) -> None:
     """Keep what a cell learnt, in the results folder; with ``--refit`` what it learns ``anew`` of
-    all rows, if there is time: the first training took so many seconds.
+    all rows, if there is time: on as many rows as before that takes so many seconds.
 
     The record is worth more: a disk that is full, a state that cannot be kept and a second training
     that fails are told in the log, and the cell goes on.

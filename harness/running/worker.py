@@ -174,7 +174,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
             shipped = registry.entry("architectures", cell.architecture).shipped
             return model(*refit.learnt_anew(estimator, fresh, shipped, rows, unlabelled))
 
-        keep(cell, settings, lambda: model(estimator), anew, entered, took)
+        fits = refit.FOLDS - 1 if estimator.chosen_on_dev() else 1
+        keep(cell, settings, lambda: model(estimator), anew, entered, fits * took)
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / took,
         "train_tokens_per_second": None,

@@ -101,26 +101,28 @@ def test_what_there_is_no_time_for_is_named(own, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rows", "refit", "seconds", "allowed"),
+    ("rows", "refit", "best", "seconds", "allowed"),
     [
-        (1000, True, None, 90 / (1 + 2 * 1000 / 525)),  # a training, then two on up to 1,000 rows
-        (1000, False, None, 90 / (1 + 1000 / 525)),
-        (200, True, None, 90 / (1 + 2 * 200 / 140)),
-        (200, False, None, 90.0),  # nothing is left to do
-        (1000, True, 2.0, 90 / (1 + 2 * 1000 / 525)),
-        (1000, True, 20.0, 90 - 2 * 20 * 1000 / 525),
-        (1000, True, 60.0, 0.0),
+        (1000, True, None, 0.0, 90 / (1 + 2 * 1000 / 525)),  # a training, then two on up to 1,000 rows
+        (1000, False, None, 0.0, 90 / (1 + 1000 / 525)),
+        (200, True, None, 0.0, 90 / (1 + 2 * 200 / 140)),
+        (200, False, None, 0.0, 90.0),  # nothing is left to do
+        (1000, True, "dan", 2.0, 90 / (1 + 2 * 1000 / 525)),
+        (1000, True, "dan", 20.0, 90 - 2 * 20 * 1000 / 525),
+        (1000, True, "tfidf_svm", 13.0, 90 - 3 * 13 * 1000 / 525),  # which chooses its strength again
+        (1000, False, "tfidf_svm", 10.0, 90 / (1 + 1000 / 525)),
+        (1000, True, "dan", 60.0, 0.0),
     ],
 )
-def test_time_for_the_last_trainings_is_kept_free(own, tmp_path, monkeypatch, rows, refit, seconds, allowed):
+def test_time_for_the_last_trainings_is_kept_free(own, tmp_path, monkeypatch, rows, refit, best, seconds, allowed):
     """The choice fell on one that had taken 15 s, with 14 s left, and nothing was handed over. Of
     those to come, and of the one in front."""
     trial = Trial(own(reviews(rows)), tmp_path / "results", 100.0, CHEAP, refit=refit, clock=lambda: 0.0)
     trial.slices = replace(trial.slices, train={1000: 525, 200: 140}[rows])
-    if seconds is not None:
-        trial.tried = [SimpleNamespace(seconds=seconds)]
-        best = SimpleNamespace(tried=trial.tried[0])
-        monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=best, leading=()))
+    if best is not None:
+        trial.tried = [SimpleNamespace(seconds=seconds, entry=registry.entry("architectures", best))]
+        recommended = SimpleNamespace(tried=trial.tried[0])
+        monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=recommended, leading=()))
     assert trial._allowed(slots=5) == pytest.approx(allowed)
 
 
@@ -128,7 +130,9 @@ def leading(*seconds: float) -> SimpleNamespace:
     """A choice whose architectures in front took so many seconds, the best first."""
     rows = [
         SimpleNamespace(
-            tried=SimpleNamespace(seconds=each, latency_ms=each, size_mib=None, entry=SimpleNamespace(id=id))
+            tried=SimpleNamespace(
+                seconds=each, latency_ms=each, size_mib=None, entry=registry.entry("architectures", id)
+            )
         )
         for id, each in zip(("naive_bayes", "delta_tfidf", "nbsvm"), seconds, strict=False)
     ]
@@ -155,7 +159,7 @@ def test_those_in_front_that_are_cheap_enough_are_compared_once_more(
     found, expected = trial._finalists(slots=2)
     assert (len(found), expected) == (compared, pytest.approx(cost))
     trial.tried = [each.tried for each in trial.choice.leading]
-    free = trial._last_trainings(seconds[0]) + cost
+    free = trial._last_trainings(seconds[0], trial.tried[0].entry) + cost
     assert trial._allowed(slots=2) == pytest.approx(max(0, min(90 / (1 + trial._last_trainings(1.0)), 90 - free)))
 
 
@@ -194,11 +198,12 @@ def test_a_comparison_that_fails_changes_nothing(own, tmp_path, monkeypatch, tri
 
 
 @pytest.mark.parametrize(
-    ("now", "seconds", "limit"), [(0.0, 1.0, 100.0), (99.0, 0.5, 5.0), (60.0, 20.0, 400 / 5.25 * 2)]
+    ("now", "seconds", "limit"), [(0.0, 1.0, 100.0), (99.0, 0.25, 5.0), (60.0, 20.0, 600 / 5.25 * 2)]
 )
 def test_the_last_trainings_may_end_late(own, tmp_path, monkeypatch, now, seconds, limit):
     trial = Trial(own(reviews(1000)), tmp_path / "results", 100.0, CHEAP, clock=lambda: now)
-    recommended = SimpleNamespace(tried=SimpleNamespace(seconds=seconds, entry=SimpleNamespace(id="naive_bayes")))
+    entry = registry.entry("architectures", "naive_bayes")
+    recommended = SimpleNamespace(tried=SimpleNamespace(seconds=seconds, entry=entry))
     monkeypatch.setattr(Trial, "choice", SimpleNamespace(recommended=recommended))
     asked = []
     monkeypatch.setattr(trial, "_records", lambda ids, files, timeout, **options: (asked.append(timeout), ({}, []))[1])

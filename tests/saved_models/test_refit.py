@@ -47,7 +47,7 @@ def test_a_system_that_chose_by_dev_learns_from_it_with_what_it_chose(tmp_path, 
     chose."""
     entry = registry.entry("architectures", "tfidf_svm")
     cls = registry.load(entry)
-    monkeypatch.setattr(cls, "chosen_on_dev", lambda self: {"C": C})
+    monkeypatch.setattr(cls, "chosen_with", lambda self, *others: {"C": C})
     record = kept_cell("tfidf_svm", "sst2", tmp_path, most=None, refit=True)
     rows, model = rows_of("sst2"), loaded(record, tmp_path)
     every = [row for split in rows.values() for row in split]
@@ -58,24 +58,52 @@ def test_a_system_that_chose_by_dev_learns_from_it_with_what_it_chose(tmp_path, 
     assert [answer["prediction"] for answer in model.answers(asked)] == by_hand.predict(asked)
 
 
-def test_a_setting_is_chosen_again_by_dev_and_test(tmp_path: Path, monkeypatch) -> None:
-    """A strength that few rows of dev chose would be kept by luck, where test could choose too."""
+def test_a_setting_is_chosen_again_by_all_rows(tmp_path: Path, monkeypatch) -> None:
+    """A strength that few rows of dev chose would be kept by luck, where all rows could choose."""
     entry = registry.entry("architectures", "tfidf_svm")
     cls, rows = registry.load(entry), rows_of("sst2")
-    by_rows = {len(rows["dev"]): 0.03, len(rows["dev"]) + len(rows["test"]): 3.0}
-    fit = cls.fit
+    every = [row for split in rows.values() for row in split]
+    fit, asked = cls.fit, []
 
     def told(self, train, dev, unlabelled=()):
         fit(self, train, dev, unlabelled)
-        if dev:
-            self.strength = by_rows[len(dev)]
+        if dev and len(dev) > len(rows["dev"]):
+            asked.append((train, dev))
+            self.evidence = {0.03: np.array([1.0, 0.0]), 3.0: np.array([0.0, 1.0])}
+            self.evidence[3.0 if len(asked) == 3 else 0.03] += 4.0 ** len(asked)
 
     monkeypatch.setattr(cls, "fit", told)
     model = loaded(kept_cell("tfidf_svm", "sst2", tmp_path, most=None, refit=True), tmp_path)
-    every = [row for split in rows.values() for row in split]
     by_hand = made(cls, "classify", 0, hyperparameters(entry) | {"C": 3.0})
     fit(by_hand, every, [])
     np.testing.assert_array_equal(model.estimator.weights, by_hand.weights)
+    assert all(sorted(map(str, learnt + told)) == sorted(map(str, every)) for learnt, told in asked)
+    assert sorted(str(row) for _, told in asked for row in told) == sorted(map(str, every))
+
+
+@pytest.mark.parametrize("key", ["group", "first", "text"])
+def test_folds_divide_no_question_and_no_text(key: str) -> None:
+    """A candidate whose question was learnt with another, and a text that was learnt, tell nothing
+    of the strength that new ones need."""
+    rows = [{key: str(number // 3), "number": number} for number in range(270)]
+    found = [*refit.folds(rows)]
+    assert [len(asked) for _, asked in found] == [90, 90, 90]
+    assert sorted(row["number"] for _, asked in found for row in asked) == [*range(270)]
+    for learnt, asked in found:
+        assert len(learnt) == 180 and not {row[key] for row in learnt} & {row[key] for row in asked}
+        assert [row["number"] for row in asked] not in ([*range(90)], [*range(90, 180)], [*range(180, 270)])
+
+
+@pytest.mark.parametrize(("id", "chosen"), [("tfidf_svm", {"C": 0.3}), ("wmd_knn", {"neighbours": (3,)})])
+def test_fits_choose_together(id: str, chosen: dict) -> None:
+    """What one of them finds best by a row may be wrong by many of another's."""
+    entry = registry.entry("architectures", id)
+    one, two, three = (made(registry.load(entry), "classify", 0, hyperparameters(entry)) for _ in range(3))
+    one.evidence = {0.1: np.array([1.0, 1.0]), 0.3: np.array([1.0, 0.0]), 1.0: np.array([1.0, 0.0])}
+    two.evidence = {0.1: np.zeros(9), 0.3: np.ones(9), 1.0: np.ones(9)}
+    three.evidence = {0.1: np.ones(1), 0.3: np.ones(1), 1.0: np.ones(1)}
+    one.right, two.right, three.right = np.array([5, 4, 3, 2]), np.array([2, 9, 9, 0]), np.array([1, 1, 2, 0])
+    assert one.chosen_with(two, three) == three.chosen_with(two, one) == chosen
 
 
 def test_a_system_says_by_which_settings_a_fit_without_dev_is_the_same():
