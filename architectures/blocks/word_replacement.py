@@ -76,7 +76,7 @@ class WordReplacement(Replacement):
 
 class PieceReplacement(Replacement):
     """Replaces words that are one piece by pieces with which a word begins; marks such as [CLS] and
-    words of several pieces stay."""
+    [PAD], and words of several pieces, stay."""
 
     def __init__(self, rate: float, view: Subwords, texts: Ragged):
         marks = np.isin(np.arange(view.width), [view.tokenizer.token_to_id(mark) for mark in view.special])
@@ -87,5 +87,5 @@ class PieceReplacement(Replacement):
     def forward(self, pieces: SubwordBatch, noise: Noise) -> SubwordBatch:
         continues = self.continues[pieces.ids]
         divided = continues | F.pad(continues[:, 1:], (0, 1))  # the first piece of such a word, too
-        replaced, drawn = self.drawn(pieces.ids, pieces.mask & ~self.marks[pieces.ids] & ~divided, noise)
+        replaced, drawn = self.drawn(pieces.ids, ~self.marks[pieces.ids] & ~divided, noise)
         return pieces._replace(ids=torch.where(replaced, drawn, pieces.ids))

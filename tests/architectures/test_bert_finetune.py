@@ -24,7 +24,7 @@ from harness.problems.classify import ClassTarget
 from harness.settings import TrainingSettings
 from harness.training.model import Model, build, objective_of
 from harness.training.optimizers import exempt, optimizer, parameter_groups
-from harness.views.subwords import SubwordBatch
+from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.same import assert_same
 
 TEXTS = ["the cat sat on the mat. the dog sat on the cat", "a dog ran. the mat", "the cat ran"]
@@ -76,6 +76,14 @@ def test_a_text_that_fits_is_read_whole(view):
     assert len(ids) == 16 and (ids[1:-1] == ids[1]).all()
     longer = batch_of(view, f"dog dog dog dog mat {fitting}").ids[0]
     assert (longer[1:5] == view.encode(["dog"])["ids"][0][0]).all() and (longer[5:-1] == ids[1]).all()
+
+
+def test_a_text_whose_words_are_told_is_read_as_another_view_reads_it(view):
+    """Its words are numbered by their first pieces: those behind a gap would have others."""
+    words = TEXTS[0].split() * 3
+    found, expected = view.encode([words]), Subwords.encode(view, [words])
+    assert {*found} == {*expected} >= {"ids", "firsts"}
+    assert all(found[name][0].tolist() == expected[name][0].tolist() for name in expected)
 
 
 def test_a_head_that_leaves_no_tail_is_refused(view):

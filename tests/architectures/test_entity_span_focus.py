@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from architectures.classical.squad_logreg import SpanRegression
 from architectures.pretrained import entity_span_focus
 from architectures.pretrained.entity_span_focus import EntitySpanFocus, Places, focus
 from harness import registry
@@ -36,6 +37,18 @@ def test_an_ensemble_of_one_reader_is_that_reader():
     """Otherwise the row would show another rule of decoding, and no ensemble."""
     alone = places({0: 0.5, 8: 0.5}, {3: 0.25, 12: 0.75}, (0.1, 0.1))
     assert Places.mean([alone]) == alone and alone.best([], 0.0) == (0, 12)
+
+
+def test_a_reader_without_probabilities_is_sure_of_its_answer():
+    """By hand: the name stands at 28 to 39; an empty answer is none."""
+    assert Places.certain(PASSAGE, "Ann de Boer") == places({28: 1.0}, {39: 1.0})
+    assert Places.certain(PASSAGE, "") == places({}, {}, (1.0, 1.0))
+
+
+def test_of_equal_spans_the_first_one_counts():
+    """In whatever order the places were found: the answer would depend on the readers'
+    order."""
+    assert places({9: 0.5, 2: 0.5}, {12: 1.0, 4: 1.0}).best([], 0.0) == (2, 4)
 
 
 def by_all_pairs(found: Places, named: list[tuple[int, int]], bonus: float) -> tuple[int, int]:
@@ -101,6 +114,11 @@ def row(number: int, question: str, answer: str) -> dict:
 DEV = [row(0, "Who led the town?", "Ann de Boer"), row(1, "When was it led?", "1912")]
 
 
+def test_bonuses_are_those_that_are_declared():
+    """A coarser choice is another system."""
+    assert entity_span_focus.BONUSES == (0.0, 0.5, 1.0, 2.0, 4.0) and EntitySpanFocus().seed == 0
+
+
 def test_dev_chooses_the_bonus(monkeypatch):
     """The smallest one with the best F1: the readers are right about the year, and the name has two
     thirds of its probability."""
@@ -147,6 +165,15 @@ def test_places_of_windows_are_those_of_the_passage():
     first, last = object.__new__(ExtractJoined).shares(WindowScores(scores, windows))
     torch.testing.assert_close(first, torch.tensor([[0.5, 1.0, 2.0, 3.0, 4.0]]).softmax(1))
     torch.testing.assert_close(last, torch.tensor([[0.5, -1.0, -2.0, -3.0, -4.0]]).softmax(1))
+
+
+def test_without_readers_a_regression_reads(monkeypatch):
+    """`archbench check` would ask a system that has learnt nothing."""
+    alone = SpanRegression(3)
+    alone.fit(DEV, DEV)
+    model = EntitySpanFocus(3)
+    model.fit(DEV, DEV)
+    assert model.predict(DEV) == alone.predict(DEV) and model.parameter_count == alone.parameter_count > 0
 
 
 def test_a_parent_without_places_is_refused():

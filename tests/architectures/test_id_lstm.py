@@ -125,7 +125,7 @@ def test_the_classifier_learns_first_alone_and_from_whole_texts():
     assert objective.last_phase == 5 / 12
 
 
-@pytest.mark.parametrize(("progress", "both"), [(0.17, False), (0.41, False), (0.42, True), (1.0, True)])
+@pytest.mark.parametrize(("progress", "both"), [(1 / 6, False), (0.41, False), (5 / 12, True), (1.0, True)])
 def test_then_the_policy_learns_by_rewards_and_at_last_both(progress, both):
     """Written out from what was drawn: cross-entropy and share of each draw, each text's mean taken
     off, the logarithms of its choices. In the second phase the classifier stays as it is."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from architectures.blocks.objectives.permuted_pieces import PermutedPieces, visible
+from architectures.blocks.objectives.word_spans import lengths_by
 from architectures.blocks.two_streams import TwoStreams
 from architectures.pretrained.xlnet import XLNet, mark_last
 from harness.layers.noise import Noise
@@ -229,6 +230,16 @@ def test_a_sixth_of_the_pieces_is_asked_in_spans_of_at_most_five_words(view):
     assert asked.float().mean(0).std() < 0.05, "anywhere in a text"
 
 
+def test_a_span_of_n_words_has_a_probability_of_one_over_n(monkeypatch):
+    """By hand: 60, 30, 20, 15 and 12 of 137."""
+    numbers, laws = (torch.arange(1370) + 0.5) / 1370, []
+    monkeypatch.setattr(
+        "architectures.blocks.objectives.permuted_pieces.in_spans", lambda *given: laws.append(given[3])
+    )
+    PermutedPieces.chosen(None, None, None)
+    assert lengths_by(laws[0], numbers).bincount().tolist() == [0, 600, 300, 200, 150, 120]
+
+
 def test_pieces_are_told_by_the_table_of_pieces_and_a_bias(view):
     xlnet = made(view)
     learns = small(PermutedPieces, xlnet)
@@ -254,6 +265,20 @@ def test_a_text_is_asked_the_same_in_another_batch_and_something_else_in_another
     assert_same(head(xlnet, {"text": alone})[0].logs, logs[texts_of == 1])
     orders = [head(xlnet, {"text": alone, "pass": (0, number)})[0].logs for number in (1, 2)]
     assert orders[0].shape != orders[1].shape or not torch.allclose(orders[0], orders[1], atol=1e-3)
+
+
+def test_the_second_stream_and_the_biases_start_small(view):
+    """A start that is far off costs the first steps of each cell."""
+    learns = PermutedPieces(XLNet(view.width, view))
+    assert not learns.bias.any() and 0.015 < learns.query.std().item() < 0.025 and abs(learns.query.mean()) < 0.01
+
+
+def test_the_floor_asks_the_same_pieces(view):
+    """Else one would be compared with the shares of other pieces."""
+    texts = ["the cat sat on the mat and the dog sat on the cat", "a dog ran on the mat"]
+    rows, pieces = [{"text": text} for text in texts], view.collate(view.encode(texts), np.arange(2))
+    asked = PermutedPieces.chosen(pieces, view, Noise(pieces.ids, pieces.mask)).sum(1)
+    assert [count for _, count in PermutedPieces.floor(view, rows, rows)] == asked.tolist()
 
 
 def test_both_streams_pass_the_same_weights(view):

@@ -245,7 +245,8 @@ def test_every_file_has_tests():
     assert [file for file in files if not choice.of(file)] == []
     gru = choice.of("architectures/recurrent/gru.py")
     assert gru[0] == "tests/architectures/test_gru.py"
-    assert gru[-2] == "tests/architectures/test_start_values.py::test_each_parameter_starts_as_declared[gru]"
+    assert gru[-3] == "tests/architectures/test_start_values.py::test_each_parameter_starts_as_declared[gru]"
+    assert gru[-2] == "tests/architectures/test_dropouts.py::test_an_architecture_drops_what_the_table_says[gru]"
     assert gru[-1] == "tests/test_contract.py::test_plugin_keeps_to_the_contract[gru]"
     assert not any("start_values.py::" in test for test in choice.of("architectures/classical/tfidf.py"))
     assert "test_paper_settings" in choice.of("architectures/recurrent/gru.py", declares=True)[0]

@@ -24,6 +24,7 @@ NEAR = {
 """Folders, and where the tests of their files are."""
 
 SETTINGS = "tests/architectures/test_paper_settings.py::test_an_architecture_has_the_settings_of_its_paper"
+DROPOUTS = "tests/architectures/test_dropouts.py::test_an_architecture_drops_what_the_table_says"
 STARTS = "tests/architectures/test_start_values.py::test_each_parameter_starts_as_declared"
 CONTRACTS = {
     "register": "tests/test_contract.py::test_plugin_keeps_to_the_contract",
@@ -36,8 +37,9 @@ class Choice:
 
     First the tests of its folder that import the file or name an id of it, the one of its name
     before others and small ones before large ones. Then the line of each id in the table of
-    settings, and some of the other tests that import the file, or a file that imports it, or that
-    name a task of its problem. Last the start values of the first id, and the contract of each.
+    settings, and some of the other tests that import the file, or, behind them, a file that imports
+    it, or that name a task of its problem. Last the start values of the first id, the dropouts of each, if the
+    file has any, and the contract of each.
     Problems are looked up by name, so that the other tests of their folder count, but last: each
     of them runs all problems.
     """
@@ -58,10 +60,20 @@ class Choice:
         far = [test for test in self._tests if users & self._imports[test] or test in of_tasks]
         settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
+        drops = [f"{DROPOUTS}[{id}]" for id in ids if self._has_settings(id) and "dropout" in self._code[file]]
         starts = [f"{STARTS}[{id}]" for id in [*ids][:1] if self._has_settings(id) and self._starts_by_lot(file)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
-        rest = self._ordered([test for test in far if test not in of_folder], file)[:most]
-        tests = [*self._ordered(near, file), *settings, *rest, *starts, *contracts, *self._ordered(others, file)]
+        rest = self._ordered([test for test in far if test not in of_folder], file)
+        rest = sorted(rest, key=lambda test: file not in self._imports[test])[:most]
+        tests = [
+            *self._ordered(near, file),
+            *settings,
+            *rest,
+            *starts,
+            *drops,
+            *contracts,
+            *self._ordered(others, file),
+        ]
         return tuple(dict.fromkeys([*settings, *tests] if declares else tests))
 
     @cached_property
