@@ -37,11 +37,11 @@ class Choice:
 
     First the tests of its folder that import the file or name an id of it, the one of its name
     before others and small ones before large ones. Then the line of each id in the table of
-    settings, and some of the other tests that import the file, or, behind them, a file that imports
-    it, or that name a task of its problem. Last the start values of the first id, the dropouts of each, if the
-    file has any, and the contract of each.
-    Problems are looked up by name, so that the other tests of their folder count, but last: each
-    of them runs all problems.
+    settings, and some of the other tests: those that import the file, and behind them those that
+    import a file that does, or that name a task of its problem. Last of each id the start values, the
+    dropouts, if the file has any, and the contract. Problems are looked up
+    by name, so that the other tests of their folder count, but last: each of them runs all
+    problems.
     """
 
     def __init__(self, root: Path):
@@ -61,7 +61,7 @@ class Choice:
         settings = [f"{SETTINGS}[{id}]" for id in ids if self._has_settings(id)]
         contracts = [f"{CONTRACTS[sort]}[{id}]" for id, sort in ids.items() if self._has_settings(id)]
         drops = [f"{DROPOUTS}[{id}]" for id in ids if self._has_settings(id) and "dropout" in self._code[file]]
-        starts = [f"{STARTS}[{id}]" for id in [*ids][:1] if self._has_settings(id) and self._starts_by_lot(file)]
+        starts = [f"{STARTS}[{id}]" for id in ids if self._has_settings(id) and self._starts_by_lot(file)]
         most = FAR_OF_ARCHITECTURES if folder == "tests/architectures/" else FAR
         rest = self._ordered([test for test in far if test not in of_folder], file)
         rest = sorted(rest, key=lambda test: file not in self._imports[test])[:most]
