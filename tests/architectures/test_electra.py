@@ -281,6 +281,19 @@ def test_replacements_of_the_score_are_any_pieces_of_the_vocabulary(view):
     assert len(counts) == view.width and ((counts - expected) ** 2 / expected).sum() < 2 * view.width
 
 
+def test_the_floor_asks_what_evaluation_asks(view, monkeypatch):
+    """Padding would give each text other replacements than those that the model is asked about."""
+    keys = []
+
+    def told(pieces: SubwordBatch, view: Any, noise: Noise) -> Tensor:
+        keys.append(noise.texts)
+        return pieces.ids
+
+    monkeypatch.setattr(ReplacedPieces, "at_random", told)
+    ReplacedPieces.floor(view, [], [{"text": text} for text in TEXTS])
+    assert torch.equal(keys[0], noise_of(batch(view, *TEXTS)).texts)
+
+
 def test_the_floor_by_hand(view):
     """The share of places at which another piece is read says all that can be said without
     reading."""
