@@ -12,47 +12,19 @@ from harness.settings import FULL, ROLES, Budget, Recipe
 
 Sort = Literal["architectures", "inputs", "tasks", "problems", "metrics"]
 KINDS = (
-    "seq",
-    "text",
-    "tree",
-    "pair",
-    "tag",
-    "span",
-    "answer",
-    "ctc",
-    "generate",
-    "lm",
-    "plm",
-    "fit",
-    "regime",
-    "floor",
-)
+    "seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "lm", "plm", "fit", "regime", "floor",
+)  # fmt: skip
 TASK_TYPES = (
-    "classify",
-    "multilabel",
-    "language_model",
-    "text",
-    "audio",
-    "match",
-    "rank",
-    "tag",
-    "extract",
-    "answer",
-    "transcribe",
-    "translate",
-    "regress",
-    "regress_pair",
-)
+    "classify", "multilabel", "language_model", "text", "audio", "match", "rank", "tag", "extract", "answer",
+    "transcribe", "translate", "regress", "regress_pair",
+)  # fmt: skip
 """The task types of this package; plugins may register more with :func:`register_problem`."""
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS: dict[Sort, str] = {
-    "architectures": "architectures",
-    "inputs": "architectures",
-    "tasks": "tasks",
-    "problems": "harness/problems",
-    "metrics": "harness/metrics",
-}
+    "architectures": "architectures", "inputs": "architectures", "tasks": "tasks",
+    "problems": "harness/problems", "metrics": "harness/metrics",
+}  # fmt: skip
 """Folders below :data:`ROOT` with this package's own files, by sort."""
 
 REFERENCE = "reference"
