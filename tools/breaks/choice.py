@@ -38,10 +38,9 @@ class Choice:
     First the tests of its folder that import the file or name an id of it, the one of its name
     before others and small ones before large ones. Then the line of each id in the table of
     settings, and some of the other tests: those that import the file, and behind them those that
-    import a file that does, or that name a task of its problem. Last of each id the start values, the
-    dropouts, if the file has any, and the contract. Problems are looked up
-    by name, so that the other tests of their folder count, but last: each of them runs all
-    problems.
+    import a file that does, or that name a task of its problem. Last of each id the start values,
+    the dropouts, if the file has any, and the contract. Problems are looked up by name, so that the
+    other tests of their folder count, but last: each of them runs all problems.
     """
 
     def __init__(self, root: Path):
