@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from architectures.blocks.objectives.masked_pieces import MaskedPieces
-from architectures.blocks.objectives.next_sentence import NextSentence, divided, joined
+from architectures.blocks.objectives.next_sentence import NextSentence, divided, joined, paired
 from architectures.pretrained.bert import BERT
 from harness import registry
 from harness.contract.trained import TrainedCase
@@ -522,6 +522,19 @@ def test_half_of_the_second_segments_are_of_another_text_of_the_batch():
         assert strange.tolist() == [int(row != source) for row, source in enumerate(second)]
         sources.update((source - row) % 4 for row, source in enumerate(second))
     assert [sources[distance] / 2000 for distance in range(4)] == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6], abs=0.04)
+
+
+def test_texts_that_are_to_keep_their_own_segment_keep_it():
+    """Of the others it is drawn as ever, and not always another text's."""
+    bert, learns = learner()
+    batch = numbered(*([10 + 3 * row, 11 + 3 * row] for row in range(4)))
+    treated, total = torch.tensor([True, False, True, False]), torch.zeros(4)
+    for number in range(200):
+        noise = Noise(batch.ids, batch.mask, (7, number))
+        pairs, strange = paired(batch, learns.ends, bert.view, noise, treated)
+        assert pairs.ids[~treated, 3].tolist() == [14, 20]
+        total += strange
+    assert total.tolist() == pytest.approx([100, 0, 100, 0], abs=30)
 
 
 def test_a_text_alone_is_followed_by_itself():

@@ -93,7 +93,7 @@ def test_a_head_that_leaves_no_tail_is_refused(view):
 
 def test_the_head_is_a_setting():
     view: Any = BERTFinetune.reads("text", {"head": 5, "max_length": 40})
-    assert (view.head, view.room) == (5, 38)
+    assert (view.head, view.room) == (5, 38) and HeadAndTail().head == 32
 
 
 # --- rates ---

@@ -171,8 +171,8 @@ def one(length: int) -> list[bool]:
     return [place == max(0, length - 2) for place in range(length)]
 
 
-def test_a_text_of_a_pair_is_drawn_as_the_other_is():
-    """Both count: the logarithms are summed, and the share is the mean of two."""
+def test_a_text_of_a_pair_is_drawn_as_the_other_is(monkeypatch):
+    """Both count: the logarithms are summed, and the share and its price are the means of two."""
     torch.manual_seed(0)
     view, target = view_of(TEXTS), ClassTarget()
     target.fit([{"label": label} for label in "xy"])
@@ -194,6 +194,12 @@ def test_a_text_of_a_pair_is_drawn_as_the_other_is():
     torch.testing.assert_close(found["chosen"], shares.mean())
     (gradient,) = torch.autograd.grad(found["policy"], model.encoder.policy.yes.bias)
     assert gradient.any()
+    rewards: list[Tensor] = []
+    monkeypatch.setattr(delayed_reward, "reinforced", lambda logs, gains: rewards.append(gains) or gains.mean())
+    for gamma in (0.5, 0.0):
+        model.encoder.gamma = gamma
+        objective_of(model, Recipe()).losses(model, Step({"labelled": batch}, progress=0.9))
+    torch.testing.assert_close(rewards[1] - rewards[0], 0.5 * 2 * shares.view(2, 3))
 
 
 def test_the_policy_climbs_the_expected_reward(monkeypatch):

@@ -264,7 +264,8 @@ def _may_have_gradient(call: ast.Call, argument: ast.expr, source: Source) -> bo
     of_start = called(call).endswith("_") and source.text(call.func).startswith("nn.init.")
     if of_start or called(call).endswith("_like"):
         return False
-    if called(call) in ("zeros", "ones", "arange", "empty", "full", "tensor", "Size", "manual_seed", "one_hot", "eye"):
+    of_numbers = ("zeros", "ones", "arange", "empty", "full", "tensor", "Size", "manual_seed", "one_hot", "eye")
+    if called(call) in (*of_numbers, "where"):  # whose first argument is true or false
         return False
     text = source.text(argument).lower()
     return not any(
