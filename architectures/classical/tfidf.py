@@ -267,13 +267,32 @@ class TfIdf(Estimator):
     year=0,
     version=3,
     hyperparameters={"strengths": [0.1, 0.3, 1.0, 3.0]},
+    variants={
+        "tfidf_pair_svm": {
+            "name": "reference: TF-IDF of both texts, linear SVM",
+            "hyperparameters": {"machine": "svm", "strengths": [0.03, 0.1, 0.3, 1.0]},
+        },
+        "tfidf_pair_ridge": {
+            "name": "reference: TF-IDF of both texts, ridge",
+            "hyperparameters": {"machine": "ridge", "strengths": [0.03, 0.1, 0.3, 1.0]},
+        },
+        "tfidf_pair_char_logreg": {
+            "name": "reference: TF-IDF of characters of both texts, logistic regression",
+            "hyperparameters": {"unit": "characters", "strengths": [0.1, 0.3, 1.0, 3.0]},
+        },
+        "tfidf_pair_char_svm": {
+            "name": "reference: TF-IDF of characters of both texts, linear SVM",
+            "hyperparameters": {"machine": "svm", "unit": "characters", "strengths": [0.03, 0.1, 0.3, 1.0]},
+        },
+    },
 )
 class PairTfIdf(TfIdf):
     r"""As :class:`TfIdf`, on u and v, the TF-IDF of the first and of the second text, side by side,
     on that of the terms that they share, min(u, v), on their difference, \|u - v\|, and on the
     cosine u v.
 
-    Both texts' terms are counted together. To rank, the score is the logit of a right candidate.
+    Both texts' terms are counted together. To rank, the score is the logit of a right candidate, or
+    by another machine the margin.
     """
 
     task_types = ("match", "rank")

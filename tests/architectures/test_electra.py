@@ -196,7 +196,8 @@ def test_the_encoder_reads_the_text_with_the_drawn_pieces_in_it(view, electra, l
     pieces = batch(view, *TEXTS)
     read: list[Tensor] = []
     electra.register_forward_hook(lambda module, inputs, output: read.append(inputs[0].ids))
-    said_of(learns, electra, pieces, view.unknown)
+    _, loss = said_of(learns, electra, pieces, view.unknown)
+    assert loss == pytest.approx(50, abs=1e-3), "of each piece that is asked"
     asked = learns.generator.asked
     assert torch.equal(read[0], torch.where(asked, view.unknown, pieces.ids))
     counts = [len(text) for text in view.encode(TEXTS)["ids"]]

@@ -384,6 +384,42 @@ def test_relations_of_pairs_are_those_of_logistic_regression_on_the_features(rel
     ]
 
 
+def pair_features_of_scikit_learn(rows: list[dict[str, Any]], terms: dict[str, Any]) -> np.ndarray:
+    """The features of pairs from its weights of other terms."""
+    firsts, seconds = ([row[side] for row in rows] for side in ("first", "second"))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, **terms).fit([*firsts, *seconds])
+    u, v = (vectorizer.transform(texts).toarray() for texts in (firsts, seconds))
+    return np.hstack([u, v, np.minimum(u, v), np.abs(u - v), (u * v).sum(1, keepdims=True)])
+
+
+@pytest.mark.parametrize("relations", ["ab", "abi"])
+@pytest.mark.parametrize("id", PIPELINES)
+def test_a_pair_has_the_machine_and_the_terms_that_its_id_says(id: str, relations: str):
+    train = pairs(0, 60, relations)
+    model = shipped(id.replace("tfidf", "tfidf_pair"), "match")
+    model.fit(train, pairs(1, 30, relations))
+    terms, machine = PIPELINES[id]
+    features = pair_features_of_scikit_learn(train, terms)
+    assert np.allclose(model.features(train).toarray(), features)
+    expected = machine(model.strength).fit(features, [row["label"] for row in train])
+    said = model.predict(train)
+    assert said == expected.predict(features).tolist() and {*said} == {*relations}
+    assert np.allclose(model.margins(train), expected.decision_function(features).reshape(len(train), -1), atol=1e-3)
+    assert [answer["prediction"] for answer in model.answers(train)] == said
+
+
+@pytest.mark.parametrize("id", ["tfidf_pair_svm", "tfidf_pair_ridge"])
+def test_candidates_are_ranked_by_the_margin_of_a_machine_without_probabilities(id: str):
+    train = [row | {"label": str(int(row["label"] == "b"))} for row in pairs(0, 60, "ab")]
+    model = shipped(id, "rank")
+    model.fit(train, train)
+    expected = PIPELINES[id.replace("_pair", "")][1](model.strength)
+    expected.fit(pair_features(train), [int(row["label"]) for row in train])
+    found = model.predict(train)
+    assert found == pytest.approx(expected.decision_function(pair_features(train)).tolist(), abs=1e-3)
+    assert model.answers(train) == [{"prediction": score} for score in found]
+
+
 def test_candidates_are_ranked_by_the_logit_of_a_right_one():
     train = [row | {"label": str(int(row["label"] == "b"))} for row in pairs(0, 60, "ab")]
     model = shipped("tfidf_pair_logreg", "rank")
