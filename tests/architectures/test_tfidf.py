@@ -209,6 +209,12 @@ def test_of_equal_scores_the_smallest_strength_is_kept_and_without_dev_the_defau
     assert shipped("tfidf_logreg", "classify").C == 1.0
 
 
+def test_the_strengths_and_the_default_are_those_of_scikit_learn_and_around_it():
+    """In rising order, however they are given: the smallest is asked for."""
+    assert TfIdf("classify").strengths == [0.3, 1.0, 3.0, 10.0, 30.0] and TfIdf("classify").C == 1.0
+    assert TfIdf("classify", strengths=(3.0, 1.0)).strengths == [1.0, 3.0]
+
+
 def test_dev_is_not_learnt_from():
     """A dev with words and labels of its own changes nothing but the strength."""
     train = drawn(0, 40, "ab")
