@@ -36,6 +36,7 @@ from harness.leaderboard.pages.page import FOLDER, Page, templates
 from harness.leaderboard.pages.plots import task_plots
 from harness.leaderboard.pages.pretraining_page import pretraining_page
 from harness.leaderboard.pages.runs_page import facts, missing_table, run_table
+from harness.leaderboard.pages.students_page import students_page
 from harness.leaderboard.pages.survey_page import survey_pages
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.pages.timeline import story_page
@@ -114,6 +115,7 @@ PLACES = (
     ("Tokens", "tokens.html"),
     ("Pre-training", "pretraining.html"),
     ("Few labels", "few-labels.html"),
+    ("Students", "students.html"),
     ("What was run", "runs.html"),
     ("What changed", CHANGES),
 )
@@ -197,6 +199,7 @@ def _pages(builder: Builder, data_dir: Path | None) -> list[Page]:
         pages += _built(builder, "compare.html", "Compare architectures", lambda board: compare_page(board, data_dir))
         pages += _built(builder, "pretraining.html", "What pre-training is worth", pretraining_page)
         pages += _built(builder, "few-labels.html", "Few labels", few_labels_page)
+        pages += _built(builder, "students.html", "Students and teachers", students_page)
         for file, title, axes in AXES:
             pages += _built(builder, file, title, functools.partial(axis_page, file=file, title=title, axes=axes))
         if board.records:

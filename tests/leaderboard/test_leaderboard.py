@@ -200,10 +200,16 @@ TUNED = record(
     score=0.8,
     lineage=[{"key": "a" * 16, "role": "weights", "architecture": "dan", "task": "text", "objective": "MaskedPieces"}],
 )
+TAUGHT = record(score=0.8, lineage=[{"key": "a" * 16, "role": "teacher", "architecture": "bilstm", "task": "sst2"}])
 
 
 @pytest.mark.parametrize(
-    ("file", "name", "records"), [("few-labels.html", "Few labels", FEW), ("pretraining.html", "Pre-training", [TUNED])]
+    ("file", "name", "records"),
+    [
+        ("few-labels.html", "Few labels", FEW),
+        ("pretraining.html", "Pre-training", [TUNED]),
+        ("students.html", "Students", [TAUGHT]),
+    ],
 )
 def test_a_page_of_some_trainings_is_linked_where_there_are_such(build, file, name, records):
     """Nobody finds a page that no other leads to; a link to one that is not there leads nowhere."""
