@@ -36,8 +36,7 @@ def telling_words(texts: Sequence[Sequence[int]], classes: np.ndarray, number: i
     lengths = [len(text) for text in texts]
     places = np.repeat(np.arange(len(texts)), lengths), np.concatenate([np.asarray(text, int) for text in texts])
     counts = csr_array((np.ones(sum(lengths)), places))
-    counts.sum_duplicates()
-    having = np.bincount(counts.indices, minlength=counts.shape[1])
+    having = np.bincount(counts.indices)  # the last word stands somewhere
     rareness = (1 + np.log((1 + len(texts)) / (1 + having))) * (np.arange(counts.shape[1]) > UNKNOWN)
     counts.data = 1 + np.log(counts.data)
     found: list[list[int]] = [[] for _ in range(number)]

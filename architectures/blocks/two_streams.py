@@ -60,7 +60,7 @@ class DistantAttention(Attention):
     two; u, v, s and t are of each head.
     """
 
-    def __init__(self, size: int, heads: int, dropout: float = 0.0):
+    def __init__(self, size: int, heads: int, dropout: float):
         super().__init__(size, heads, dropout, bias=False)
         self.distance = nn.Linear(size, size, bias=False)
         self.bias_content, self.bias_distance, self.bias_segment = (

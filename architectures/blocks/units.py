@@ -74,5 +74,5 @@ class MarkedSubwords(Subwords):
             return batch
         found: Ragged = columns["marks"]  # type: ignore[assignment]
         marks = torch.zeros_like(batch.ids)
-        marks[:, 1:-1] = torch.from_numpy(found.pad(rows, least=marks.shape[1])[0])[:, : marks.shape[1] - 2]
+        marks[:, 1:-1] = torch.from_numpy(found.pad(rows)[0])[:, : marks.shape[1] - 2]
         return batch._replace(marks=marks.masked_fill(~batch.mask | (batch.ids == self.separator), 0))

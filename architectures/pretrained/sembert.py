@@ -29,12 +29,12 @@ class LabelledPieces(NamedTuple):
     mask: Tensor
     segments: Tensor
     lengths: Tensor
-    firsts: Tensor = torch.empty(0)
-    word_mask: Tensor = torch.empty(0)
-    windows: Windows | None = None
-    marks: Tensor = torch.empty(0)
-    words: Tensor = torch.empty(0)
-    labels: Tensor = torch.empty(0)
+    firsts: Tensor
+    word_mask: Tensor
+    windows: Windows | None
+    marks: Tensor
+    words: Tensor
+    labels: Tensor
 
 
 @dataclass
@@ -77,7 +77,7 @@ def labelled(pieces: SubwordBatch, marked: SubwordBatch) -> LabelledPieces:
     """The pieces with their words and labels, by the same sequences of their ``marks``; what is not
     below 0 there is [CLS], [SEP] or padding."""
     marks = torch.where(marked.ids < 0, -1 - marked.ids, 1)
-    return LabelledPieces(*pieces)._replace(words=(marks % 2).cumsum(1) - 1, labels=marks // 2)
+    return LabelledPieces(*pieces, words=(marks % 2).cumsum(1) - 1, labels=marks // 2)
 
 
 @register(

@@ -120,7 +120,7 @@ class LinearChainCRF(nn.Module):
         would be infinite.
         """
         gold = self.score(emissions, tags, mask, constrained)
-        if constrained and (impossible := torch.isneginf(gold.detach())).any():
+        if constrained and (impossible := torch.isneginf(gold)).any():
             row = int(impossible.nonzero()[0])
             found = tags[row][mask[row]].tolist()
             raise ValueError(

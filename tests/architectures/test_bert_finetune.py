@@ -155,6 +155,16 @@ def test_the_first_half_learns_from_the_texts_and_the_second_from_the_labels(vie
     assert_same(tuned["loss"], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_single_masked_piece_counts_whole(view):
+    """The last batch of a training may be one short text."""
+    model = model_of(view)
+    objective: Any = objective_of(model, TrainingSettings())
+    pieces = batch_of(view, "a cat")
+    logs, _ = objective.learns(model.encoder, pieces, Noise(pieces.ids, pieces.mask, (3, 2)))
+    assert len(logs) == 1
+    assert_same(objective.losses(model, step_of(pieces, 0.1))["masked pieces"], -logs[0])
+
+
 def test_other_pieces_are_masked_at_each_pass(view):
     model = model_of(view)
     objective: Any = objective_of(model, TrainingSettings())

@@ -53,6 +53,12 @@ def transcripts(*numbers: int) -> list[str]:
     return [ROWS[number]["transcript"] for number in numbers]
 
 
+def test_the_layer_of_the_states_begins_as_the_others(model):
+    """It is made when the parent is known, and takes the place of one that was begun before."""
+    for weights in model.output.parameters():
+        assert 0.5 * model.limit < weights.abs().max() <= model.limit
+
+
 def test_scores_are_linear_in_the_states_of_a_stacked_bilstm(model, view):
     """One score for each state of the recogniser."""
     frames = batch(view, 0, 1)

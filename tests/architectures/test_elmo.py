@@ -67,6 +67,14 @@ def word_vector(words: SpeltVectors, characters: Tensor) -> Tensor:
     return words.projection.weight @ joined + words.projection.bias
 
 
+def test_words_shorter_than_a_filter_are_read_with_zeros_behind_them():
+    """They stand beside longer ones here, whose windows they have not."""
+    words = small(SpeltVectors, 3, [2, 2, 2, 2, 2], 1, 4)
+    short = torch.randint(1, 260, (20, 3), generator=torch.Generator().manual_seed(0))
+    padded = torch.cat([torch.nn.functional.pad(short, (0, 4)), torch.full((1, 7), 5)])
+    assert_same(words(padded)[:20], torch.stack([word_vector(words, each) for each in short]))
+
+
 def projected_lstm(layer: nn.LSTM, vectors: list[Tensor]) -> list[Tensor]:
     """States of an LSTM whose output is projected before it goes on and back."""
     h, c, states = torch.zeros(layer.proj_size), torch.zeros(layer.hidden_size), []

@@ -83,6 +83,15 @@ def test_the_concepts_that_say_most_are_kept():
     assert view.kept("nothing known") == []
 
 
+def test_a_batch_holds_what_was_read():
+    view = fitted("a dog", "a dog")
+    columns = view.encode(["wolf", "x"])
+    found = view.collate(columns, np.array([1, 0]))
+    assert found.concepts.tolist() == [[0, 0, 0], columns["concepts"][0].tolist()]
+    assert found.weights.tolist() == [[0, 0, 0], pytest.approx([4 / 7, 2 / 7, 1 / 7])]
+    assert found.characters.tolist() == [[*columns["characters"][1], 0, 0], columns["characters"][0].tolist()]
+
+
 def test_a_kept_view_reads_as_before():
     view = fitted("a dog", "a dog")
     again = Concepts(knowledge="toy", min_count=1)

@@ -168,6 +168,11 @@ def test_a_source_gives_the_parents_states_of_words_that_the_task_does_not_know(
         torch.testing.assert_close(found[row, : len(ids)], expected)
 
 
+def test_a_source_without_a_parent_reads_the_words_of_the_task():
+    source, words = source_of("the zebra", "zebra cat")
+    assert torch.equal(source.found(words), words.ids)
+
+
 def test_a_source_trains_its_mix_alone_and_the_parent_stays_as_it_was(model):
     source, words = source_of("the cat sat", dropout=0.5)
     source.inherit("inputs", kept(model), ())

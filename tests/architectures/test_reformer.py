@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from architectures.blocks.objectives.masked_pieces import MaskedPieces
 from architectures.pretrained import reformer
 from architectures.pretrained.reformer import Drawn, HashedAttention, Reformer, ReversibleLayer, ReversibleStack, undone
 from harness.views.subwords import Subwords
@@ -260,3 +261,7 @@ def test_the_vector_of_a_text_is_its_first_state():
 def test_a_size_that_heads_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="size=12 cannot be divided among heads=5"):
         made(heads=5)
+
+
+def test_it_learns_from_masked_pieces():
+    assert Reformer.learns is MaskedPieces

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from architectures.blocks.objectives.masked_pieces import content
 from architectures.blocks.objectives.spans import MaskedSpans, SpanBoundary, span_bounds
-from architectures.blocks.objectives.word_spans import lengths_by
+from architectures.blocks.objectives.word_spans import in_spans, lengths_by
 from architectures.pretrained.spanbert import SpanBERT
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
@@ -94,6 +95,17 @@ def test_lengths_of_spans_are_geometric_and_cut_at_ten():
     assert (shares * torch.arange(11)).sum().item() == pytest.approx(3.8, abs=0.01)
 
 
+def test_a_whole_text_can_be_masked(view):
+    """Its every piece and no padding, which would be counted in the place of the last spans."""
+    pieces = view.collate(view.encode(TEXTS), np.arange(3))
+    found = in_spans(pieces, view, noise_of(pieces), MaskedSpans.law(), 1.0)
+    assert torch.equal(found, content(pieces, view)) and not pieces.mask.all()
+
+
+def test_the_scores_of_pieces_begin_without_a_preference(spanbert):
+    assert not SpanBoundary(spanbert).bias.any()
+
+
 def test_a_share_of_a_text_is_masked_in_runs_of_several_words(view, monkeypatch):
     """The last span is cut where the share is reached: whole, it would mask most of a short
     text."""
@@ -107,6 +119,10 @@ def test_a_share_of_a_text_is_masked_in_runs_of_several_words(view, monkeypatch)
     starts = chosen[:, 1:] & ~chosen[:, :-1]
     mean = chosen.sum().item() / starts.sum().item()
     assert 2.5 < mean < 4.5  # single pieces would make runs of 1.2, and one span runs of 9
+
+
+def test_it_learns_from_masked_spans():
+    assert SpanBERT.learns is MaskedSpans
 
 
 def test_bounds_of_spans_by_hand():

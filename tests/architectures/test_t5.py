@@ -225,6 +225,8 @@ def test_numbers_keep_their_size_at_the_beginning(view):
         assert 0.8 < (queries @ memory.keys.mT).std() < 1.25
         assert 0.9 < memory.values.std() < 1.1
         assert 0.9 < stack.layers[0].feedforward[0](states).std() < 1.1
+        last = stack.layers[0].feedforward[-1]
+        assert 0.9 < last(torch.randn(200, last.in_features)).std() < 1.1
     assert 0.9 < (t5.table(torch.arange(50)) * t5.scale @ states[0].T).std() < 1.1
 
 

@@ -231,3 +231,16 @@ def test_texts_of_two_batches_are_merged(view):
     found = merged(torch.tensor([True, False]), one, other, view.pad)
     assert found.lengths.tolist() == [one.lengths[0], other.lengths[1]] and found.mask.sum(1).tolist() == [4, 3]
     assert found.ids.tolist() == [one.ids[0].tolist(), [*other.ids[1, :3].tolist(), view.pad]]
+
+
+def test_the_floor_tells_the_same_pieces_by_their_shares(view):
+    """Whoever is asked other pieces is no measure for the model."""
+    rows, pieces = [{"id": str(number), "text": text} for number, text in enumerate(TEXTS)], batch(view, *TEXTS)
+    read, _, chosen, _ = AttentionMasks.questions(pieces, view, noise_of(pieces))
+    counts = torch.ones(view.width).index_add(0, pieces.ids[pieces.mask], torch.ones(int(pieces.mask.sum())))
+    counts[view.start] = 1
+    logs = (counts / counts.sum()).log()
+    found = AttentionMasks.floor(view, rows, rows)
+    assert [count for _, count in found] == chosen.sum(1).tolist()
+    expected = [logs[ids[where]].sum().item() for ids, where in zip(read.ids, chosen, strict=True)]
+    assert [log for log, _ in found] == pytest.approx(expected, rel=1e-4)

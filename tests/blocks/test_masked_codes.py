@@ -104,6 +104,16 @@ def test_another_voice_is_laid_over_half_of_a_fifth_of_the_recordings_at_most():
     assert not any(mixed(read)[1])
 
 
+def test_the_other_voice_may_end_with_the_recording():
+    """The highest draws give half of the frames, the last ones."""
+    read, encoder = recordings(10, 7), Encoder(recordings(10, 7))
+    draws = torch.tensor([[0.0, 0.999, 0.999, 0.5]] * 2)
+    fixed = SimpleNamespace(anew=True, uniform=lambda number: draws[:, :number])
+    heard = MaskedCodesOfMixtures(encoder).heard(encoder, read, fixed)
+    changed = (heard != read.vectors).any(2)
+    assert [row.nonzero()[:, 0].tolist() for row in changed] == [[5, 6, 7, 8, 9], [4, 5, 6]]
+
+
 def test_the_power_of_the_turned_recording_is_added():
     """Powers add up, not their logarithms; the ratio of both lies within five decibels."""
     read = recordings(*[12] * 60)

@@ -49,6 +49,14 @@ def test_a_text_is_the_sequences_of_its_content_words_by_hand():
     assert batch.mask.sum(1).tolist() == [9, 1, 1] and batch.lengths.tolist() == [12, 4, 4]
 
 
+def test_the_first_root_of_equally_joined_words_is_the_one_that_stands_most_often():
+    view = WordSubgraphs(min_count=1, roots=1, around=3)
+    text = "moon tide boat tide"
+    view.fit([text])
+    found = view.collate(view.encode([text]), np.arange(1)).ids[0].tolist()
+    assert ["", "?", *view.vocabulary.words][found[0]] == "tide" and len(set(found)) == 3
+
+
 def test_unknown_words_are_nodes_of_their_own():
     view = WordSubgraphs(min_count=2, roots=5, around=2)
     view.fit(["known known"])

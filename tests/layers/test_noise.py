@@ -3,6 +3,7 @@ asks each text the same."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from scipy.stats import kstest
 from torch import Tensor
@@ -17,16 +18,31 @@ def numbers(ids: Tensor = IDS, mask: Tensor = MASK, key: tuple[int, ...] = (0, 1
     return Noise(ids, mask, key).uniform(columns)
 
 
-def test_bits_are_mixed_as_the_published_generator_does():
+def published(z: int) -> int:
     """SplitMix64 (Steele et al. 2014) in whole numbers of Python, which do not wrap around."""
+    z %= 2**64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
 
-    def published(z: int) -> int:
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-        return z ^ (z >> 31)
 
+def test_bits_are_mixed_as_the_published_generator_does():
     for number in (0, 1, 2**62 + 5, -1, -123456789):
-        assert int(mixed(torch.tensor([number]))) % 2**64 == published(number % 2**64)
+        assert int(mixed(torch.tensor([number]))) % 2**64 == published(number)
+
+
+def test_each_number_is_that_of_its_text_key_call_and_place():
+    """In whole numbers of Python: with others every kept training would go on as another one."""
+    golden = 0x9E3779B97F4A7C15
+    key = int(np.random.SeedSequence([1, 0, 1]).generate_state(1, np.uint64)[0])
+    noise = Noise(IDS, MASK, (0, 1))
+    for call in (1, 2):
+        found = noise.uniform(3)
+        for row, (ids, mask) in enumerate(zip(IDS.tolist(), MASK.tolist(), strict=True)):
+            units = [published(id * 0xBF58476D1CE4E5B9 + place * golden) for place, id in enumerate(ids) if mask[place]]
+            start = published(published(sum(units) + key) + call * golden)
+            expected = [(published(start + column * golden) >> 40) / 2**24 for column in (1, 2, 3)]
+            assert found[row].tolist() == expected
 
 
 def test_a_text_has_its_numbers_in_any_batch():

@@ -88,6 +88,13 @@ def test_a_beam_finds_the_text_and_one_path_the_likeliest_path():
     assert head.decode(SimpleNamespace(beam=3), outputs, None, None) == ["a"]
 
 
+def test_one_path_is_no_beam_of_one_prefix():
+    """A prefix is as likely as all its paths: the a alone has more of the second frame than the b
+    behind it, which is on the likeliest path."""
+    outputs = torch.tensor([[[0.3, 0.6, 0.1], [0.35, 0.25, 0.4]]]).log(), torch.tensor([2])
+    assert Transcribe(Real(), symbols()).decode(Real(), outputs, None, None) == ["ab"]
+
+
 def test_an_architecture_that_scores_the_labels_gets_no_layer():
     scores = torch.randn(1, 2, 3)
     head = TranscribeFrames(None, symbols())

@@ -116,12 +116,11 @@ def distance(pieces: SubwordBatch, view: Subwords, noise: Noise, ends: Tensor, t
     of the text, 2 where it is of another text of the batch."""
     kind, which = (noise.uniform(2) * pieces.ids.new_tensor([3, len(ends) - 1])).long().unbind(1)
     first = torch.where(there[:, 1], ends.amin(1), ends[:, 0])
-    later = torch.where(there[:, 1], ends.amax(1), first)
     number = torch.arange(len(ends), device=ends.device)
     other = (number + 1 + which) % len(ends)
     strange = (kind == 2) & (other != number)
     apart = (kind == 1) & there[:, 1]
-    begins = torch.where(apart, later, first)
+    begins = torch.where(apart, ends.amax(1), first)
     read = joined(pieces, first, torch.where(strange, other, number), view, begins)
     return Answers(read, there[:, 0], torch.where(strange, 2, apart.long()))
 

@@ -76,7 +76,7 @@ class MaskedSpans(MaskedPieces):
     @staticmethod
     def law() -> Tensor:
         """Probabilities (10,) of the lengths of spans in words: geometric, cut at the longest."""
-        shares = ENDS * (1 - ENDS) ** torch.arange(LONGEST)
+        shares = (1 - ENDS) ** torch.arange(LONGEST)
         return shares / shares.sum()
 
     @classmethod

@@ -39,7 +39,7 @@ def in_spans(
     begins = beginnings(pieces, view) if whole else allowed
     most = pieces.ids.shape[1]
     words, texts = begins.cumsum(1), (~allowed).cumsum(1)
-    order = noise.uniform(most).masked_fill(~begins, 2).argsort(stable=True, dim=1).argsort(1)
+    order = noise.uniform(most).argsort(stable=True, dim=1).argsort(1)
     beyond = words + lengths_by(law, noise.uniform(most))
     covers = (  # (B, beginnings, places)
         begins[:, :, None]
