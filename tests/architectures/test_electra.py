@@ -100,6 +100,11 @@ def test_the_vector_of_a_text_is_its_first_state(view, electra):
     assert_same(electra.pooled(states), states[:, 0])
 
 
+def test_the_vector_of_a_text_is_dropped_in_training(view):
+    electra = small(ELECTRA, view.width, view, **SIZES | {"dropout": 0.5}).train()
+    assert electra.pooled(torch.ones(9, 2, 16)).unique().tolist() == [0, 2]
+
+
 # --- the generator ---
 
 

@@ -98,8 +98,9 @@ def test_lengths_of_spans_are_geometric_and_cut_at_ten():
 def test_a_whole_text_can_be_masked(view):
     """Its every piece and no padding, which would be counted in the place of the last spans."""
     pieces = view.collate(view.encode(TEXTS), np.arange(3))
-    found = in_spans(pieces, view, noise_of(pieces), MaskedSpans.law(), 1.0)
-    assert torch.equal(found, content(pieces, view)) and not pieces.mask.all()
+    for law in (MaskedSpans.law(), torch.tensor([1.0])):  # single words are reached one after another
+        found = in_spans(pieces, view, noise_of(pieces), law, 1.0)
+        assert torch.equal(found, content(pieces, view)) and not pieces.mask.all()
 
 
 def test_the_scores_of_pieces_begin_without_a_preference(spanbert):

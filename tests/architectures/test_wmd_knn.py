@@ -166,6 +166,14 @@ def test_the_number_of_neighbours_is_the_best_on_dev():
         assert model.predict([{"text": "x"}]) == [label]
 
 
+def test_of_a_long_dev_some_300_rows_are_asked(monkeypatch):
+    """A distance costs too much to ask all of them for the number of neighbours."""
+    asked: list[str] = []
+    monkeypatch.setattr(WordMoversNeighbours, "nearest", lambda self, text, k: asked.append(text) or [(0.0, 0)])
+    fitted(dev=[{"text": str(number), "label": "a"} for number in range(630)])
+    assert asked == [str(number) for number in range(0, 630, 2)]
+
+
 def test_words_without_vector_and_stop_words_are_left_out():
     """Stop words and marks have vectors in every published table."""
     model = fitted(vectors=VECTORS | {"the": np.ones(3), "of": np.zeros(3), "!": -np.ones(3), ",": np.ones(3)})
