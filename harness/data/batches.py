@@ -7,7 +7,7 @@ while the order of the batches and of the texts within a neighbourhood stays ran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -160,3 +160,12 @@ def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None)
             cuts = [part[0] for part in np.array_split(starts, rounds * world)]
             return batches[:kept] + np.split(rows, cuts[1:])
     raise ValueError(f"{len(starts)} training examples cannot be shared by {world} devices: use fewer (--devices)")
+
+
+def in_turn(streams: Sequence[Sequence[np.ndarray]], seed: Sequence[int]) -> list[tuple[np.ndarray | None, ...]]:
+    """All batches of several streams in a random order, which the seed alone decides: processes
+    read the same stream at the same step. Of each tuple all but one are None."""
+    order = np.repeat(np.arange(len(streams)), [len(rows) for rows in streams])
+    np.random.default_rng(seed).shuffle(order)
+    following = [iter(rows) for rows in streams]
+    return [tuple(next(rows) if n == turn else None for n, rows in enumerate(following)) for turn in order]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from harness import registry
 from harness.errors import DataError
@@ -23,6 +21,7 @@ from harness.running.preflight import (
     Reading,
     absent,
     check_metrics,
+    is_here,
     other_sizes,
     raise_faults,
     training_sizes,
@@ -127,7 +126,7 @@ class Planning:
         for error in self.broken:
             self.tell_error(f"left out: {error}")
         check_metrics(tasks)
-        if _is_here(request.tier, self.data_dir):
+        if is_here(request.tier, self.data_dir):
             named = registry.comma_separated(request.tasks)
             tasks = with_files(tasks, named, request.tier, request.data_dir, self.tell)
         for task in tasks:
@@ -245,7 +244,7 @@ class Planning:
     def _readings(self, tier: Tier, tasks: Sequence[TaskEntry], signature: str) -> dict[str, Reading]:
         """The reading of each task in a tier; none where the nodes of a cluster have the data."""
         request = self.request
-        if request.engine != "local" and not _is_here(tier, self.data_dir):
+        if request.engine != "local" and not is_here(tier, self.data_dir):
             return {}
         preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
         return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
@@ -255,7 +254,7 @@ class Planning:
         which no record tells."""
         sizes, folder = self.estimate.examples, self.data_dir
         sizes.update({id: reading.counts.get("train", 0) for id, reading in self._found.items()})
-        if self.request.dry_run and folder is not None and self.request.tier == "local" and _is_here("local", folder):
+        if self.request.dry_run and folder is not None and self.request.tier == "local" and is_here("local", folder):
             lacking = {cell.task for cell in self.pending.run if self.estimate.lacks_size(cell)}
             entries = registry.entries("tasks")
             sizes.update(training_sizes([entries[id] for id in sorted(lacking)], folder))
@@ -265,7 +264,7 @@ class Planning:
         pending ones to the skipped."""
         names = {name for cell in self.pending.run for name in cell.companions}
         entries = [entry for id, entry in registry.entries("tasks").items() if id in names]
-        if self.request.tier != "local" or self.data_dir is None or not _is_here("local", self.data_dir):
+        if self.request.tier != "local" or self.data_dir is None or not is_here("local", self.data_dir):
             return
         missing = absent(entries, self.data_dir) if entries else {}
         told: dict[str, None] = {}
@@ -347,29 +346,4 @@ class Planning:
     @property
     def settings(self) -> Settings:
         """The part of the request that the workers need besides their cells."""
-        request = self.request
-        return Settings(
-            results=self.store.folder,
-            data_dir=self.data_dir,
-            plugins=tuple(registry.plugin_files()),
-            threads=request.threads,
-            timeout=request.timeout,
-            cpu_limit=request.cpu_limit,
-            memory_limit_mib=request.memory_limit,
-            work=self.store.folder / "work",
-            command=request.command,
-            strategy=request.strategy,
-            vectors=request.vectors.resolve() if request.vectors else None,
-            keep=request.keep,
-            refit=request.refit,
-            rival=request.rival,
-            needed=self.needed,
-        )
-
-
-def _is_here(tier: str, data_dir: Path | None) -> bool:
-    """True if this machine can read the data of a tier, and need not leave it to the nodes of a
-    cluster."""
-    if tier != "local" or data_dir is None:
-        return tier in ("mini", "own")
-    return os.access(data_dir, os.R_OK | os.X_OK) and any(data_dir.iterdir())
+        return Settings.of(self.request, self.store.folder, self.data_dir, self.needed)

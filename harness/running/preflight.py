@@ -189,3 +189,11 @@ def raise_faults(readings: Iterable[Reading]) -> None:
     """Raise :class:`~harness.errors.DataError` with a line for each fault, if there is any."""
     if faults := [fault for reading in readings for fault in reading.faults]:
         raise DataError("\n".join(faults))
+
+
+def is_here(tier: str, data_dir: Path | None) -> bool:
+    """True if this machine can read the data of a tier, and need not leave it to the nodes of a
+    cluster."""
+    if tier != "local" or data_dir is None:
+        return tier in ("mini", "own")
+    return os.access(data_dir, os.R_OK | os.X_OK) and any(data_dir.iterdir())

@@ -47,8 +47,12 @@ from harness.settings import CUSTOM, Limits
 from harness.task import Row, Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import fit, part
-from harness.training.fit_module import CURVE_FIELDS, Diverged, FitModule
+from harness.training.fit_module import Diverged, FitModule
 from harness.training.model import Model, predict
+
+CURVE_FIELDS = ("epoch", "train_loss", "dev_loss", "seconds")
+"""Fields of a curve row that are no dev scores; so are the objective's other losses, whose names
+begin with ``train_``."""
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import registry
 from harness.records import Cell, Record
+from harness.running.request import Request
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,27 @@ class Settings:
     refit: bool = False
     rival: float | None = None
     needed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, request: Request, results: Path, data_dir: Path | None, needed: frozenset[str]) -> Settings:
+        """Those of a run's request."""
+        return cls(
+            results=results,
+            data_dir=data_dir,
+            plugins=tuple(registry.plugin_files()),
+            threads=request.threads,
+            timeout=request.timeout,
+            cpu_limit=request.cpu_limit,
+            memory_limit_mib=request.memory_limit,
+            work=results / "work",
+            command=request.command,
+            strategy=request.strategy,
+            vectors=request.vectors.resolve() if request.vectors else None,
+            keep=request.keep,
+            refit=request.refit,
+            rival=request.rival,
+            needed=needed,
+        )
 
     def keeps(self, cell: Cell) -> bool:
         """True if what a cell learnt is kept."""

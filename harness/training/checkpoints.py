@@ -13,8 +13,9 @@ from pytorch_lightning.callbacks import Checkpoint
 from pytorch_lightning.plugins import TorchCheckpointIO
 
 from harness.files import taking_the_place_of
-from harness.training.fit_module import RESUMED
 
+RESUMED = ("curve", "seconds", "best", "plateau", "average")
+"""Attributes of a fit that a checkpoint holds beside weights and optimisers."""
 SAVING_SHARE = 0.01
 """Of the time of a fit: what may go into checkpoints to resume from. A cut fit repeats so many
 times longer than one takes to write."""

@@ -18,36 +18,23 @@ from torch import Tensor
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.utils._pytree import tree_map
 
-from harness.data.batches import Batches, Streams
+from harness.data.batches import Batches, Streams, in_turn
 from harness.data.corpus import Split
-from harness.metrics import info, score
+from harness.metrics import score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
 from harness.settings import PILOT_SHARE, TrainingSettings
 from harness.training.averaging import begun, exchange, follow
+from harness.training.checkpoints import RESUMED
 from harness.training.cost import StepClock
 from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
 from harness.training.model import Model, on_device, predict_with_loss
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups, set_gradients
+from harness.training.selection import selection
 
-PILOT_DEV, PILOT_SEED = 1000, 1
-"""Dev rows on which the pilots are compared, and the seed of their random choice: the same rows for
-every rate and cell. The first rows of a file that is sorted by class would be of one class."""
-CURVE_FIELDS = ("epoch", "train_loss", "dev_loss", "seconds")
-"""Fields of a curve row that are no dev scores; so are the objective's other losses, whose names
-begin with ``train_``."""
-TIE_BREAK = 1e-5
-"""Weight of the dev loss beside the dev metric: of epochs (or learning rates) with equal scores,
-the one with the smaller loss is better.
-
-Without it, a transcriber whose error rate stays at 1 while its loss falls would be stopped before
-it says its first word.
-"""
 CHUNK = 50
 """Optimiser steps in one step of Lightning's loop, whose cost (0.4 ms) is that of a small model's
 whole training step."""
-RESUMED = ("curve", "seconds", "best", "plateau", "average")
-"""Attributes of a fit that a checkpoint holds beside weights and optimisers."""
 
 
 class Diverged(Exception):
@@ -181,7 +168,7 @@ class FitModule(pl.LightningModule):
         None."""
         labelled, *others = map(self._rows_of_epoch, self.objective.streams)
         if self.objective.in_turn:
-            rows = self._in_turn([labelled, *others])
+            rows = in_turn([labelled, *others], [self.seed, 1 + len(others), self.current_epoch])
         else:
             rows = list(zip(labelled, *map(itertools.cycle, others), strict=False))
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
@@ -193,15 +180,6 @@ class FitModule(pl.LightningModule):
         rows = zip(*(self.batches(stream).rows()[:count] for stream in streams), strict=False)
         batches = [{s: self.splits[s].collate(r) for s, r in zip(streams, each, strict=True)} for each in rows]
         return [Step(each, self.objective.settled_after, None, self.seed, 1) for each in batches]
-
-    def _in_turn(self, streams: list[list[np.ndarray]]) -> list[tuple[np.ndarray | None, ...]]:
-        """All batches of several streams in a random order, which seed and epoch decide: processes
-        read the same stream at the same step."""
-        order = np.repeat(np.arange(len(streams)), [len(rows) for rows in streams])
-        np.random.default_rng([self.seed, len(streams), self.current_epoch]).shuffle(order)
-        following = [iter(rows) for rows in streams]
-        turns = (tuple(next(rows) if n == turn else None for n, rows in enumerate(following)) for turn in order)
-        return list(turns)
 
     def _rows_of_epoch(self, stream: str) -> list[np.ndarray]:
         """Row numbers of the batches of this epoch; of a pilot, of its share of all epochs."""
@@ -319,7 +297,8 @@ class FitModule(pl.LightningModule):
         scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
         # The first process's, whose weights are kept: running means (batch norm) are its own, and
         # all must choose the same epoch and rate.
-        self.selection = self.trainer.strategy.broadcast(self._selection(scores[self.main_metric], dev_loss))
+        quality = selection(self.main_metric, scores[self.main_metric], dev_loss)
+        self.selection = self.trainer.strategy.broadcast(quality)
         self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         earlier = self.best is not None and not self.in_last_phase(self.best["epoch"])
         if not self.pilot and (self.best is None or earlier or self.selection > self.best["selection"]):
@@ -351,12 +330,6 @@ class FitModule(pl.LightningModule):
         best = self.best is not None and self.best["epoch"] == self.current_epoch + 1
         if self.settings.lr_schedule == "plateau" and not self.pilot and not best:
             self.plateau *= self.settings.factor
-
-    def _selection(self, metric: float, dev_loss: float) -> float:
-        """Value by which epochs and learning rates are compared (higher is better); a dev loss that
-        is not finite loses every tie."""
-        sign = -1.0 if info(self.main_metric).lower_is_better else 1.0
-        return sign * metric - TIE_BREAK * min(dev_loss if math.isfinite(dev_loss) else 10.0, 10.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         for name in RESUMED:
