@@ -44,7 +44,7 @@ class SpeltStream(Stream):
         reduction="sentence",
         stretch=35,
     ),
-    tiny={"hidden": 64, "dropout": 0.0, "spread": 0.2},
+    tiny={"hidden": 64, "dropout": 0.0, "spread": 0.2, "filters": 8, "most_filters": 24},
     deviations=(
         "The state begins anew with each text, behind a word without characters; the paper's goes on for ever.",
         "The rate is halved after an epoch that is not the best; the paper's, after one that gains less than 1 in"
@@ -55,7 +55,6 @@ class SpeltStream(Stream):
         "char_aware_lm_large": {
             "name": "Character-aware LM, large",
             "hyperparameters": {"widths": [1, 2, 3, 4, 5, 6, 7], "filters": 50, "highway": 2, "hidden": 650},
-            "tiny": {"hidden": 64, "dropout": 0.0, "spread": 0.2, "filters": 8, "most_filters": 24},
         },
     },
 )

@@ -21,7 +21,7 @@ from harness.views.frames import FrameBatch, Frames
     source="X4.6",
     year=1989,
     recipe=Recipe(optimizer="adam", lr=0.01, batch_size=16, epochs=100, patience=10),
-    tiny={"hidden": 3072},
+    tiny={"hidden": 768},
     deviations=(
         "Each window is scored for every letter and the blank, and trained with CTC on whole recordings.",
         "The paper sums the squares of sigmoid outputs over 15 frames, which are one of three sounds.",

@@ -60,7 +60,7 @@ class WaveFeatures(KeptStill):
     year=2019,
     parents={"weights": "wavenet_ae_contrastive@audio_mix"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=8, epochs=100, patience=10, clip=5.0),
-    tiny={"size": 32, "layers": 2, "hidden": 96, "recurrences": 1},
+    tiny={"size": 32, "layers": 2, "hidden": 128, "recurrences": 1},
     deviations=(
         "128 channels, not 512; 54 minutes of recordings of 8 kHz, a vector for 20 ms of them, not 960 hours of 16 kHz"
         " with one for 10 ms: twelve steps reach 240 ms ahead.",
