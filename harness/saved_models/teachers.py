@@ -44,8 +44,11 @@ class Teacher:
 
 def text_vectors(parent: KeptModel, rows: Sequence[Row]) -> Tensor | None:
     """Vectors (rows, size) from which the last layer of a kept model scores its classes; None for a
-    model that has none, such as one without gradient training."""
+    model that has none, such as one without gradient training, or that scores every node of a tree.
+    """
     if not isinstance(parent, TrainedModel) or getattr(parent.model.head, "output", None) is None:
+        return None
+    if type(parent.model.encoder).output_form() == "node states":
         return None
     device = next(parent.model.parameters()).device
     return torch.stack(scored_vectors(parent.model, parent.split(rows), parent.training.batch_size, device))

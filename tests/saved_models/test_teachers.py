@@ -75,6 +75,14 @@ def test_who_scores_classes_itself_has_no_vectors():
     assert text_vectors(SimpleNamespace(model=None), rows) is None, "nor has a system without gradients"
 
 
+def test_who_scores_each_node_of_a_tree_has_no_vector_of_a_text():
+    """Its layer scores all of them, of which only the root stands for the text; its probabilities
+    can be taught."""
+    teacher, rows = model_of("tree_lstm")
+    assert text_vectors(teacher, rows) is None
+    assert class_probabilities(teacher, rows).shape == (70, 2)
+
+
 TINY = ["*.hidden=8", "*.heads=2", "bert.layers=2", "distilbert.layers=1", "*.vocabulary=300", "*.max_length=16"]
 
 
