@@ -84,7 +84,7 @@ def test_a_batch_of_one_task_leaves_the_parts_of_the_others_bit_equal(corpus, st
     before = {name: [p.clone() for p in found] for name, found in parts(one).items()}
     moved = []
 
-    def steps(streams: list) -> list:
+    def steps(streams: list, seed: list[int]) -> list:
         every = [tuple(rows[s] if s == turn else None for s in rows) for turn in rows]
         return every * 2 + [every[[*rows].index(stream)]]  # all have moments by then
 
@@ -97,7 +97,7 @@ def test_a_batch_of_one_task_leaves_the_parts_of_the_others_bit_equal(corpus, st
                 name for name in now if any(not torch.equal(a, b) for a, b in zip(before[name], now[name], strict=True))
             )
 
-    monkeypatch.setattr(one, "_in_turn", steps)
+    monkeypatch.setattr("harness.training.fit_module.in_turn", steps)
     one.after_step = after
     fit(one, tmp_path, 1, "auto", "32", 1, pilot=True)
     assert set(moved) == {"shared", "own" if stream == "labelled" else stream}
