@@ -12,7 +12,7 @@ from harness.leaderboard.pages.pretraining_page import pretraining_page
 from harness.leaderboard.significance import summarise
 from harness.metrics import display_info
 from harness.records import Record, Store
-from tests.support.made_pages import architecture, board_of, html_of, task
+from tests.support.made_pages import architecture, board_of, cells, html_of, task
 from tests.support.made_records import record
 
 NAMES = [architecture("roberta", "RoBERTa"), architecture("dan", "Deep averaging")]
@@ -49,11 +49,6 @@ def page(store: Store, *records: Record):
     for each in records:
         store.write(each)
     return pretraining_page(board_of(store, NAMES, TASKS))
-
-
-def cells(made) -> list[list[str]]:
-    (table,) = made[0].parts["tables"]
-    return [[row.name, *(cell[0].text for cell in row.cells)] for row in table.blocks[0].rows]
 
 
 def test_a_child_stands_beside_its_architecture_from_random_weights(store):

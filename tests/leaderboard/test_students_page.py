@@ -8,7 +8,7 @@ import pytest
 
 from harness.leaderboard.pages.students_page import students_page
 from harness.records import Record, Store
-from tests.support.made_pages import architecture, board_of, html_of, task
+from tests.support.made_pages import architecture, board_of, cells, html_of, task
 from tests.support.made_records import record
 
 NAMES = [architecture("bert", "BERT"), architecture("minilm", "MiniLM"), architecture("dan", "Deep averaging")]
@@ -43,11 +43,6 @@ def page(store: Store, *records: Record):
     return students_page(board_of(store, NAMES, TASKS))
 
 
-def cells(made) -> list[list[str]]:
-    (table,) = made[0].parts["tables"]
-    return [[row.name, *(cell[0].text for cell in row.cells)] for row in table.blocks[0].rows]
-
-
 def test_a_student_stands_below_its_teacher_with_the_difference_and_the_size(store):
     teacher = tuned("bert", 0.80)
     student = tuned("dan", 0.75, ancestor("teacher", "e") | {"key": teacher.key}, parameters={"total": MIB // 2})
@@ -75,6 +70,21 @@ def test_an_architecture_without_its_teacher_stands_beside_it(store):
         ["Deep averaging", "no teacher", "70.0 (1)", "–"],
         ["Deep averaging", "BERT", "75.0 (1)", "–"],
     ]
+
+
+def test_where_lower_is_better_the_best_is_first_and_differences_are_of_what_is_shown(store):
+    """A difference of nats is none of perplexities."""
+    fields = {"task": "mix", "main_metric": "nats_per_token"}
+    teacher = tuned("bert", {"nats_per_token": 2.0}, **fields)
+    taught = ancestor("teacher", "e") | {"key": teacher.key}
+    students = (
+        tuned("dan", {"nats_per_token": 3.0}, taught, **fields),
+        tuned("minilm", {"nats_per_token": 1.0}, taught, **fields),
+    )
+    for each in (teacher, *students):
+        store.write(each)
+    made = students_page(board_of(store, NAMES, [task("mix", "text", "nats_per_token")]))
+    assert [[row[0], row[3]] for row in cells(made)] == [["BERT", "–"], ["MiniLM", "−4.7"], ["Deep averaging", "+12.7"]]
 
 
 def test_seeds_of_a_student_are_compared_with_those_of_the_teacher(store):

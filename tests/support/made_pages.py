@@ -61,6 +61,12 @@ def architecture_pages(board: Board) -> list[Page]:
     return [architecture_page(board, id) for id in sorted(board.by_architecture, key=board.order)]
 
 
+def cells(pages: Sequence[Page]) -> list[list[str]]:
+    """The rows of the one table of the one page: the name, and the first line of each cell."""
+    (table,) = pages[0].parts["tables"]
+    return [[row.name, *(cell[0].text for cell in row.cells)] for row in table.blocks[0].rows]
+
+
 def html_of(page: Page) -> str:
     """A page as ``leaderboard.py`` writes it, without navigation."""
     templates = jinja2.Environment(

@@ -41,7 +41,7 @@ Cost = Callable[[str, Result], float | None]
 """Cost of a result of an architecture; None where nobody measured it."""
 
 
-def _costs(board: Board) -> dict[str, tuple[str, Cost]]:
+def costs(board: Board) -> dict[str, tuple[str, Cost]]:
     """The costs that pages compare, by id: the title of the axis, and the measure. Times are those
     of a quiet machine: cells of a grid are timed beside each other."""
 
@@ -107,7 +107,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
     members = {result for _, result in ranked(board, section, task, metric)}
     title, id, group = section_title(section), f"{task}-{section.id}", board.group(section, task)
     floor = board.floor(group, metric) if group else None
-    for name, (axis, cost) in _costs(board).items():
+    for name, (axis, cost) in costs(board).items():
         points = [
             _point(board, metric, architecture, result, value, members)
             for architecture, result in results

@@ -44,7 +44,7 @@ LEAD = (
 @dataclass(frozen=True)
 class Chain:
     """All seeds of one tuning: what was learnt before (:data:`NOTHING`, or the objective), tokens
-    of plain text read for it, and operations in all."""
+    of plain text read for it, operations in all, and points above random weights."""
 
     architecture: str
     learnt: str
@@ -78,6 +78,7 @@ def _panels(board: Board) -> Iterator[Panel]:
 def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Chain]:
     """The tunings among results: those from plain text, and those from random weights of the same
     architectures."""
+    info = display_info(metric)
     scored = [(result, summary) for result in results if (summary := result.summary(metric))]
     taught = {result.first.architecture for result, _ in scored if objective(result.first)}
     rest = [each for each in scored if each[0].first.architecture in taught and not each[0].first.lineage]
@@ -92,7 +93,7 @@ def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Ch
             fmean(sum(each.get("tokens", 0) for each in record.lineage or ()) for record in result.ok),
             fmean(_operations(record) for record in result.ok),
             summary,
-            None if base is None else summary.mean - base,
+            None if base is None else info.scale(summary.mean) - info.scale(base),
         )
 
 
@@ -133,7 +134,7 @@ def _table(board: Board, section: Section, task: str, metric: str, chains: Itera
                 [Part(format_magnitude(chain.tokens), order=chain.tokens)] if chain.tokens else BLANK,
                 [Part(format_magnitude(chain.flops), order=chain.flops)] if chain.flops else BLANK,
                 [Part(format_score(metric, chain.summary), order=info.scale(chain.summary.mean))],
-                BLANK if chain.gain is None else [Part(format_points(round(info.scale(chain.gain), 1)))],
+                BLANK if chain.gain is None else [Part(format_points(round(chain.gain, 1)))],
             ],
             link=board.page_of(chain.architecture),
         )

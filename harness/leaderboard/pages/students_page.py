@@ -4,17 +4,16 @@ saves."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.leaderboard.board import Board
 from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.pages.panels import Panel, over_logarithm, panels_page
-from harness.leaderboard.pages.plots import line_with_deviations
+from harness.leaderboard.pages.plots import costs, line_with_deviations
 from harness.leaderboard.results import Result, Section
 from harness.leaderboard.significance import Summary
-from harness.leaderboard.tables.cost import COUNTS, mean_of, quiet_cells
+from harness.leaderboard.tables.cost import COUNTS, count_cells, mean_of, quiet_cells
 from harness.leaderboard.tables.formatting import (
-    format_magnitude,
     format_number,
     format_points,
     format_score,
@@ -50,7 +49,7 @@ Teacher = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Pupil:
-    """All seeds of one result, what taught it, and its score less that of its teacher, where one
+    """All seeds of one result, what taught it, and its points less those of its teacher, where one
     row is the teacher's."""
 
     architecture: str
@@ -89,7 +88,7 @@ def _places(board: Board, task: str) -> dict[tuple[Section, str], list[Pupil]]:
             if summary and result.group:
                 pupil = Pupil(architecture, result, summary, teachers(result.ok))
                 found.setdefault((place, result.group.test), []).append(pupil)
-    return {place: _related(pupils) for place, pupils in found.items()}
+    return {place: _related(pupils, metric) for place, pupils in found.items()}
 
 
 def teachers(records: Iterable[Record]) -> tuple[Teacher, ...]:
@@ -98,25 +97,25 @@ def teachers(records: Iterable[Record]) -> tuple[Teacher, ...]:
     return tuple(dict.fromkeys((each["key"], each["architecture"], each["task"]) for each in ancestors))
 
 
-def _related(pupils: Sequence[Pupil]) -> list[Pupil]:
-    """Those of one test that taught, were taught, or could have been: the untaught first, then by
-    score."""
+def _related(pupils: Sequence[Pupil], metric: str) -> list[Pupil]:
+    """Those of one test that taught, were taught, or could have been: the untaught first, then the
+    best. One row of a teacher is what its student is compared with."""
+    info = display_info(metric)
     taught = {pupil.architecture for pupil in pupils if pupil.teachers}
     known = {teacher for pupil in pupils for teacher in pupil.teachers}
     kept = []
     for pupil in pupils:
         if pupil.teachers:
-            rows = [each.summary.mean for each in pupils if any(_is_of(each, teacher) for teacher in pupil.teachers)]
-            kept.append(_compared(pupil, rows))
+            points = [
+                info.scale(each.summary.mean)
+                for each in pupils
+                if any(_is_of(each, teacher) for teacher in pupil.teachers)
+            ]
+            gain = info.scale(pupil.summary.mean) - points[0] if len(points) == 1 else None
+            kept.append(replace(pupil, gain=gain))
         elif pupil.architecture in taught or any(_is_of(pupil, teacher) for teacher in known):
             kept.append(pupil)
-    return sorted(kept, key=lambda pupil: (bool(pupil.teachers), -pupil.summary.mean, pupil.architecture))
-
-
-def _compared(pupil: Pupil, rows: Sequence[float]) -> Pupil:
-    """A student with its difference to the scores of its teachers, if there is one of them."""
-    gain = pupil.summary.mean - rows[0] if len(rows) == 1 else None
-    return Pupil(pupil.architecture, pupil.result, pupil.summary, pupil.teachers, gain)
+    return sorted(kept, key=lambda pupil: (bool(pupil.teachers), -info.quality(pupil.summary.mean), pupil.architecture))
 
 
 def _is_of(pupil: Pupil, teacher: Teacher) -> bool:
@@ -133,16 +132,15 @@ def _is_of(pupil: Pupil, teacher: Teacher) -> bool:
 def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> Table:
     metric = board.main_metric(task)
     info = display_info(metric)
-    parameters, flops = (COUNTS[name][0] for name in ("parameters", "FLOPs/example"))
     rows = []
     for pupil in pupils:
-        size, work = (mean_of(pupil.result.ok, measure) for measure in (parameters, flops))
+        size = mean_of(pupil.result.ok, COUNTS["parameters"][0])
         cells = [
             text_cell(_words(board, task, pupil)),
             [Part(format_score(metric, pupil.summary), order=info.scale(pupil.summary.mean))],
-            BLANK if pupil.gain is None else [Part(format_points(round(info.scale(pupil.gain), 1)))],
+            BLANK if pupil.gain is None else [Part(format_points(round(pupil.gain, 1)))],
             [Part(format_number(size * BYTES / MIB), order=size)] if size else BLANK,
-            [Part(format_magnitude(work), order=work)] if work else BLANK,
+            count_cells(pupil.result)["FLOPs/example"],
             *quiet_cells(board.speeds.get(pupil.architecture)).values(),
         ]
         rows.append(our_row(board, pupil.architecture, cells))
@@ -170,12 +168,12 @@ def _plot(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> P
     """The score of each row over the time of one answer, as far as it was measured."""
     metric = board.main_metric(task)
     info, data = display_info(metric), []
+    axis, latency = costs(board)["latency"]
     for number, pupil in enumerate(pupils):
-        speed = board.speeds.get(pupil.architecture)
-        if speed and speed.latency_ms:
+        if ms := latency(pupil.architecture, pupil.result):
             taught = _words(board, task, pupil) if pupil.teachers else ""
             name = board.name(pupil.architecture) + (f", taught by {taught}" if taught else "")
-            data.append(line_with_deviations(name, [(speed.latency_ms, pupil.summary)], info, number))
-    layout = over_logarithm("milliseconds of one answer, on a quiet machine at the default size", metric)
+            data.append(line_with_deviations(name, [(ms, pupil.summary)], info, number))
+    layout = over_logarithm(axis, metric)
     title = f"{board.task_name(task)}, {section_title(place)}: bars are a standard deviation over seeds"
     return Plot(f"plot-students-{task}-{place.id}", title, data, layout)

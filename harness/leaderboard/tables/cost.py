@@ -86,10 +86,13 @@ def cost_cells(result: Result) -> list[list[Part]]:
     cells = [[seeds], training_size(result)]
     cells += [[_measurement(name, records) for records in machines.values()] for name in MEASURES]
     cells.append([_other_cells(records) for records in machines.values()])
-    for measure, show in COUNTS.values():
-        value = mean_of(result.ok, measure)
-        cells.append([Part(show(value), order=value)] if value is not None else BLANK)
-    return [*cells, [Part(name) for name in machines]]
+    return [*cells, *count_cells(result).values(), [Part(name) for name in machines]]
+
+
+def count_cells(result: Result) -> dict[str, list[Part]]:
+    """The cells of :data:`COUNTS` by column."""
+    values = {name: (mean_of(result.ok, measure), show) for name, (measure, show) in COUNTS.items()}
+    return {name: BLANK if n is None else [Part(show(n), order=n)] for name, (n, show) in values.items()}
 
 
 def quiet_cells(speed: Speed | None) -> dict[str, list[Part]]:
