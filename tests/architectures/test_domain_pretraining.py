@@ -29,7 +29,7 @@ from harness.task import fingerprint
 from harness.training.model import Model, build, objective_of
 from harness.views.base import words_of
 from harness.views.subwords import SubwordBatch, Subwords
-from tests.support.plain_text import batch, noise_of
+from tests.support.plain_text import batch, log_shares_by_hand, noise_of
 from tests.support.published import TABLES, assert_loads, layers, loaded, outputs, saved
 from tests.support.same import assert_same
 from tests.support.sessions import carried_out, session
@@ -176,9 +176,7 @@ def test_the_floor_and_the_unit_are_of_masked_words(view):
     pieces = batch(view, *TEXTS)
     asked = masked_by_hand(pieces, view, noise_of(pieces).uniform(pieces.ids.shape[1]))
     assert [count for _, count in floor] == asked.sum(1).tolist()
-    counts = torch.ones(view.width).index_add(0, pieces.ids[pieces.mask], torch.ones(int(pieces.mask.sum())))
-    counts[view.start] = 1
-    logs = (counts / counts.sum()).log()
+    logs = log_shares_by_hand(view, pieces)
     expected = [logs[ids[where]].sum().item() for ids, where in zip(pieces.ids, asked, strict=True)]
     assert [log for log, _ in floor] == pytest.approx(expected, rel=1e-4)
     assert MaskedWords.unit != MaskedPieces.unit and MaskedWords.packs

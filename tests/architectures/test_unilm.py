@@ -24,7 +24,7 @@ from architectures.pretrained.unilm import UniLM
 from harness.objectives import collected_losses
 from harness.views.subwords import SubwordBatch, Subwords
 from tests.support.models import small
-from tests.support.plain_text import batch, noise_of
+from tests.support.plain_text import batch, log_shares_by_hand, noise_of
 from tests.support.published import TABLES, layers
 from tests.support.same import assert_same
 
@@ -237,9 +237,7 @@ def test_the_floor_tells_the_same_pieces_by_their_shares(view):
     """Whoever is asked other pieces is no measure for the model."""
     rows, pieces = [{"id": str(number), "text": text} for number, text in enumerate(TEXTS)], batch(view, *TEXTS)
     read, _, chosen, _ = AttentionMasks.questions(pieces, view, noise_of(pieces))
-    counts = torch.ones(view.width).index_add(0, pieces.ids[pieces.mask], torch.ones(int(pieces.mask.sum())))
-    counts[view.start] = 1
-    logs = (counts / counts.sum()).log()
+    logs = log_shares_by_hand(view, pieces)
     found = AttentionMasks.floor(view, rows, rows)
     assert [count for _, count in found] == chosen.sum(1).tolist()
     expected = [logs[ids[where]].sum().item() for ids, where in zip(read.ids, chosen, strict=True)]

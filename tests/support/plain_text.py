@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from harness.layers.noise import Noise
 from harness.views.base import View
@@ -49,3 +50,11 @@ def told_of(text: str, steps: Sequence[int]) -> list[tuple[int, list[str]]]:
             elif len(every) == 1:
                 found.append((number, []))
     return found
+
+
+def log_shares_by_hand(view: Any, pieces: Any) -> torch.Tensor:
+    """Natural logarithm of each piece's share (V,) of those of the texts, every one counted once
+    more, and the mark of the beginning not counted at all."""
+    counts = torch.ones(view.width).index_add(0, pieces.ids[pieces.mask], torch.ones(int(pieces.mask.sum())))
+    counts[view.start] = 1
+    return (counts / counts.sum()).log()
