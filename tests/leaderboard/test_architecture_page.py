@@ -19,7 +19,6 @@ from harness.leaderboard.pages.architecture_page import (
 )
 from harness.leaderboard.published import Published
 from harness.leaderboard.repeat import KEPT, checkout, repeat
-from harness.records import Store
 from harness.records.outcomes import Outcomes
 from harness.settings import Recipe
 from tests.support.made_pages import architecture, architecture_pages, board_of, html_of, task
@@ -39,12 +38,6 @@ class Model:
     Then one layer: ``W x``.
     """
 '''
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
 
 
 def page_of(store, id="dan", entries=(architecture("dan", "Deep averaging"),), *published):

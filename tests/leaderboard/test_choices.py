@@ -18,12 +18,6 @@ NAMES += [architecture("lots", "by lot", source="reference", paper="none", year=
 READ = "share of words read"
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def tables(store: Store, *records: Record) -> list[list[list[str]]]:
     for each in records:
         store.write(each)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from harness.leaderboard.pages import compare_page as module
 from harness.leaderboard.pages.compare_page import compare_page, data_script, encode, fair_shares, unit_rates
-from harness.records import Store
 from harness.records.outcomes import Outcomes
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import judged, record
@@ -21,12 +20,6 @@ from tests.support.made_records import judged, record
 EVIL = '</script><img src=x onerror=alert(1)>\u2028\u2029"\\'
 NAMES = [architecture("dan", "Deep averaging"), architecture("bilstm", "biLSTM"), architecture("evil", EVIL)]
 TASKS = [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer"), task("wikiqa", "rank", "map")]
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
 
 
 def scripts(store) -> dict[str, str]:

@@ -20,12 +20,6 @@ SECTION = Section("local", "equal")
 GOOD, NEAR, BAD = "1" * 90 + "0" * 10, "1" * 89 + "0" * 11, "1" * 40 + "0" * 60
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def comparison_of(store: Store):
     return compare(read(store.folder), SECTION, "sst2")
 

@@ -20,12 +20,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     register_alone(monkeypatch, entries, [task("sst2", "classify", "accuracy"), task("fsdd", "transcribe", "wer")])
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def rows_of(store: Store, id: str) -> dict[str, list[str]]:
     """The cells of each family's row."""
     [table] = family_tables(read(store.folder), id)

@@ -20,12 +20,6 @@ NAMES = [
 TASKS = [task("sst2", "classify", "accuracy"), task("ag_news", "classify", "accuracy")]
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def trained(id: str, labels: int | None, score: float | None, seed: int = 0, limits: dict | None = None, **fields):
     """A record of a training with so many labels (None: all)."""
     limits = {"max_train": None, "max_epochs": None} | (limits or {}) | ({"labels": labels} if labels else {})

@@ -28,12 +28,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     register_alone(monkeypatch, entries, [*tasks, task("fsdd", "transcribe", "wer", "cer")])
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def board_with(store: Store, lines: str) -> Board:
     """The board of the records in ``store`` and these lines of gaps.csv."""
     (store.folder / "gaps.csv").write_text(HEADER + lines, encoding="utf-8")

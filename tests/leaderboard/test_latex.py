@@ -42,12 +42,6 @@ def known(monkeypatch):
     register_alone(monkeypatch, entries, [*tasks, *(task(f"conll{i}", "tag", "accuracy") for i in range(9))])
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def built(store: Store, *records: Record) -> Path:
     """The folder of the LaTeX files of some records."""
     for made in records:

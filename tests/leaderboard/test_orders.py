@@ -20,11 +20,6 @@ SMALL = {"name": "small", "examples": 500, "passes": 10, "min_steps": 100, "batc
 FULL = SMALL | {"name": "full", "examples": None}
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
-
-
 def write(store: Store, scores: dict[str, float], **fields) -> None:
     for architecture, score in scores.items():
         store.write(record(architecture, score=score, **fields))

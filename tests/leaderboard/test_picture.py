@@ -3,8 +3,6 @@ square is empty."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from harness.leaderboard.board import read
@@ -34,12 +32,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
         task("fsdd", "transcribe", "wer"),
     ]
     register_alone(monkeypatch, entries, tasks)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
 
 
 def right(count: int) -> str:

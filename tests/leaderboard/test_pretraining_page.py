@@ -19,12 +19,6 @@ NAMES = [architecture("roberta", "RoBERTa"), architecture("dan", "Deep averaging
 TASKS = [task("sst2", "classify", "accuracy")]
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def ancestor(objective: str | None = "MaskedPieces", role: str = "weights", **fields) -> dict:
     known = {"key": "a" * 16, "role": role, "architecture": "roberta", "task": "text_mix", "tokens": 5000, "flops": 4e9}
     return known | ({"objective": objective} if objective else {}) | fields

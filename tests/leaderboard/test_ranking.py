@@ -50,12 +50,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     register_alone(monkeypatch, entries, tasks)
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def costly(store: Store, right: str, architecture: str, **fields: Any) -> None:
     """A judged record with a speed and a size, so that it is a point of every plot."""
     costs = {"environment": {"device": "box"}, "parameters": {"total": 10 * (1 + right.count("1"))}}

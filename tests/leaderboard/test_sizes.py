@@ -15,11 +15,6 @@ LSTM = {125: 0.5, 500: 0.72, 2000: 0.7, 6920: 0.8}
 BAYES = {125: 0.6, 500: 0.7, 2000: 0.75, 6920: 0.78}
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
-
-
 def write(store: Store, architecture: str, points: dict[int, float], seed: int = 0, **fields) -> None:
     settings = fields.pop("settings", {})
     for size, score in points.items():

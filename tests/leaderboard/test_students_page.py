@@ -16,12 +16,6 @@ TASKS = [task("sst2", "classify", "accuracy")]
 MIB = 1 << 20
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def ancestor(role: str, key: str, architecture: str = "bert", task: str = "sst2") -> dict:
     return {"key": key * 16, "role": role, "architecture": architecture, "task": task}
 

@@ -16,7 +16,6 @@ from harness.leaderboard.published import SOURCES, Published
 from harness.leaderboard.tables.methods import to_table
 from harness.leaderboard.tables.survey import surveys
 from harness.leaderboard.tables.table import Table
-from harness.records import Store
 from tests.support.made_pages import architecture, html_of, register_alone, task
 from tests.support.made_records import record
 
@@ -41,12 +40,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
         task("chunk", "tag", "accuracy"),
     ]
     register_alone(monkeypatch, entries, tasks)
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
 
 
 def tables(board: Board) -> dict[str, Table]:

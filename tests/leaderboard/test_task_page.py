@@ -43,12 +43,6 @@ def known(monkeypatch):
     )
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def board(store: Store, *records: Record):
     for made in records:
         store.write(made)

@@ -42,12 +42,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     register_alone(monkeypatch, [architecture("dan", "Deep averaging")], [task("sst2", "classify", "accuracy")])
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    (tmp_path / "records").mkdir()
-    return Store(tmp_path)
-
-
 def texts(table, row: int = 0) -> list[str]:
     return [" ".join(part.text for part in cell) for cell in table.blocks[0].rows[row].cells]
 
