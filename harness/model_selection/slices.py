@@ -120,7 +120,8 @@ def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Ma
     file = folder / f"{found.id}_{name}.toml"
     lines = ["row,split", *(f"{place},{key}" for key, rows in split.items() for place in places[rows])]
     _write_changed(file.with_suffix(".csv"), "\n".join([*lines, ""]))
-    content = parse(found.file) | {"id": f"{found.id}_{name}", "splits": {"assigned": f"{file.stem}.csv"}}
+    splits = {"assigned": f"{file.stem}.csv"} | ({} if found.group is None else {"group": found.group})
+    content = parse(found.file) | {"id": f"{found.id}_{name}", "splits": splits}
     content["name"] = f"{task.entry.name}, {name.replace('_', ' ')}"
     content["data"] = content["data"] | {"all": os.path.relpath(found.path("all"), folder)}
     content.pop("sizes", None)

@@ -8,7 +8,7 @@ chooses there chooses again, by a cross-validation of all rows, and then learns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,11 @@ def trained(cell: Cell, settings: Settings, lr: float, folder: Path) -> tuple[As
     return assembly, training
 
 
-def folds(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
-    """Rows to learn from and rows to ask, :data:`FOLDS` times by lot: each row is asked once. The
-    candidates of one question stay together, and so do equal texts, and pairs with an equal first
-    text."""
-    keys = [str(row.get("group", row.get("first", row.get("text")))) for row in rows]
-    fold_of = carved(hashes(keys), dict.fromkeys(range(1, FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
+def folds(rows: Sequence[Row], together: Iterable[str]) -> Iterator[tuple[list[Row], list[Row]]]:
+    """Rows to learn from and rows to ask, :data:`FOLDS` times by lot: each row is asked once. Rows
+    that have the same text in ``together`` (:meth:`~harness.task.Task.together`) are not
+    divided."""
+    fold_of = carved(hashes(together), dict.fromkeys(range(1, FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
     placed = list(zip(rows, fold_of, strict=True))
     for fold in range(FOLDS):
         yield [row for row, own in placed if own != fold], [row for row, own in placed if own == fold]
@@ -72,6 +71,7 @@ def learnt_anew(
     first: Estimator,
     fresh: Callable[..., Estimator],
     shipped: bool,
+    together: Callable[[Sequence[Row]], Iterable[str]],
     rows: Mapping[Split, Sequence[Row]],
     unlabelled: Sequence[Row],
 ) -> tuple[Estimator, int]:
@@ -85,7 +85,8 @@ def learnt_anew(
     found = first.chosen_on_dev()
     if found:
         choosers = []
-        for learnt, asked in folds([*rows["train"], *rows["dev"], *rows["test"]]):
+        every_row = [*rows["train"], *rows["dev"], *rows["test"]]
+        for learnt, asked in folds(every_row, together(every_row)):
             chooser = fresh()
             chooser.fit(learnt, asked, unlabelled)
             choosers.append(chooser)

@@ -176,7 +176,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
         def anew() -> KeptModel:
             rows: dict[Split, list[Row]] = {name: split.to_list() for name, split in loaded.items()}
             shipped = registry.entry("architectures", cell.architecture).shipped
-            return model(*refit.learnt_anew(estimator, fresh, shipped, rows, unlabelled))
+            return model(*refit.learnt_anew(estimator, fresh, shipped, task.together, rows, unlabelled))
 
         fits = refit.FOLDS - 1 if estimator.chosen_on_dev() else 1
         keep(cell, settings, lambda: model(estimator), anew, entered, fits * took)

@@ -294,10 +294,12 @@ def _splits(
     section.end()
     named = {key: value for key, value in (("column", column), ("assigned", assigned)) if value is not None}
     for key, value in named.items():
-        if given or group is not None or list(places) != ["all"] or len(named) > 1:
+        grouped = group is not None and column is not None
+        if given or grouped or list(places) != ["all"] or len(named) > 1:
+            without = "shares have no place" if key == "assigned" else "shares and group have no place"
             raise RegistryError(
                 f"{section.place} {key} = {value!r:.60}: it says each row's split, so that [data] has all = one file,"
-                " and shares and group have no place, nor another such key"
+                f" and {without}, nor another such key"
             )
     for split in given:
         if split in places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -185,6 +185,16 @@ class OwnTask(Task):
         """The columns of a table that systems read, without the name of a group."""
         return [name for name in self.problem.inputs if name in table.column_names and name != self.problem.cluster]
 
+    def together(self, rows: Sequence[Row]) -> list[str]:
+        """The group of each row, where the user names one."""
+        if self.description.group is None:
+            return super().together(rows)
+        groups: dict[str, str] = {}
+        for table in map(self.table, SPLITS):
+            names = self.inputs_in(table)
+            groups |= zip(contents(table, names), contents(table, [GROUP]), strict=True)
+        return [groups[_joined(row[name] for name in names)] for row in rows]
+
     # What a run tells, and what it looks at to see that nothing changed.
 
     def notes(self) -> list[str]:
@@ -250,7 +260,11 @@ def contents(table: pa.Table, names: list[str]) -> Iterator[str]:
     """The values of some columns of each row, as one text."""
     for batch in table.select(names).to_batches():
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield "\x1f".join(map(_as_text, values))
+            yield _joined(values)
+
+
+def _joined(values: Iterable[Any]) -> str:
+    return "\x1f".join(map(_as_text, values))
 
 
 def _as_text(value: Any) -> str:

@@ -79,6 +79,16 @@ def test_equal_texts_stay_together(own, tmp_path, count):
         assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
 
 
+def test_a_group_is_known_to_each_slice(own, tmp_path):
+    """What is handed over is chosen by rows divided anew, which would part a writer's."""
+    rows = "".join(f"film {n} was fine,{('neg', 'pos')[n % 2]},{n // 4}\n" for n in range(400))
+    task = own("review,stars,writer\n" + rows, HEAD + '[splits]\ngroup = "writer"\n')
+    [entry] = registry.match("tasks", str(slices(task, tmp_path / "try").last))
+    part = registry.load(entry)(entry)
+    found = part.read("train")
+    assert part.together(found) == [str(int(row["text"].split()[1]) // 4) for row in found]
+
+
 def test_they_are_written_again_only_when_they_change(own, tmp_path):
     """A file with a new date would have its data read again, and its cells compared."""
     first = slices(own(reviews(200)), tmp_path / "try").files

@@ -81,12 +81,29 @@ def test_a_setting_is_chosen_again_by_all_rows(tmp_path: Path, monkeypatch) -> N
     assert sorted(str(row) for _, told in asked for row in told) == sorted(map(str, every))
 
 
+def test_rows_that_stay_together_choose_together(tmp_path: Path, monkeypatch) -> None:
+    """A user's rows of one writer would ask what is known of the writer, and not of others."""
+    cls, task = registry.load(registry.entry("architectures", "tfidf_svm")), registry.entry("tasks", "sst2")
+    fit, asked = cls.fit, []
+
+    def told(self, train, dev, unlabelled=()):
+        fit(self, train, dev, unlabelled)
+        asked.append([{row["id"][-1] for row in rows} for rows in (train, dev)])
+
+    monkeypatch.setattr(cls, "fit", told)
+    monkeypatch.setattr(registry.load(task), "together", lambda self, rows: [row["id"][-1] for row in rows])
+    kept_cell("tfidf_svm", "sst2", tmp_path, most=None, refit=True)
+    folds = asked[1:-1]  # the first is scored, the last is handed over
+    assert len(folds) == 3 and all(learnt and told and not learnt & told for learnt, told in folds)
+
+
 @pytest.mark.parametrize("key", ["group", "first", "text"])
 def test_folds_divide_no_question_and_no_text(key: str) -> None:
     """A candidate whose question was learnt with another, and a text that was learnt, tell nothing
     of the strength that new ones need."""
     rows = [{key: str(number // 3), "number": number} for number in range(270)]
-    found = [*refit.folds(rows)]
+    entry = registry.entry("tasks", "sst2")
+    found = [*refit.folds(rows, registry.load(entry)(entry).together(rows))]
     assert [len(asked) for _, asked in found] == [90, 90, 90]
     assert sorted(row["number"] for _, asked in found for row in asked) == [*range(270)]
     for learnt, asked in found:

@@ -44,6 +44,24 @@ def test_rows_of_one_group_are_on_one_side(own):
     assert "user" not in task.read("train")[0], "the column is no input"
 
 
+@pytest.mark.parametrize("divided", ["", 'assigned = "splits.csv"\n'])
+def test_what_stays_together_is_known_afterwards(own, divided):
+    """A second training that divides the rows anew would ask of a user what it has learnt of her.
+
+    Two users wrote the same text: it stands with one of them.
+    """
+    rows = "".join(f"text {n},{('a', 'b')[n % 2]},user{n // 5}\n" for n in range(99)) + "text 3,b,user19\n"
+    splits = "row,split\n" + "".join(f"{n + 2},{('train', 'dev', 'test')[n // 34]}\n" for n in range(100))
+    toml = HEAD + f'[splits]\n{divided}group = "user"\n'
+    task = own(toml, reviews_csv="review,stars,user\n" + rows, splits_csv=splits)
+    found = [row for split in ("train", "dev", "test") for row in task.read(split)]
+    users = {f"text {n}": f"user{n // 5}" for n in range(99)}
+    for row, user in zip(found, task.together(found), strict=True):
+        assert user == users[row["text"]] or (row["text"] == "text 3" and user == "user19")
+    plain = own(HEAD, reviews_csv="review,stars,user\n" + rows)
+    assert plain.together(plain.read("dev")) == [row["text"] for row in plain.read("dev")]
+
+
 def test_candidates_of_one_question_are_on_one_side(own):
     toml = HEAD.replace("classify", "rank").split("[columns]")[0]
     toml += '[columns]\nfirst = "q"\nsecond = "a"\nlabel = "r"\ngroup = "q"\n'
@@ -129,7 +147,7 @@ def test_a_file_of_splits_that_does_not_fit_is_named(own, splits, message):
         task.table("train")
 
 
-@pytest.mark.parametrize("more", ['column = "part"\n', "dev = 0.2\n", 'group = "writer"\n'])
+@pytest.mark.parametrize("more", ['column = "part"\n', "dev = 0.2\n", 'column = "part"\ngroup = "writer"\n'])
 def test_a_file_of_splits_stands_alone(own, more):
     with pytest.raises(RegistryError, match="it says each row's split"):
         own(ASSIGNED + more, reviews_csv=reviews(8))
