@@ -119,8 +119,8 @@ class Task:
         raise DataError(f"{self.entry.id}: which facts support an answer is not known")
 
     def together(self, rows: Sequence[Row]) -> list[str]:
-        """What rows that no division may part have in common: the question of a candidate, else the
-        text, or the first one of a pair."""
+        """A text for each row; rows with the same one are parted by no division: the question of a
+        candidate, else the text, or the first one of a pair."""
         return [str(row.get("group", row.get("first", row.get("text")))) for row in rows]
 
     def signature(self) -> str:
