@@ -29,7 +29,8 @@ class Spliced(nn.Module):
         nn.init.normal_(self.affine.bias, std=0.5)
 
     def forward(self, states: Tensor) -> Tensor:
-        units = torch.linalg.vector_norm(self.affine(states).unflatten(1, (-1, self.group)), dim=2)
+        groups = self.affine(states).unflatten(1, (-1, self.group)).movedim(2, -1)
+        units = torch.linalg.vector_norm(groups.contiguous(), dim=-1)  # elsewhere than last it takes 10 times as long
         return F.normalize(units, dim=1) * math.sqrt(units.shape[1])
 
 

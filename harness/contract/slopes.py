@@ -96,7 +96,7 @@ class Slopes:
         with torch.no_grad():
             for buffer, before in self.buffers:
                 buffer.copy_(before)
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         return self.losses()[self.name]
 
     def _gradients(self, loss: Tensor) -> dict[str, Tensor]:

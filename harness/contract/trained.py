@@ -239,7 +239,7 @@ class TrainedCase(LearningCase):
 
     def steps(self, seed: int, count: int) -> Steps:
         """The first steps of a fresh model."""
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         with seeds_given() as seeds:
             steps = self.train(self.built(), self.corpus.train, [self.eight()] * count, lr=0.01)
             return Steps([loss.item() for loss in steps], seeds)
