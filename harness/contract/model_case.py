@@ -78,7 +78,7 @@ class ModelCase(Case):
         self.repeatable = True
 
     def model(self, seed: int = 0) -> Model:
-        # torch.manual_seed notes where it is called for each sort of device, which takes a millisecond.
+        # torch.manual_seed notes its place in the code for each sort of device, a millisecond.
         torch.default_generator.manual_seed(seed)
         return self.built()
 
