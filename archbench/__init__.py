@@ -1,13 +1,13 @@
 """archbench as a library: what this module exports is the promise, the rest may change.
 
 >>> import archbench
->>> records = archbench.run("fasttext,dan", "sst2", seeds=(0, 1), protocol="equal", mlflow="none")
+>>> records = archbench.run("naive_bayes,tfidf_svm", "sst2", seeds=(0, 1), protocol="equal", mlflow="none")
 >>> {record.status for record in records}
 {'ok'}
 >>> table = archbench.results()
 >>> sorted(set(table["architecture"])), sorted(set(table["metric"]))
-(['dan', 'fasttext'], ['accuracy', 'macro_f1'])
->>> test = archbench.compare("fasttext", "dan", "sst2")
+(['naive_bayes', 'tfidf_svm'], ['accuracy', 'macro_f1'])
+>>> test = archbench.compare("naive_bayes", "tfidf_svm", "sst2")
 >>> 0 <= test.p <= 1
 True
 >>> [record] = archbench.run("dan", "sst2", keep=True, mlflow="none")  # protocol smoke: seconds
