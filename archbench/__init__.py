@@ -1,7 +1,7 @@
 """archbench as a library: what this module exports is the promise, the rest may change.
 
 >>> import archbench
->>> records = archbench.run("naive_bayes,tfidf_svm", "sst2", seeds=(0, 1), protocol="equal", mlflow="none")
+>>> records = archbench.run("naive_bayes,tfidf_svm", "sst2", protocol="equal", mlflow="none")
 >>> {record.status for record in records}
 {'ok'}
 >>> table = archbench.results()
