@@ -6,6 +6,8 @@ SPEED ?= results/speed.json
 BASE ?= origin/main
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed
+# Modules stay compiled, also where the machine forbids it: else each process that a test starts compiles all anew.
+export PYTHONDONTWRITEBYTECODE =
 
 # One architecture of most kinds; every task has some that fit.
 MINI = avg_vectors,kim_cnn_rand,tree_lstm,bilstm,decomposable,bilstm_crf,span_search,memn2n,bilstm_ctc,attn_seq2seq,naive_bayes,ngram_lm,unigram,hubert
