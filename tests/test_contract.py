@@ -23,12 +23,40 @@ from tests.support.fake_objectives import Consistent
 ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
 
+LEADERS = {registry.load(entry): id for id, entry in reversed(ARCHITECTURES.items())}
+"""The first architecture of each class: others are the same code with other settings."""
+
+
+def faults(id: str, learning: bool) -> str:
+    """The checks of an architecture that failed, in words."""
+    return "\n".join(
+        f"{result.name}: {result.message}" for result in check(ARCHITECTURES[id], learning) if not result.passed
+    )
+
+
 @pytest.mark.parametrize("id", ARCHITECTURES)
 def test_plugin_keeps_to_the_contract(id: str) -> None:
     """A model that fails here would give wrong numbers: padding in its scores, parameters that
-    never train, no determinism."""
-    failed = [f"{result.name}: {result.message}" for result in check(ARCHITECTURES[id]) if not result.passed]
-    assert not failed, "\n".join(failed)
+    never train, no determinism. One of each class is trained."""
+    assert not faults(id, learning=id in LEADERS.values())
+
+
+@pytest.mark.minutes
+@pytest.mark.parametrize("id", sorted(ARCHITECTURES.keys() - LEADERS.values()))
+def test_another_of_a_class_learns_too(id: str) -> None:
+    """At other sizes, or with other parts of its class, it may learn nothing."""
+    assert not faults(id, learning=True)
+
+
+def test_only_the_checks_of_a_training_are_left_out() -> None:
+    """Whatever else were left out would be asked of no other architecture of a class."""
+    every, rest = ([result.name for result in check(ARCHITECTURES["dan"], learning)] for learning in (True, False))
+    left_out = [name.partition(": ")[2] for name in every if name not in rest]
+    assert [name for name in every if name in rest] == rest
+    assert left_out == [
+        "its operations can be counted", "overfits 8 examples", "beats the floor on its mini task",
+        "learns from train alone",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("id", registry.entries("inputs"))

@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 
-def check(entry: ArchitectureEntry) -> list[Result]:
-    """Run every check that applies to an architecture.
+def check(entry: ArchitectureEntry, learning: bool = True) -> list[Result]:
+    """Run every check that applies to an architecture; with or without those that need a training.
 
     A crash in one is its failure, and the others still run; unless it is the first of a task type,
     whose fault all others would repeat.
@@ -46,7 +46,7 @@ def check(entry: ArchitectureEntry) -> list[Result]:
     if not fitting:
         return [*results, Result("fits a task", False, f"kind {entry.kind} fits none of the registered tasks")]
     for number, case in enumerate(fitting):
-        for name, body in case.checks(learning=number == 0):
+        for name, body in case.checks(learning=learning and number == 0):
             results.append(run(f"{case.task.entry.id}: {name}", body))
             if name == FIRST and not results[-1].passed:
                 return results
