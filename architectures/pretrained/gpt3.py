@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -92,27 +94,28 @@ class Continuations:
         return torch.zeros(len(rows), dtype=torch.double).index_add(0, asked.nonzero()[:, 0], logs)
 
 
-def copied(examples: Sequence[tuple[list[str], str]], query: Sequence[str], answers: Sequence[str]) -> Tensor:
-    """Logarithms (N,) of the shares of the answers in the examples: each example counts by the
-    exponential of the cosine of its words and the query's, and each answer a little more. Of a pair
-    the words that one of the texts alone has count, those of either text as words of their own."""
-
-    def words(texts: Sequence[str]) -> Counter[str]:
-        first, *second = (Counter(text.lower().split()) for text in texts)
-        if not second:
-            return first
-        return Counter({f"1 {word}": count for word, count in (first - second[0]).items()}) + Counter(
+@functools.lru_cache(2 * POOL)
+def words_of(texts: tuple[str, ...]) -> tuple[Counter[str], float]:
+    """How often each word stands in a text, and the length of that vector. Of a pair the words
+    that one of the texts alone has count, those of either text as words of their own."""
+    first, *second = (Counter(text.lower().split()) for text in texts)
+    words = first
+    if second:
+        words = Counter({f"1 {word}": count for word, count in (first - second[0]).items()}) + Counter(
             {f"2 {word}": count for word, count in (second[0] - first).items()}
         )
+    return words, math.sqrt(sum(count**2 for count in words.values()))
 
-    def cosine(one: Counter[str], other: Counter[str]) -> float:
-        product = sum(count * other[word] for word, count in one.items())
-        lengths = [sum(count**2 for count in each.values()) for each in (one, other)]
-        return product / max(1e-9, float(np.sqrt(lengths[0] * lengths[1])))
 
-    asked, sums = words(query), dict.fromkeys(answers, 1e-3)
+def copied(examples: Sequence[tuple[list[str], str]], query: Sequence[str], answers: Sequence[str]) -> Tensor:
+    """Logarithms (N,) of the shares of the answers in the examples: each example counts by the
+    exponential of the cosine of its words and the query's, and each answer a little more."""
+    asked, length = words_of(tuple(query))
+    sums = dict.fromkeys(answers, 1e-3)
     for texts, answer in examples:
-        sums[answer] += float(np.exp(SHARPNESS * cosine(words(texts), asked)))
+        words, other_length = words_of(tuple(texts))
+        product = sum(count * words.get(word, 0) for word, count in asked.items())
+        sums[answer] += math.exp(SHARPNESS * product / max(1e-9, length * other_length))
     return torch.tensor([sums[answer] for answer in answers], dtype=torch.double).log()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import os
 import subprocess
 import sys
@@ -15,14 +15,16 @@ import torch
 from harness.cli import app
 from harness.data.batches import Batches
 from harness.errors import UsageError
+from harness.objectives import Supervised
 from harness.records import Store
 from harness.running import devices
 from harness.running.worker import train_along
-from harness.training.fit import part
+from harness.training.fit import fit, part
+from harness.training.fit_module import FitModule
+from harness.training.protocols import SMOKE
 from tests.support.planned_cells import planned_cell
-from tests.support.servers import free_port
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.ranks import results_by_rank
+from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
 
 def epoch(
@@ -68,63 +70,39 @@ def test_fewer_examples_than_devices_are_refused():
         epoch(2, 16, 3)
 
 
-RANK = """
-import dataclasses, json, os, sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np, torch
-from pathlib import Path
-from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
-from harness.data.batches import Batches
-from harness.objectives import Supervised
-from harness.training.protocols import SMOKE
-from harness.training.fit import fit, part
-from harness.training.fit_module import FitModule
-
 class Watched(FitModule):
-    def on_train_start(self):
+    """Notes how many numbers this process holds."""
+
+    def on_train_start(self) -> None:
         self.held = sum((p.to_local() if hasattr(p, "to_local") else p).numel() for p in self.parameters())
 
-# Global batches of 8, which one process takes whole and each of two by half: the last one has 6 rows, 3 and 3.
-strategy, devices, epochs = sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
-Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]
-corpus = toy_corpus(toy_task(train=sentences(30)))
-model = toy_model(corpus)
-model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps
-name, lr = ("sgd", 0.5) if strategy == "ddp" else ("adam", 0.01)
-batch_size = 8 // devices
-settings = dataclasses.replace(SMOKE, optimizer=name, lr=lr, batch_size=batch_size, epochs=2, patience=9, clip=5.0)
-training = Watched(model, Supervised(), corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
-kept = fit(training, Path(sys.argv[2]), devices, strategy, "32", epochs)
-part()
-if training.global_rank == 0:
-    parameters = {name: value.tolist() for name, value in training.state_dict().items()}
-    print(json.dumps([kept, training.curve, parameters, training.held]))
-"""
+
+def fitted(folder: Path, strategy: str, devices: int, epochs: int) -> tuple[dict, list, dict, int]:
+    """The kept state, the curve, the parameters and the numbers held of a training by so many
+    processes, of which this is one; the first has the parameters whole.
+
+    Its global batches have 8 rows, which one process takes whole and each of two by half; the last
+    one has 6, 3 and 3.
+    """
+    eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
+    Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]  # of this process
+    corpus = toy_corpus(toy_task(train=sentences(30)))
+    model = toy_model(corpus)
+    model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps
+    name, lr = ("sgd", 0.5) if strategy == "ddp" else ("adam", 0.01)
+    settings = dataclasses.replace(
+        SMOKE, optimizer=name, lr=lr, batch_size=8 // devices, epochs=2, patience=9, clip=5.0
+    )
+    training = Watched(model, Supervised(), corpus.train, corpus.dev, settings, lr, 0, ["accuracy"], "accuracy", False)
+    kept = fit(training, folder, devices, strategy, "32", epochs)
+    part()
+    parameters = training.state_dict() if training.global_rank == 0 else {}
+    return kept, training.curve, {name: value.tolist() for name, value in parameters.items()}, training.held
 
 
 def train(folder: Path, strategy: str, devices: int, epochs: int = 2) -> tuple[dict, list, dict, int]:
     """What the first of so many processes tells."""
-    port = free_port()
-    world = (
-        {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"}
-        if devices > 1
-        else {}
-    )
-    command = [sys.executable, "-c", RANK, str(ROOT), str(folder), strategy, str(devices), str(epochs)]
-    processes = [
-        subprocess.Popen(
-            command,
-            env=os.environ | world | ({"LOCAL_RANK": str(rank)} if devices > 1 else {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(devices)
-    ]
-    told = [process.communicate(timeout=120) for process in processes]
-    assert [process.returncode for process in processes] == [0] * devices, "\n".join(err for _, err in told)
-    return json.loads(told[0][0].splitlines()[-1])
+    return results_by_rank(devices, fitted, folder, strategy, devices, epochs)[0]
 
 
 @pytest.mark.slow

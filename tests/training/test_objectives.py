@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import torch
 from torch import nn
 
 from harness import registry
-from harness.data.batches import Streams
+from harness.data.batches import Batches, Streams
 from harness.data.corpus import Corpus
 from harness.errors import UsageError
 from harness.kinds import TextEncoder
@@ -27,15 +24,14 @@ from harness.problems import problem
 from harness.running.request import Request
 from harness.running.session import Session
 from harness.settings import TrainingSettings
-from harness.training.fit import fit
+from harness.training.fit import fit, part
 from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of
 from tests.support import fake_objectives
 from tests.support.fake_objectives import ALL, Adversary, Annealed, Carried, Consistent, Distilled, Skimming
-from tests.support.servers import free_port
+from tests.support.ranks import results_by_rank
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = TrainingSettings(optimizer="sgd", lr=0.5, batch_size=8, epochs=2, patience=9)
 
 
@@ -276,51 +272,22 @@ def test_reductions_sum_over_what_they_name(corpus):
 
 # --- several processes ---
 
-RANK = """
-import dataclasses, json, os, sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from pathlib import Path
-from harness.data.batches import Batches
-from harness.training.fit import fit, part
-from tests.support import fake_objectives
-from tests.support.toy_corpus import sentences, toy_corpus, toy_task
-from tests.training.test_objectives import training
 
-devices = int(sys.argv[3])
-eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
-Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]
-corpus, told = toy_corpus(toy_task(train=sentences(30))), {}
-for kind in fake_objectives.ALL:
-    one = training(corpus, kind, batch_size=8 // devices)
-    fit(one, Path(sys.argv[2]) / kind.__name__, devices, "ddp", "32", 2)
-    told[kind.__name__] = {
-        "parameters": {name: value.tolist() for name, value in one.state_dict().items()},
-        "curve": one.curve,
-        "rows": getattr(one.objective, "rows", []),
-    }
-print(json.dumps(told), flush=True)
-part()
-"""
-
-
-def run(folder: Path, devices: int) -> list[dict[str, Any]]:
-    """Results of every fake objective, by process."""
-    port = free_port()
-    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(devices), "NODE_RANK": "0"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK, str(ROOT), str(folder), str(devices)],
-            env=os.environ | (world | {"LOCAL_RANK": str(rank)} if devices > 1 else {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(devices)
-    ]
-    outputs = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * devices, "\n".join(err for _, err in outputs)
-    return [json.loads(out.splitlines()[-1]) for out, _ in outputs]
+def every_objective_trained(folder: Path, devices: int) -> dict[str, dict[str, Any]]:
+    """Results of every fake objective in this process, which trains with so many others."""
+    eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
+    Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]  # of this process
+    corpus, told = toy_corpus(toy_task(train=sentences(30))), {}
+    for kind in ALL:
+        one = training(corpus, kind, batch_size=8 // devices)
+        fit(one, folder / kind.__name__, devices, "ddp", "32", 2)
+        told[kind.__name__] = {
+            "parameters": {name: value.tolist() for name, value in one.state_dict().items()},
+            "curve": one.curve,
+            "rows": getattr(one.objective, "rows", []),
+        }
+    part()
+    return told
 
 
 @pytest.mark.slow
@@ -328,7 +295,9 @@ def test_two_processes_train_every_objective_as_one_does(tmp_path):
     """Two gloo processes with half of each batch: gradients of every loss are averaged, also where
     an optimiser has parameters of its own. A coin and a carried state differ between the processes:
     of these, that they run and that every row is read once."""
-    [one], two = run(tmp_path / "one", 1), run(tmp_path / "two", 2)
+    [one], two = (
+        results_by_rank(devices, every_objective_trained, tmp_path / str(devices), devices) for devices in (1, 2)
+    )
     for name in ("Annealed", "Consistent", "Distilled", "Adversary"):
         for key, value in one[name]["parameters"].items():
             np.testing.assert_allclose(value, two[0][name]["parameters"][key], atol=1e-6, err_msg=f"{name} {key}")
