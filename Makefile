@@ -46,8 +46,8 @@ test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
 
 # What takes minutes: sizes, digests and words of the corpora that are made of others', and what they may not share with
-# any test (they want ARCHBENCH_DATA); three seeds of what the suite tries with one; the training of architectures that
-# share their class with another. Run where what they guard changes.
+# any test (they want ARCHBENCH_DATA); trainings of three seeds; all of the contract for architectures that go a way through
+# the harness which another goes first. Run where what they guard changes.
 test-minutes: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m minutes tests/tasks tests/training tests/test_contract.py
 

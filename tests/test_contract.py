@@ -6,6 +6,7 @@ import re
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,44 +20,66 @@ from harness.kinds import Encoder
 from harness.problems import problem
 from harness.running import fitting, grid
 from tests.support.fake_objectives import Consistent
+from tools.breaks.__main__ import changed_since
 
 ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
 
-LEADERS = {registry.load(entry): id for id, entry in reversed(ARCHITECTURES.items())}
-"""The first architecture of each class: others are the same code with other settings."""
+def way(entry: registry.ArchitectureEntry) -> tuple[Any, ...]:
+    """The way of an architecture through the harness: the type of the task on which it is trained
+    here, its view of texts, the form of its output, and the objective that it has of its own."""
+    settings = grid.hyperparameters(entry) | entry.tiny
+    tasks = registry.tasks_to_check_on()
+    task = next(task for task in tasks if fitting.reason_to_skip(entry, task, settings) is None)
+    cls = fitting.loaded(entry)
+    reader, view = cls.reader_and_view(task, settings)
+    return task.type, type(view), reader and reader.output_form(), getattr(cls, "trained_by", None)
 
 
-def faults(id: str, learning: bool) -> str:
+FIRST_OF_ITS_WAY = {way(entry): id for id, entry in reversed(ARCHITECTURES.items())}
+CHANGED = {Path.cwd() / name for name in changed_since(Path.cwd(), "origin/main") or ()}
+WHOLE = {*FIRST_OF_ITS_WAY.values(), *(id for id, entry in ARCHITECTURES.items() if entry.file in CHANGED)}
+"""Architectures that are asked everything in each run of the suite."""
+
+
+def faults(id: str, **asked: Any) -> str:
     """The checks of an architecture that failed, in words."""
     return "\n".join(
-        f"{result.name}: {result.message}" for result in check(ARCHITECTURES[id], learning) if not result.passed
+        f"{result.name}: {result.message}" for result in check(ARCHITECTURES[id], **asked) if not result.passed
     )
 
 
 @pytest.mark.parametrize("id", ARCHITECTURES)
 def test_plugin_keeps_to_the_contract(id: str) -> None:
     """A model that fails here would give wrong numbers: padding in its scores, parameters that
-    never train, no determinism. One of each class is trained."""
-    assert not faults(id, learning=id in LEADERS.values())
+    never train, no determinism. The first of each way through the harness, and those whose file
+    changed, are trained, and asked on every type of tasks."""
+    assert not (faults(id) if id in WHOLE else faults(id, learning=False, types=1))
 
 
 @pytest.mark.minutes
-@pytest.mark.parametrize("id", sorted(ARCHITECTURES.keys() - LEADERS.values()))
-def test_another_of_a_class_learns_too(id: str) -> None:
-    """At other sizes, or with other parts of its class, it may learn nothing."""
-    assert not faults(id, learning=True)
+@pytest.mark.parametrize("id", sorted(ARCHITECTURES.keys() - FIRST_OF_ITS_WAY.values()))
+def test_another_of_its_way_keeps_to_all_of_it(id: str) -> None:
+    """It may learn nothing at other sizes, or not work on another type of tasks."""
+    assert not faults(id)
 
 
-def test_only_the_checks_of_a_training_are_left_out() -> None:
-    """Whatever else were left out would be asked of no other architecture of a class."""
-    every, rest = ([result.name for result in check(ARCHITECTURES["dan"], learning)] for learning in (True, False))
-    left_out = [name.partition(": ")[2] for name in every if name not in rest]
-    assert [name for name in every if name in rest] == rest
-    assert left_out == [
+def test_nothing_else_is_left_out() -> None:
+    """It would be asked of hardly any architecture."""
+    dan = ARCHITECTURES["dan"]
+    every, untrained, of_one_type = (
+        [result.name for result in check(dan, **asked)]
+        for asked in ({}, {"learning": False}, {"learning": False, "types": 1})
+    )
+    assert [name for name in every if name in untrained] == untrained
+    assert [name.partition(": ")[2] for name in every if name not in untrained] == [
         "its operations can be counted", "overfits 8 examples", "beats the floor on its mini task",
         "learns from train alone",
     ]  # fmt: skip
+    imports, first, *_ = untrained
+    task = first.partition(": ")[0]
+    assert of_one_type == [imports, *(name for name in untrained if name.startswith(f"{task}: "))]
+    assert len(of_one_type) < len(untrained)
 
 
 @pytest.mark.parametrize("id", registry.entries("inputs"))

@@ -96,8 +96,8 @@ class Continuations:
 
 @functools.lru_cache(2 * POOL)
 def words_of(texts: tuple[str, ...]) -> tuple[Counter[str], float]:
-    """How often each word stands in a text, and the length of that vector. Of a pair the words
-    that one of the texts alone has count, those of either text as words of their own."""
+    """The number of times that each word stands in a text, and the length of that vector. Of a pair
+    the words that one of the texts alone has count, those of either text as words of their own."""
     first, *second = (Counter(text.lower().split()) for text in texts)
     words = first
     if second:

@@ -49,7 +49,7 @@ class LearningCase(ModelCase):
         )
 
     def overfits(self) -> None:
-        model, rows, split = self.model(), self.eight(of_short=True), self.corpus.train  # which take less time
+        model, rows, split = self.model(), self.eight(of_short=self.audio), self.corpus.train
         gold = [split.rows[int(i)] for i in rows]
         main = self.problem.learnt_by_heart or self.task.entry.main_metric
         goal = perfect(main)

@@ -126,8 +126,8 @@ class ModelCase(Case):
         return [rows[int(i)] for i in self.eight()]
 
     def eight(self, of_short: bool = False) -> np.ndarray:
-        """Rows spread over the training split, or over the shorter half of it; whole questions for
-        ranking, so that each has a right and a wrong candidate."""
+        """Rows spread over the training split, or over its shorter half, which takes less time;
+        whole questions for ranking, so that each has a right and a wrong candidate."""
         split = self.corpus.train
         if split.groups is not None:
             return np.flatnonzero(split.groups < 2)[:16]

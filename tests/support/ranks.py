@@ -13,7 +13,7 @@ from tests.support.servers import free_port
 
 
 def results_by_rank(devices: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What the function returns in each of so many processes.
+    """Results of the function in so many processes.
 
     All are forked from the server of the local engine, which has imported the large libraries:
     importing them takes longer than a small training.

@@ -101,7 +101,7 @@ def fitted(folder: Path, strategy: str, devices: int, epochs: int) -> tuple[dict
 
 
 def train(folder: Path, strategy: str, devices: int, epochs: int = 2) -> tuple[dict, list, dict, int]:
-    """What the first of so many processes tells."""
+    """Result of the first of so many processes."""
     return results_by_rank(devices, fitted, folder, strategy, devices, epochs)[0]
 
 
@@ -149,7 +149,7 @@ def test_a_sharded_fit_that_was_cut_goes_on_as_if_it_had_not_been(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize("strategy", ["ddp", pytest.param("fsdp", marks=pytest.mark.minutes)])
 def test_the_command_trains_a_cell_on_two_devices_and_scores_it_once(strategy, tmp_path):
     """A reader with parameters that its loss does not reach on this task, which stop the second
     step of plain DDP; in a job of SLURM, which starts one process and not as many as there are
