@@ -18,29 +18,6 @@ TINY = ("--max-train", "100", "-o", "kim_cnn_rand.maps=8")
 NO_MLFLOW = ("--mlflow", "none")
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
-ENCODER = '''
-"""A gated average of word vectors."""
-
-import torch
-from harness.kinds import TextEncoder
-from harness.registry import Recipe, register
-
-
-@register(
-    "gated_average", name="Gated average", kind="text", paper="none", source="test", year=2026,
-    recipe=Recipe(lr=0.01), tiny={"hidden": 8}
-)
-class GatedAverage(TextEncoder):
-    def __init__(self, width: int, hidden: int = 20):
-        super().__init__()
-        self.gate, self.layer = torch.nn.Linear(width, 1), torch.nn.Linear(width, hidden)
-        self.size = hidden
-
-    def forward(self, words):
-        weights = torch.sigmoid(self.gate(words.vectors)) * words.mask[..., None]
-        return torch.relu(self.layer((weights * words.vectors).sum(1)))
-'''
-
 BAD = """
 import time
 from harness.kinds import TextEncoder
@@ -140,20 +117,21 @@ def test_a_plugin_that_raises_and_one_that_hangs_cost_their_own_cells_only(archb
 
 @pytest.mark.slow
 def test_one_new_file_is_a_new_architecture_and_mlflow_may_be_down(archbench, tmp_path):
-    """`check` says that it is sound, `run --plugin` gives an ok record; the mirror that failed is
-    repaired by `sync`."""
-    (tmp_path / "gated_average.py").write_text(ENCODER)
-    checked = archbench("check", "gated_average", "--plugin", "gated_average.py")
+    """The file that `new` writes passes `check` and gives an ok record in `run`; the mirror
+    that failed is repaired by `sync`."""
+    assert archbench("new", "one_file", "--kind", "text", "--out", "mine").returncode == 0
+    checked = archbench("check", "one_file", "--plugin", "mine/one_file.py")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "failed" not in checked.stdout and "padding changes nothing" in checked.stdout
 
     unreachable = ("--mlflow", "http://127.0.0.1:9")
     ran = archbench(
-        "run", "-a", "gated_average", "-t", "sst2", "--plugin", "gated_average.py", "--max-train", "100", *unreachable
+        "run", "-a", "one_file", "-t", "sst2", "--plugin", "mine/one_file.py", "--max-train", "100", *unreachable
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [record] = records(tmp_path).values()
-    assert (record.status, record.architecture, record.hyperparameters["hidden"]) == ("ok", "gated_average", 20)
+    assert (record.status, record.architecture, record.partial) == ("ok", "one_file", True)
+    assert 0 <= record.scores["test"]["accuracy"] <= 1
     assert "archbench sync" in ran.stderr and "127.0.0.1:9" in ran.stderr
 
     synced = archbench("sync")

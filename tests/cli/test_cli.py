@@ -616,46 +616,6 @@ def test_check_takes_a_task_too(command, toys):
     assert (code, "no architecture or input or task is called 'toy_topi'; did you mean toy_topic" in err) == (2, True)
 
 
-@pytest.mark.slow
-def test_a_text_encoder_is_added_by_one_file(tmp_path):
-    """Nothing but the new file: it passes `check` and gives an ok record in `run --plugin`."""
-
-    def archbench(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "harness.cli", *arguments]
-        return subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    assert archbench("new", "one_file", "--kind", "text", "--out", "mine").returncode == 0
-    checked = archbench("check", "one_file", "--plugin", "mine/one_file.py")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "failed" not in checked.stdout
-    ran = archbench(
-        "run",
-        "-a",
-        "one_file",
-        "-t",
-        "sst2",
-        "--plugin",
-        "mine/one_file.py",
-        "--max-train",
-        "200",
-        "--mlflow",
-        "none",
-        "--seeds",
-        "0",
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    [record] = Store(tmp_path / "results").all()
-    assert (record.status, record.architecture, record.partial) == ("ok", "one_file", True)
-    assert 0 <= record.scores["test"]["accuracy"] <= 1
-
-
 # --- doctor ---
 
 
