@@ -100,7 +100,7 @@ def test_a_plugin_that_raises_and_one_that_hangs_cost_their_own_cells_only(archb
     sound one."""
     (tmp_path / "bad.py").write_text(BAD)
     cells = ("-t", "sst2", "--plugin", "bad.py", "--max-train", "100", *NO_MLFLOW)
-    limited = archbench("run", "-a", "hangs", "--timeout", "8", *cells)
+    limited = archbench("run", "-a", "hangs", "--timeout", "3", *cells)
     done = archbench("run", "-a", "raises,hangs,avg_vectors", "--workers", "2", *cells)
     found = {architecture: record for (architecture, _), record in records(tmp_path).items()}
     assert {name: record.status for name, record in found.items()} == {

@@ -6,10 +6,13 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import forkserver
 from typing import Any
 
 from harness.running.engines.local import PRELOAD
 from tests.support.servers import free_port
+
+SERVER: Any = forkserver._forkserver  # it has no public name
 
 
 def results_by_rank(devices: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -19,6 +22,8 @@ def results_by_rank(devices: int, function: Callable[..., Any], *arguments: Any)
     importing them takes longer than a small training.
     """
     context = multiprocessing.get_context("forkserver")
+    if "torch" not in SERVER._preload_modules:  # tests of cells that need no torch may have started it before
+        SERVER._stop()
     context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
     port = free_port()
     with ProcessPoolExecutor(devices, mp_context=context) as pool:
