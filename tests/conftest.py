@@ -19,6 +19,7 @@ from harness.records import Cell
 from harness.registry import declarations, loading
 from harness.running.worker_settings import Settings
 from harness.task import Task
+from tests.support import fork_servers
 
 # Both of what is off here time the machine, which others use too.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,6 +52,19 @@ def _generated_rows_are_made_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Task, "load", load)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_server_is_only_made_heavier() -> Iterator[None]:
+    with fork_servers.only_heavier():
+        yield
+
+
+@pytest.fixture
+def light_server() -> Iterator[None]:
+    """For fake cells, which need no torch: a file of tests alone does not wait for libraries."""
+    with fork_servers.light():
         yield
 
 

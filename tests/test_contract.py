@@ -20,8 +20,10 @@ from harness.kinds import Encoder
 from harness.problems import problem
 from harness.running import fitting, grid
 from tests.support.fake_objectives import Consistent
-from tools.breaks.__main__ import changed_since
+from tools.breaks.changes import changed_since
+from tools.breaks.choice import Choice
 
+ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = {id: entry for id, entry in registry.entries("architectures").items() if entry.kind != "floor"}
 
 
@@ -37,9 +39,11 @@ def way(entry: registry.ArchitectureEntry) -> tuple[Any, ...]:
 
 
 FIRST_OF_ITS_WAY = {way(entry): id for id, entry in reversed(ARCHITECTURES.items())}
-CHANGED = {Path.cwd() / name for name in changed_since(Path.cwd(), "origin/main") or ()}
-WHOLE = {*FIRST_OF_ITS_WAY.values(), *(id for id, entry in ARCHITECTURES.items() if entry.file in CHANGED)}
-"""Architectures that are asked everything in each run of the suite."""
+CHANGED = {name for name in changed_since(ROOT, "origin/main") or () if name.startswith("architectures/")}
+CONCERNED = {ROOT / name for name in Choice(ROOT).users(CHANGED)}
+WHOLE = {*FIRST_OF_ITS_WAY.values(), *(id for id, entry in ARCHITECTURES.items() if entry.file in CONCERNED)}
+"""Architectures that are asked everything in each run of the suite: also those whose file, or a
+block of theirs, changed."""
 
 
 def faults(id: str, **asked: Any) -> str:
@@ -52,8 +56,8 @@ def faults(id: str, **asked: Any) -> str:
 @pytest.mark.parametrize("id", ARCHITECTURES)
 def test_plugin_keeps_to_the_contract(id: str) -> None:
     """A model that fails here would give wrong numbers: padding in its scores, parameters that
-    never train, no determinism. The first of each way through the harness, and those whose file
-    changed, are trained, and asked on every type of tasks."""
+    never train, no determinism. The first of each way through the harness, and those that
+    a change concerns, are trained, and asked on every type of tasks."""
     assert not (faults(id) if id in WHOLE else faults(id, learning=False, types=1))
 
 

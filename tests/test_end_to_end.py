@@ -131,6 +131,7 @@ def test_one_new_file_is_a_new_architecture_and_mlflow_may_be_down(archbench, tm
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [record] = records(tmp_path).values()
     assert (record.status, record.architecture, record.partial) == ("ok", "one_file", True)
+    assert record.hyperparameters["hidden"] == 100, "the default of the file itself"
     assert 0 <= record.scores["test"]["accuracy"] <= 1
     assert "archbench sync" in ran.stderr and "127.0.0.1:9" in ran.stderr
 

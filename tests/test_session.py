@@ -21,10 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light_server: None):
     """A request for the toy plugin; keyword arguments replace its fields. Its cells are fake."""
     monkeypatch.setattr("harness.registry.finding._plugins", [])
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     plugin = tmp_path / "toys.py"
     plugin.write_text(PLUGIN)

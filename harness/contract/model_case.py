@@ -125,14 +125,13 @@ class ModelCase(Case):
         rows = self.corpus.train.rows
         return [rows[int(i)] for i in self.eight()]
 
-    def eight(self, of_short: bool = False) -> np.ndarray:
-        """Rows spread over the training split, or over its shorter half, which takes less time;
-        whole questions for ranking, so that each has a right and a wrong candidate."""
+    def eight(self) -> np.ndarray:
+        """Rows spread over the training split; whole questions for ranking, so that each has a
+        right and a wrong candidate."""
         split = self.corpus.train
         if split.groups is not None:
             return np.flatnonzero(split.groups < 2)[:16]
-        among = np.argsort(split.lengths, kind="stable")[: len(split) // 2] if of_short else np.arange(len(split))
-        return among[np.linspace(0, len(among) - 1, 8).astype(int)]
+        return np.linspace(0, len(split) - 1, 8).astype(int)
 
     def evidence(self, model: Model, rows: np.ndarray, split: Split | None = None) -> list[Tensor]:
         split = split or self.corpus.train

@@ -31,11 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light_server: None) -> Path:
     """A plugin file, cells that end as their architecture's name says, and a working directory of
     the test's own."""
     monkeypatch.setattr("harness.registry.finding._plugins", [])
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)

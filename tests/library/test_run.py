@@ -25,14 +25,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light_server: None):
     """The function on the toy plugin, in a folder of its own; its cells are fake."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
     monkeypatch.setenv("ARCHBENCH_MLFLOW", "none")
     monkeypatch.setattr("harness.registry.finding._plugins", [])
     monkeypatch.setattr(main_module, "_written", [])
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     Path("toys.py").write_text(PLUGIN)
     return functools.partial(archbench.run, plugins=["toys.py"])

@@ -19,13 +19,7 @@ from harness.records import Store
 from harness.running.engines import local
 
 FAKE = "tests.support.fake_cells:run_cell"
-
-
-@pytest.fixture(autouse=True)
-def light_server(monkeypatch):
-    """These cells need no torch; what is really preloaded is looked at in a process of its own
-    below."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+pytestmark = pytest.mark.usefixtures("light_server")
 
 
 def one(cell, settings):

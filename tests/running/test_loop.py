@@ -18,12 +18,7 @@ from harness.running.cell_locks import Leases
 from harness.running.engines import local
 
 FAKE = "tests.support.fake_cells:run_cell"
-
-
-@pytest.fixture(autouse=True)
-def light_server(monkeypatch):
-    """These cells need no torch."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+pytestmark = pytest.mark.usefixtures("light_server")
 
 
 def run(cells, settings, **options):

@@ -15,13 +15,10 @@ import pytest
 from harness.running.engines import local
 
 FAKE = "tests.support.fake_cells:run_cell"
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
-
-
-@pytest.fixture(autouse=True)
-def light_server(monkeypatch):
-    """These cells need no torch."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+pytestmark = [
+    pytest.mark.usefixtures("light_server"),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans"),
+]
 
 
 @pytest.fixture

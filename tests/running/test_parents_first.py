@@ -17,12 +17,7 @@ from harness.running.worker_settings import Settings
 from harness.saved_models import storage
 
 FAKE = "tests.support.fake_cells:run_cell"
-
-
-@pytest.fixture(autouse=True)
-def light_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These cells need no torch."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
+pytestmark = pytest.mark.usefixtures("light_server")
 
 
 def run(cells: list[Cell], settings: Settings, workers: int = 2, **options: Callable[[object], object]) -> list[Record]:

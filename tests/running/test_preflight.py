@@ -78,10 +78,9 @@ def rows(count: int, **changed: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light_server: None) -> Path:
     """A data folder with both sets as they should be; cells end as the fake ones do."""
     monkeypatch.setattr("harness.registry.finding._plugins", [])
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(local, "run", functools.partial(local.run, function="tests.support.fake_cells:run_cell"))
     monkeypatch.delenv("ARCHBENCH_DATA", raising=False)
     (tmp_path / "sets.py").write_text(PLUGIN)

@@ -10,16 +10,14 @@ import pytest
 
 from harness.records import Record
 from harness.running.cell_locks import Leases
-from harness.running.engines import local
 from harness.running.engines import ray as engine
 
 FAKE = "tests.support.fake_cells:run_cell"
 
 
 @pytest.fixture(autouse=True)
-def node(monkeypatch, tmp_path):
+def node(monkeypatch, tmp_path, light_server):
     """A node with a folder for temporary files of its own, whose fork server loads no torch."""
-    monkeypatch.setattr(local, "PRELOAD", ["harness.running.engines.local"])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 

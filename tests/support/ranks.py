@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import forkserver
 from typing import Any
 
-from harness.running.engines.local import PRELOAD
-from tests.support.servers import free_port
+import numpy as np
 
-SERVER: Any = forkserver._forkserver  # it has no public name
+from harness.data.batches import Batches
+from harness.running.engines import local
+from tests.support.servers import free_port
 
 
 def results_by_rank(devices: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Results of the function in so many processes.
-
-    All are forked from the server of the local engine, which has imported the large libraries:
-    importing them takes longer than a small training.
-    """
-    context = multiprocessing.get_context("forkserver")
-    if "torch" not in SERVER._preload_modules:  # tests of cells that need no torch may have started it before
-        SERVER._stop()
-    context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
+    """Results of the function in so many processes, forked as cells are."""
     port = free_port()
-    with ProcessPoolExecutor(devices, mp_context=context) as pool:
+    with local.forking(threads=1) as context, ProcessPoolExecutor(devices, mp_context=context) as pool:
         told = [pool.submit(_as_rank, rank, devices, port, function, *arguments) for rank in range(devices)]
         return [each.result(timeout=300) for each in told]
+
+
+def share_batches_of_eight(rows: int, devices: int) -> None:
+    """Have each of so many processes of this one's group take its part of the same batches: eight
+    rows in their order, and what is left in the last."""
+    eights = [np.arange(i, min(i + 8, rows)) for i in range(0, rows, 8)]
+    Batches._buckets = lambda self: [part for eight in eights for part in np.array_split(eight, devices)]
 
 
 def _as_rank(rank: int, devices: int, port: int, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -15,11 +15,12 @@ from harness.running.engines import local
 from harness.running.worker_settings import Settings
 from harness.saved_models import storage
 from tests.support import fake_cells
+from tests.support.fork_servers import LIGHT
 
 
 def light() -> None:
     """Have a Ray worker's local engine preload nothing heavy: these cells need no torch."""
-    local.PRELOAD = ["harness.running.engines.local"]
+    local.PRELOAD = LIGHT
 
 
 def run_cell(cell: Cell, settings: Settings) -> Record:

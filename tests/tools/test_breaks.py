@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.breaks.__main__ import DRAWN, Kept, changed_since, concerned, reported
+from tools.breaks.__main__ import DRAWN, Kept, concerned, reported
+from tools.breaks.changes import changed_since
 from tools.breaks.lists import BadList, Break, mirror_of, read
 from tools.breaks.mutants import Mutant
 from tools.breaks.trial import Outcome

@@ -254,3 +254,10 @@ def test_every_file_has_tests():
     assert choice.of("harness/layers/crf.py")[0] == "tests/layers/test_crf.py"
     missing = {test.partition("::")[0] for file in files for test in choice.of(file)}
     assert all((ROOT / test).is_file() for test in missing)
+
+
+def test_a_change_of_a_block_concerns_those_that_use_it_by_another_block():
+    """Content words are read by bags of words, and these by the topic model."""
+    concerned = Choice(ROOT).users({"architectures/blocks/content_words.py"})
+    assert {"architectures/blocks/word_bags.py", "architectures/unsupervised/nvdm.py"} < concerned
+    assert "architectures/recurrent/lstm.py" not in concerned

@@ -23,7 +23,7 @@ from harness.training.fit import fit, part
 from harness.training.fit_module import FitModule
 from harness.training.protocols import SMOKE
 from tests.support.planned_cells import planned_cell
-from tests.support.ranks import results_by_rank
+from tests.support.ranks import results_by_rank, share_batches_of_eight
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
 
@@ -84,8 +84,7 @@ def fitted(folder: Path, strategy: str, devices: int, epochs: int) -> tuple[dict
     Its global batches have 8 rows, which one process takes whole and each of two by half; the last
     one has 6, 3 and 3.
     """
-    eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
-    Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]  # of this process
+    share_batches_of_eight(30, devices)
     corpus = toy_corpus(toy_task(train=sentences(30)))
     model = toy_model(corpus)
     model.encoder.head_max_norm = 0.4  # rows of the last layer are longer than that after the first steps

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from harness import registry
-from harness.data.batches import Batches, Streams
+from harness.data.batches import Streams
 from harness.data.corpus import Corpus
 from harness.errors import UsageError
 from harness.kinds import TextEncoder
@@ -29,7 +29,7 @@ from harness.training.fit_module import FitModule
 from harness.training.model import Model, build, objective_of
 from tests.support import fake_objectives
 from tests.support.fake_objectives import ALL, Adversary, Annealed, Carried, Consistent, Distilled, Skimming
-from tests.support.ranks import results_by_rank
+from tests.support.ranks import results_by_rank, share_batches_of_eight
 from tests.support.toy_corpus import sentences, toy_corpus, toy_model, toy_task
 
 SETTINGS = TrainingSettings(optimizer="sgd", lr=0.5, batch_size=8, epochs=2, patience=9)
@@ -275,8 +275,7 @@ def test_reductions_sum_over_what_they_name(corpus):
 
 def every_objective_trained(folder: Path, devices: int) -> dict[str, dict[str, Any]]:
     """Results of every fake objective in this process, which trains with so many others."""
-    eights = [np.arange(i, min(i + 8, 30)) for i in range(0, 30, 8)]
-    Batches._buckets = lambda self: [b for rows in eights for b in np.array_split(rows, devices)]  # of this process
+    share_batches_of_eight(30, devices)
     corpus, told = toy_corpus(toy_task(train=sentences(30))), {}
     for kind in ALL:
         one = training(corpus, kind, batch_size=8 // devices)

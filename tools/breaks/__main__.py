@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from pathlib import Path
 from scipy.stats import binom
 
 from tools.breaks import mutants
+from tools.breaks.changes import changed_since, git
 from tools.breaks.choice import Choice
 from tools.breaks.lists import LISTS, BadList, Break, read
 from tools.breaks.mutants import Mutant
@@ -81,7 +81,7 @@ def chosen(root: Path, options: argparse.Namespace) -> list[One]:
         if not (named(lists, [name]) or any(is_named(file, choice.ids(file), [name]) for file in files)):
             raise BadList(f"no list of breaks in {LISTS}, no architecture and no file is called {name}")
     if options.since:
-        changed, seed = changed_since(root, options.since), _git(root, "rev-parse", "HEAD")
+        changed, seed = changed_since(root, options.since), git(root, "rev-parse", "HEAD")
         made = [*of_changes(root, files, options.since, changed or set(), choice)]
         breaks: list[One] = [*concerned(lists, changed, seed), *mutants.that_matter(made, root)]
         return sorted(breaks, key=lambda one: _lot(one, seed))
@@ -107,17 +107,6 @@ def is_named(file: str, ids: Iterable[str], patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def changed_since(root: Path, commit: str) -> set[str] | None:
-    """Files that differ from those of a commit; None where the repository does not have it."""
-    if not _git(root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", check=False):
-        return None
-    return set(_git(root, "diff", "--name-only", commit).splitlines())
-
-
-def _git(root: Path, *arguments: str, check: bool = True) -> str:
-    return subprocess.run(["git", *arguments], cwd=root, check=check, capture_output=True, text=True).stdout.strip()
-
-
 def concerned(breaks: list[Break], changed: set[str] | None, seed: str) -> list[Break]:
     """Breaks of every architecture whose file, tests or list changed; where shared code changed, or
     nobody knows, also :data:`DRAWN` of the others, drawn by the seed."""
@@ -140,7 +129,7 @@ def of_changes(root: Path, files: list[str], commit: str, changed: set[str], cho
     whose own test it touches."""
     for file in files:
         if file in changed:
-            before = _git(root, "show", f"{commit}:{file}", check=False)
+            before = git(root, "show", f"{commit}:{file}", check=False)
             functions = changed_functions(before, (root / file).read_text(encoding="utf-8"))
             yield from (one for one in mutants.made(root, file, choice) if one.function in functions)
         elif choice.of(file)[0] in changed:

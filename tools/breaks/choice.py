@@ -75,6 +75,12 @@ class Choice:
         ]
         return tuple(dict.fromkeys([*settings, *tests] if declares else tests))
 
+    def users(self, files: set[str]) -> set[str]:
+        """These files, and those that import one of them or of their users."""
+        while more := {user for user in self._code if self._imports[user] & files} - files:
+            files = files | more
+        return files
+
     @cached_property
     def _tests(self) -> dict[str, str]:
         """The text of each test file."""

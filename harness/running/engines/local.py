@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +120,15 @@ def _child(function: str, cell: Cell, settings: Settings, log: Path, visible: st
 
 
 @contextmanager
-def _environment(threads: int) -> Iterator[None]:
-    """Set the environment of the fork server: libraries read it when they are loaded.
+def forking(threads: int) -> Iterator[ForkServerContext]:
+    """Context of processes that are forked from the server, to be started within this block.
 
-    The main module is hidden meanwhile. A child of multiprocessing would import it, which would run
-    a script that starts a grid again, and load Ray into every cell of a Ray worker.
+    The first of them starts the server, in an environment that its libraries read when they are
+    loaded. The main module is hidden meanwhile. A child of multiprocessing would import it, which
+    would run a script that starts a grid again, and load Ray into every cell of a Ray worker.
     """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
     pools = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     # OpenBLAS and Arrow's jemalloc start threads at import, where the fork server must have none;
     # the models use neither.
@@ -142,7 +146,7 @@ def _environment(threads: int) -> Iterator[None]:
     main["__spec__"] = None
     os.environ.update(MALLOC | pools | fixed | {"PYTHONPATH": path})
     try:
-        yield
+        yield context
     finally:
         os.environ.clear()
         os.environ.update(variables)
@@ -163,18 +167,16 @@ class _Running:
         self.start()
 
     def start(self) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([*PRELOAD, "harness.running.fork_server"])
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.old_stamp = stamp(self.store, self.cell)
         self.usage_due = 0.0
         self.computed = 0.0  # seconds of processor time, where they are limited
         for pause in (*START_PAUSES_S, None):
-            self.process = context.Process(
-                target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
-            )
             try:
-                with _environment(self.settings.threads):
+                with forking(self.settings.threads) as context:
+                    self.process = context.Process(
+                        target=_child, args=(self.function, self.cell, self.settings, self.log, self.visible)
+                    )
                     self.process.start()
                 # Counted from here: the first cell does not pay for the start of the fork server.
                 self.began, self.clock = now(), time.monotonic()
