@@ -1,10 +1,10 @@
 """A plugin with a generated corpus in which plain text tells what few labels do not.
 
-Each of :data:`WORDS` made-up words belongs to one of two kinds, which its spelling does not show.
-In plain text a word stands between other words of its kind's surroundings. A labelled text has one
-such word in a sentence that is the same for both kinds, and the label is the kind; plain texts
-begin with such a sentence. Training has 32 labelled texts with an eighth of the words; dev and test
-ask for the others alone. So whoever reads labelled texts alone can do no better than chance.
+Each of :data:`WORDS` made-up words belongs to one of two kinds, which its spelling does not show. A
+plain text names three words of one kind and what they do, which the other kind never does. A
+labelled text names three words and no more, and the label is their kind. The 32 labelled texts of
+training have an eighth of the words; those of dev and of test have others. So whoever reads
+labelled texts alone can do no better than chance.
 
 In the second plain text the words of the first are shuffled among all texts: the same words, as
 often, and nothing to learn about kinds.
@@ -12,6 +12,7 @@ often, and nothing to learn about kinds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from itertools import product
 from random import Random
@@ -22,33 +23,43 @@ from harness.task import Row, Split, Task
 
 WORDS = 128
 SHOWN = WORDS // 8
-"""Words that labelled training texts show, twice each."""
+"""Words of labelled training texts."""
 TEXTS: dict[Split, int] = {"train": 1500, "dev": 100, "test": 100}
 """Numbers of plain texts."""
-SURROUNDINGS = {
-    "animal": (("hungry", "tame", "young", "shy"), ("sleeps", "barks", "eats", "runs"), ("grass", "meat", "fur")),
-    "tool": (("rusty", "heavy", "sharp", "electric"), ("breaks", "cuts", "turns", "bends"), ("steel", "wood", "oil")),
+LABELLED: dict[Split, int] = {"train": 32, "dev": 56, "test": 56}
+"""Numbers of labelled texts."""
+DEEDS = {
+    "animal": ("sleeps", "barks", "eats", "runs", "drinks", "hides"),
+    "tool": ("breaks", "cuts", "turns", "bends", "rusts", "drills"),
 }
-"""Words before a word of a kind, behind it, and at the end of a text."""
-NEUTRAL = ("i saw a {} today", "this is a {}", "here comes the {} again", "there was one {} left")
+"""What the words of a kind do."""
+ARTICLES = ("the", "a", "this", "that")
 
 
-def kinds() -> list[tuple[str, str]]:
+def kinds() -> dict[str, str]:
     """The made-up words, each with its kind, in a random order."""
     random = Random("few labels")
     syllables = ["".join(pair) for pair in product("bdfgklmnprstvz", "aeiou")]
     words = random.sample(["".join(pair) for pair in product(syllables, syllables)], WORDS)
-    return [(word, list(SURROUNDINGS)[number % 2]) for number, word in enumerate(words)]
+    return {word: list(DEEDS)[number % 2] for number, word in enumerate(words)}
+
+
+def three(random: Random, words: list[str]) -> str:
+    """Three of the words, each with an article."""
+    return " and ".join(f"{random.choice(ARTICLES)} {word}" for word in random.sample(words, 3))
+
+
+def alternately(words: Iterable[str], number: int) -> Iterator[tuple[str, list[str]]]:
+    """A kind, and those of the words that are of it, so many times."""
+    of = kinds()
+    by_kind = {kind: [word for word in words if of[word] == kind] for kind in DEEDS}
+    return itertools.islice(itertools.cycle(by_kind.items()), number)
 
 
 def plain(split: Split) -> list[str]:
-    """Plain texts; those of a split have each word about as often."""
-    random, words, texts = Random(f"plain {split}"), kinds(), []
-    for number in range(TEXTS[split]):
-        word, kind = words[number % WORDS]
-        before, behind, last = (random.choice(part) for part in SURROUNDINGS[kind])
-        seen = random.choice(NEUTRAL).format(word)
-        texts.append(f"{seen} and the {before} {word} {behind} near the {last}")
+    """Plain texts of all words."""
+    random = Random(f"plain {split}")
+    texts = [f"{three(random, of)} {random.choice(DEEDS[kind])}" for kind, of in alternately(kinds(), TEXTS[split])]
     random.shuffle(texts)
     return texts
 
@@ -63,13 +74,12 @@ def shuffled(split: Split) -> list[str]:
 
 
 def labelled(split: Split) -> Iterator[tuple[str, str]]:
-    """Labelled texts: of training two of each word that it shows, of dev and test one of each other
-    word."""
-    random, words = Random(f"labelled {split}"), kinds()
+    """Labelled texts, each with its kind, of words that no other split has."""
+    random, words = Random(f"labelled {split}"), list(kinds())
     half = SHOWN + (WORDS - SHOWN) // 2
-    asked = {"train": 2 * words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
-    for word, kind in asked:
-        yield random.choice(NEUTRAL).format(word), kind
+    asked = {"train": words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
+    for kind, of in alternately(asked, LABELLED[split]):
+        yield three(random, of), kind
 
 
 class Plain(Task):
@@ -84,16 +94,16 @@ class Plain(Task):
 
 @register_task(
     "few_labels_text",
-    name="Words in their surroundings",
+    name="Words of a kind",
     type="text",
     metrics=("nats_per_token", "perplexity"),
     main_metric="nats_per_token",
-    sizes={"train": 1500, "dev": 100, "test": 100},
-    budgets={"full": Budget(60, min_steps=2500, batch_size=4, reason="until the loss of masked words falls no more")},
+    sizes=TEXTS,
+    budgets={"full": Budget(60, min_steps=2500, batch_size=16, reason="until the loss of masked words falls no more")},
     protocol="Generated.",
 )
 class Words(Plain):
-    """Words in their surroundings."""
+    """Words of a kind, and what they do."""
 
     def texts(self, split: Split) -> list[str]:
         return plain(split)
@@ -105,8 +115,8 @@ class Words(Plain):
     type="text",
     metrics=("nats_per_token", "perplexity"),
     main_metric="nats_per_token",
-    sizes={"train": 1500, "dev": 100, "test": 100},
-    budgets={"full": Budget(60, min_steps=2500, batch_size=4, reason="as the text that is not shuffled")},
+    sizes=TEXTS,
+    budgets={"full": Budget(60, min_steps=2500, batch_size=16, reason="as the text that is not shuffled")},
     protocol="Generated.",
 )
 class Shuffled(Plain):
@@ -122,12 +132,12 @@ class Shuffled(Plain):
     type="classify",
     metrics=("accuracy",),
     main_metric="accuracy",
-    sizes={"train": 32, "dev": 56, "test": 56},
+    sizes=LABELLED,
     budgets={"full": Budget(40, min_steps=160, batch_size=8, reason="until the 32 texts are known by heart")},
     protocol="Generated; dev and test ask for words that no labelled text of training has.",
 )
 class FewLabels(Task):
-    """Sentences with one word whose kind is asked for."""
+    """Words whose kind is asked for."""
 
     def mini(self, split: Split) -> Iterable[Row]:
         for number, (text, label) in enumerate(labelled(split)):
