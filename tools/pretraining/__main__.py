@@ -126,7 +126,7 @@ def page(lines: Sequence[Line]) -> str:
         [
             "# Pre-training where few labels do not tell", "",
             "`python -m tools.pretraining`. Accuracy in percent on words that no labelled text of training has: 32"
-            " labelled texts show 16 of 128 made-up words; 1,500 plain texts name three words of a kind each, and what"
+            " labelled texts show 16 of 128 made-up words; each of 600 plain texts is about words of one kind, and what"
             " that kind does. Mean of three seeds, with the lowest and the highest. Chance has 50.", "",
             f"Sizes are small, the same for all that have them: {', '.join(f'{k} {v}' for k, v in SMALL.items())}.", "",
             f"Less than {100 * GAIN:.0f} points above random weights: {', '.join(without) or 'none'}.",

@@ -1,10 +1,10 @@
 """A plugin with a generated corpus in which plain text tells what few labels do not.
 
 Each of :data:`WORDS` made-up words belongs to one of two kinds, which its spelling does not show. A
-plain text names three words of one kind and what they do, which the other kind never does. A
-labelled text names three words and no more, and the label is their kind. The 32 labelled texts of
-training have an eighth of the words; those of dev and of test have others. So whoever reads
-labelled texts alone can do no better than chance.
+plain text is about words of one kind: some of them, and what they do, which the other kind never
+does. A labelled text names three words and no more, and the label is their kind. The 32 labelled
+texts of training have an eighth of the words; those of dev and of test have others. So whoever
+reads labelled texts alone can do no better than chance.
 
 In the second plain text the words of the first are shuffled among all texts: the same words, as
 often, and nothing to learn about kinds.
@@ -24,7 +24,7 @@ from harness.task import Row, Split, Task
 WORDS = 128
 SHOWN = WORDS // 8
 """Words of labelled training texts."""
-TEXTS: dict[Split, int] = {"train": 1500, "dev": 100, "test": 100}
+TEXTS: dict[Split, int] = {"train": 600, "dev": 100, "test": 100}
 """Numbers of plain texts."""
 LABELLED: dict[Split, int] = {"train": 32, "dev": 56, "test": 56}
 """Numbers of labelled texts."""
@@ -44,9 +44,9 @@ def kinds() -> dict[str, str]:
     return {word: list(DEEDS)[number % 2] for number, word in enumerate(words)}
 
 
-def three(random: Random, words: list[str]) -> str:
-    """Three of the words, each with an article."""
-    return " and ".join(f"{random.choice(ARTICLES)} {word}" for word in random.sample(words, 3))
+def some(random: Random, words: list[str], number: int) -> str:
+    """So many of the words, each with an article."""
+    return " and ".join(f"{random.choice(ARTICLES)} {word}" for word in random.sample(words, number))
 
 
 def alternately(words: Iterable[str], number: int) -> Iterator[tuple[str, list[str]]]:
@@ -57,9 +57,16 @@ def alternately(words: Iterable[str], number: int) -> Iterator[tuple[str, list[s
 
 
 def plain(split: Split) -> list[str]:
-    """Plain texts of all words."""
+    """Plain texts, of one to four clauses about one to four words each: where all are equally long,
+    a model tells a place by its distance from the end, and learns from that instead."""
     random = Random(f"plain {split}")
-    texts = [f"{three(random, of)} {random.choice(DEEDS[kind])}" for kind, of in alternately(kinds(), TEXTS[split])]
+    texts = [
+        " while ".join(
+            f"{some(random, of, random.randint(1, 4))} {random.choice(DEEDS[kind])}"
+            for _ in range(random.randint(1, 4))
+        )
+        for kind, of in alternately(kinds(), TEXTS[split])
+    ]
     random.shuffle(texts)
     return texts
 
@@ -79,7 +86,7 @@ def labelled(split: Split) -> Iterator[tuple[str, str]]:
     half = SHOWN + (WORDS - SHOWN) // 2
     asked = {"train": words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
     for kind, of in alternately(asked, LABELLED[split]):
-        yield three(random, of), kind
+        yield some(random, of, 3), kind
 
 
 class Plain(Task):
@@ -98,7 +105,7 @@ class Plain(Task):
     type="text",
     metrics=("nats_per_token", "perplexity"),
     main_metric="nats_per_token",
-    sizes=TEXTS,
+    sizes={"train": 600, "dev": 100, "test": 100},
     budgets={"full": Budget(60, min_steps=2500, batch_size=16, reason="until the loss of masked words falls no more")},
     protocol="Generated.",
 )
@@ -115,7 +122,7 @@ class Words(Plain):
     type="text",
     metrics=("nats_per_token", "perplexity"),
     main_metric="nats_per_token",
-    sizes=TEXTS,
+    sizes={"train": 600, "dev": 100, "test": 100},
     budgets={"full": Budget(60, min_steps=2500, batch_size=16, reason="as the text that is not shuffled")},
     protocol="Generated.",
 )
@@ -132,7 +139,7 @@ class Shuffled(Plain):
     type="classify",
     metrics=("accuracy",),
     main_metric="accuracy",
-    sizes=LABELLED,
+    sizes={"train": 32, "dev": 56, "test": 56},
     budgets={"full": Budget(40, min_steps=160, batch_size=8, reason="until the 32 texts are known by heart")},
     protocol="Generated; dev and test ask for words that no labelled text of training has.",
 )
