@@ -177,7 +177,10 @@ def test_examples_are_of_train_and_others_for_each_text_and_seed(monkeypatch):
     for seed in (0, 1):
         system = InContext(seed=seed, shots=3)
         system.fit(rows, dev)
-        assert len(system.pool) == 30
+        places = [
+            rows.index({"id": texts[0].split()[1], "text": texts[0], "label": label}) for texts, label in system.pool
+        ]
+        assert len(places) == 30 and places == sorted(places), "they keep their order"
         for asked in range(100):
             examples = system.examples({"id": "q", "text": f"asked {asked}"})
             assert examples == system.examples({"id": "other", "text": f"asked {asked}"})
