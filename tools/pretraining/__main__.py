@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -27,6 +27,9 @@ TEXT, SHUFFLED, NONE = "few_labels_text", "few_labels_shuffled", "none"
 SEEDS = (0, 1, 2)
 SMALL = {"layers": 2, "hidden": 64, "heads": 2, "max_length": 32, "stride": 16}
 """Sizes of each architecture that has a hyperparameter of the name."""
+OWN = {"electra": {"hidden": 128, "heads": 4}}
+"""Sizes of architectures that need others: the generator of ELECTRA has a quarter of its width, and
+learns nothing in these steps where that is 16."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words
@@ -52,7 +55,8 @@ def learns_from_text(entry: ArchitectureEntry) -> bool:
 
 def options(entry: ArchitectureEntry) -> list[str]:
     """Options of ``archbench run`` for the small size, and how it is trained."""
-    sizes = {name: value for name, value in SMALL.items() if name in grid.hyperparameters(entry)}
+    known = grid.hyperparameters(entry)
+    sizes = {name: value for name, value in (SMALL | OWN.get(entry.id, {})).items() if name in known}
     training = {f"training.{name}": value for name, value in TRAINING.items()}
     return [word for name, value in (sizes | training).items() for word in ("-o", f"{entry.id}.{name}={value}")]
 
@@ -128,7 +132,8 @@ def page(lines: Sequence[Line]) -> str:
             "`python -m tools.pretraining`. Accuracy in percent on words that no labelled text of training has: 32"
             " labelled texts show 16 of 128 made-up words; each of 600 plain texts is about words of one kind, and what"
             " that kind does. Mean of three seeds, with the lowest and the highest. Chance has 50.", "",
-            f"Sizes are small, the same for all that have them: {', '.join(f'{k} {v}' for k, v in SMALL.items())}.", "",
+            f"Sizes are small, the same for all that have them: {words_of(SMALL)}. Others of their own:"
+            f" {'; '.join(f'`{id}` {words_of(sizes)}' for id, sizes in OWN.items())}.", "",
             f"Less than {100 * GAIN:.0f} points above random weights: {', '.join(without) or 'none'}.",
             f"As much above them after shuffled words: {', '.join(strange) or 'none'}.", "",
             "| architecture | from plain text | from shuffled words | from random weights | gain"
@@ -137,6 +142,11 @@ def page(lines: Sequence[Line]) -> str:
             *rows, "",
         ]
     )  # fmt: skip
+
+
+def words_of(sizes: Mapping[str, int]) -> str:
+    """Sizes in words."""
+    return ", ".join(f"{name} {value}" for name, value in sizes.items())
 
 
 def each(column: str, lines: Sequence[Line], id: str) -> str:
