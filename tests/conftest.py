@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from harness.records import Cell
 from harness.registry import declarations, loading
+from harness.running.engines import local
 from harness.running.worker_settings import Settings
 from harness.task import Task
 from tests.support import fork_servers
@@ -64,7 +65,8 @@ def _fork_server_is_only_made_heavier() -> Iterator[None]:
 @pytest.fixture
 def light_server() -> Iterator[None]:
     """For fake cells, which need no torch: a file of tests alone does not wait for libraries."""
-    with fork_servers.light():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "PRELOAD", fork_servers.LIGHT)
         yield
 
 

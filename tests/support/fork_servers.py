@@ -18,14 +18,6 @@ SERVER: Any = forkserver._forkserver  # it has no public name
 
 
 @contextmanager
-def light() -> Iterator[None]:
-    """Have no server load libraries for the cells of this block, which are fake."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "PRELOAD", LIGHT)
-        yield
-
-
-@contextmanager
 def only_heavier() -> Iterator[None]:
     """Have a server without libraries end before a process that needs them is started, and one that
     has them stay: without them each cell imports all anew, which takes longer than to train it."""

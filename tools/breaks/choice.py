@@ -77,7 +77,7 @@ class Choice:
 
     def users(self, files: set[str]) -> set[str]:
         """These files, and those that import one of them or of their users."""
-        while more := {user for user in self._code if self._imports[user] & files} - files:
+        while files and (more := {user for user in self._code if self._imports[user] & files} - files):
             files = files | more
         return files
 

@@ -19,6 +19,7 @@ from harness import registry
 from harness.records import Record, Store
 from harness.registry import ArchitectureEntry
 from harness.running import grid
+from harness.running.parents import parse_parent
 from tools.commands import call
 from tools.tables import Line, read, write_lines
 
@@ -48,9 +49,11 @@ def learners() -> list[ArchitectureEntry]:
 
 def learns_from_text(entry: ArchitectureEntry) -> bool:
     """True where the one parent of an architecture is itself, on one task of plain text."""
-    id, _, name = entry.parents.get("weights", "").partition("@")
-    task = registry.entries("tasks").get(name)
-    return id == entry.id and len(entry.parents) == 1 and task is not None and task.type == "text"
+    if set(entry.parents) != {"weights"}:
+        return False
+    parent = parse_parent(f"weights={entry.parents['weights']}")
+    task = registry.entries("tasks").get(parent.task)
+    return parent.name == entry.id and task is not None and task.type == "text"
 
 
 def options(entry: ArchitectureEntry) -> list[str]:
@@ -132,8 +135,8 @@ def page(lines: Sequence[Line]) -> str:
             "`python -m tools.pretraining`. Accuracy in percent on words that no labelled text of training has: 32"
             " labelled texts show 16 of 128 made-up words; each of 600 plain texts is about words of one kind, and what"
             " that kind does. Mean of three seeds, with the lowest and the highest. Chance has 50.", "",
-            f"Sizes are small, the same for all that have them: {words_of(SMALL)}. Others of their own:"
-            f" {'; '.join(f'`{id}` {words_of(sizes)}' for id, sizes in OWN.items())}.", "",
+            f"Sizes are small, the same for all that have them: {sizes_in_words(SMALL)}. Others of their own:"
+            f" {'; '.join(f'`{id}` {sizes_in_words(sizes)}' for id, sizes in OWN.items())}.", "",
             f"Less than {100 * GAIN:.0f} points above random weights: {', '.join(without) or 'none'}.",
             f"As much above them after shuffled words: {', '.join(strange) or 'none'}.", "",
             "| architecture | from plain text | from shuffled words | from random weights | gain"
@@ -144,7 +147,7 @@ def page(lines: Sequence[Line]) -> str:
     )  # fmt: skip
 
 
-def words_of(sizes: Mapping[str, int]) -> str:
+def sizes_in_words(sizes: Mapping[str, int]) -> str:
     """Sizes in words."""
     return ", ".join(f"{name} {value}" for name, value in sizes.items())
 
