@@ -38,6 +38,17 @@ def test_plain_texts_show_all_words_among_others_of_their_kind_and_with_what_it_
     assert seen == {*of}
 
 
+def test_no_text_tells_of_the_further_divisions():
+    """Half of the words of a group are animals, and other words are shown."""
+    kinds, shown = few_labels.kinds(), set()
+    for division in (1, 2):
+        groups = few_labels.kinds(division)
+        assert {*groups} == {*kinds} and list(groups.values()) == list(kinds.values())
+        assert 0.4 < sum(groups[word] == kinds[word] for word in kinds) / few_labels.WORDS < 0.6
+        shown |= {frozenset(text.split(" and ")) for text, _ in few_labels.labelled("train", division)}
+    assert len(shown) > 48 and not shown & {frozenset(text.split(" and ")) for text, _ in few_labels.labelled("train")}
+
+
 def test_shuffled_texts_have_the_same_words_as_often():
     plain, shuffled = few_labels.plain("dev"), few_labels.shuffled("dev")
     assert sorted(" ".join(plain).split()) == sorted(" ".join(shuffled).split())
@@ -67,7 +78,7 @@ def calls(monkeypatch):
 
 
 def record(task: str, seed: int, score: float, parent: str | None = None) -> SimpleNamespace:
-    metric = "accuracy" if task == "few_labels" else "nats_per_token"
+    metric = "accuracy" if task in tool.DIVISIONS else "nats_per_token"
     lineage = [] if parent is None else [{"task": parent}]
     scores = {"test": {metric: score}}
     return SimpleNamespace(
@@ -75,11 +86,14 @@ def record(task: str, seed: int, score: float, parent: str | None = None) -> Sim
     )
 
 
-def test_a_line_has_the_scores_of_the_three_children_of_a_seed(calls, monkeypatch, tmp_path):
-    found = [
-        record("few_labels", seed, seed / 10 + share, parent)
+def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp_path):
+    """Of those who know nothing the mean over the divisions."""
+    found = [record("few_labels", seed, seed / 10 + 0.05, tool.TEXT) for seed in (0, 1, 2)]
+    found += [
+        record(task, seed, seed / 10 + share + more, parent)
         for seed in (0, 1, 2)
-        for parent, share in ((tool.TEXT, 0.05), (tool.SHUFFLED, 0.03), (None, 0.01))
+        for parent, share in ((tool.SHUFFLED, 0.02), (None, 0.0))
+        for task, more in zip(tool.DIVISIONS, (0.0, 0.01, 0.02), strict=True)
     ]
     found += [record(tool.TEXT, seed, 1.5 + seed) for seed in (0, 1, 2)]
     found += [record(tool.SHUFFLED, seed, 9.0) for seed in (0, 1, 2)]
@@ -93,6 +107,8 @@ def test_a_line_has_the_scores_of_the_three_children_of_a_seed(calls, monkeypatc
     parents = [command[command.index("--parent") + 1] for command in calls]
     assert parents == ["weights=roberta@few_labels_text", "weights=roberta@few_labels_shuffled", "weights=none"]
     assert all(command[command.index("--seeds") + 1] == "0,1,2" for command in calls)
+    tasks = [command[command.index("-t") + 1] for command in calls]
+    assert tasks == ["few_labels", *["few_labels,few_labels_second,few_labels_third"] * 2]
 
 
 def lines(id: str, text: float, shuffled: float, none: float) -> list[tool.Line]:
