@@ -243,7 +243,7 @@ class Matching(nn.Module):
     parents={"weights": "dman@text_mix"},
     recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=32, epochs=10, patience=3, clip=5.0),
     recipes={"text": Recipe(optimizer="adam", lr=0.001, batch_size=128, epochs=5, patience=5, clip=5.0)},
-    tiny={"embedded": 24, "markers": 16, "hidden": 24, "dropout": 0.0, "marker_dropout": 0.0, "vocabulary": 1000},
+    tiny={"embedded": 16, "markers": 16, "hidden": 16, "dropout": 0.0, "marker_dropout": 0.0, "vocabulary": 1000},
     deviations=(
         (
             "The reward of a label is 1 if it is a row's own, else 0: what the five annotators of a pair said is known"

@@ -40,7 +40,7 @@ class Listener(KeptStill):
     year=2018,
     parents={"weights": "cpc_speech@audio_mix"},
     recipe=Recipe(optimizer="adam", lr=0.0002, batch_size=8, epochs=100, patience=10),
-    tiny={"size": 24, "context": 64},
+    tiny={"size": 24, "context": 32},
     deviations=(
         "128 channels, not 512; 54 minutes of recordings of 8 kHz, a vector for 20 ms of them, not a hundred hours of"
         " 16 kHz with one for 10 ms: twelve steps reach 240 ms ahead.",

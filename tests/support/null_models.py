@@ -32,7 +32,7 @@ from harness.problems.base import Problem
 from harness.task import Row
 from harness.views.base import words_of
 
-ROWS = 1000
+ROWS = 600
 TRAIN = 200
 DRAWS = 30
 """Times that the answers are drawn anew, to see how far a score may be from its expectation."""

@@ -2,7 +2,8 @@
 that can succeeds.
 
 Scores are on the mini test split with the sizes below, seed 0, one thread; figures in the
-docstrings were measured so.
+docstrings were measured so. The corpora are pinned by their digests (test_mini_corpora.py): these
+trainings are of use where a corpus or a model changes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from harness.training.fit import fit
 from harness.training.fit_module import FitModule
 from harness.training.model import build, predict
 from harness.views.base import words_of
+
+pytestmark = pytest.mark.minutes
 
 
 def task_of(id: str) -> Task:
