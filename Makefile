@@ -43,7 +43,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
 
 # What takes minutes: sizes, digests and words of the corpora that are made of others', and what they may not share with
 # any test (they want ARCHBENCH_DATA); trainings of three seeds; those that show what the mini corpora tell apart; all of

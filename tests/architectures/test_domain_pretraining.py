@@ -263,7 +263,7 @@ def test_which_corpora_each_reads_and_in_which_order(tmp_path):
 @pytest.mark.slow
 def test_lineage_names_the_corpora_and_all_three_have_read_equally_many_pieces(tmp_path):
     """Within one percent; vocabularies are those of the corpus with which each began."""
-    tiny = ["layers=1", "hidden=8", "heads=2", "vocabulary=2000", "training.epochs=2"]
+    tiny = ["layers=1", "hidden=8", "heads=2", "vocabulary=2000", "training.epochs=1"]
     tiny += ["training.learning_rates=[0.001]"]
     planned = session(
         tmp_path,

@@ -38,6 +38,9 @@ PAGES += ["runs.html", *(f"survey-{id}.html" for id in (1, 2, 3, 4, 5, "tagging"
 PAGES += [f"task-{task}.html" for task in TASKS] + [
     f"architecture-{architecture}.html" for architecture in ARCHITECTURES
 ]
+SAME_BUT_FOR_NUMBERS = [f"survey-{id}.html" for id in (2, 3, 4, 5)] + ["task-wikiqa.html", "task-conll2003_ner.html"]
+SAME_BUT_FOR_NUMBERS += [f"architecture-{id}.html" for id in ("bert", "count", "bilstm", "lstm", "rntn")]
+"""Pages whose template another one has too: axe, which takes seconds for a page, is not asked."""
 
 
 def entries(sort: str) -> dict[str, registry.Entry]:
@@ -184,9 +187,7 @@ def test_every_page_is_opened_by_these_tests(site: Path):
 
 
 @pytest.mark.parametrize("file", PAGES)
-def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(
-    opened: Callable, barriers: Callable, tmp_path: Path, file: str
-):
+def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(opened: Callable, barriers: Callable, file: str):
     """No error, no request that leaves the folder, nothing executed; no page that scrolls sideways;
     nothing that axe finds, such as text of too little contrast."""
     visit = opened(file)
@@ -204,10 +205,10 @@ def test_page_opens_cleanly_on_phone_and_wide_screen_in_light_and_dark(
                 " `${e.tagName}.${e.className}`).slice(0, 5)"
             )
             wrong.append(f"{width} px: the page is {wide[0]} px wide, because of {causes}")
-        page.screenshot(path=tmp_path / f"{file}-{width}.png")
-    wrong += barriers(page)
-    page.emulate_media(color_scheme="dark")
-    wrong += [f"dark: {found}" for found in barriers(page, "color-contrast")]
+    if file not in SAME_BUT_FOR_NUMBERS:
+        wrong += barriers(page)
+        page.emulate_media(color_scheme="dark")
+        wrong += [f"dark: {found}" for found in barriers(page, "color-contrast")]
     assert visit.wrong + wrong == []
     assert page.locator("img").count() == 0
 

@@ -63,6 +63,7 @@ def test_ohsumed(read, task):
     assert min(len(row["text"]) for rows in parts.values() for row in rows) > 150
 
 
+@pytest.mark.minutes
 def test_imdb(read, task):
     """As many reviews of both classes in train and test; 96 training reviews are copies of others,
     and copies are on one side of dev."""
@@ -77,6 +78,7 @@ def test_imdb(read, task):
     assert not any("<br />" in row["text"] for row in parts["test"])
 
 
+@pytest.mark.minutes
 def test_newsgroups20(read, task):
     """Twenty groups, the rarest with 251 test messages; 73 messages are not in ASCII."""
     parts = read("newsgroups20")
@@ -87,6 +89,7 @@ def test_newsgroups20(read, task):
     assert sum(not row["text"].isascii() for rows in parts.values() for row in rows) == 73
 
 
+@pytest.mark.minutes
 def test_reuters21578(read, task):
     """The ninety topics of ModApte with the sizes of its two commonest; only one has no training
     item but in dev."""

@@ -3,6 +3,7 @@ nor in the list of processes."""
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -70,11 +71,12 @@ class Unwilling:
 
 
 @pytest.fixture
-def toys(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin whose cells fail in this process, with a message that quotes the address."""
     monkeypatch.setattr("harness.registry.finding._plugins", [])
 
     def run(cells: Sequence[Cell], settings, *, afterwards, **_: object) -> list[Record]:
+        uri = os.environ.get("ARCHBENCH_MLFLOW") or sys.argv[sys.argv.index("--mlflow") + 1]
         records = [failure_record(cell, settings, "failed", "OSError", f"no {uri}") for cell in cells]
         for record in records:
             Store(settings.results).write(record)
@@ -89,29 +91,27 @@ def toys(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("uri", "given"),
-    [*((uri, "option") for uri in URIS.values()), (URIS["plain"], "variable")],
-    ids=[*URIS, "plain in the variable"],
-)
 def test_nothing_that_a_run_writes_or_prints_shows_it(
-    uri: str, given: str, toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     """Records and pages are committed and published."""
     results = tmp_path / "results"
-    arguments = ["run", "-a", "toy_text", "-t", "toy_topic", "--plugin", str(toys), "--results", str(results)]
-    if given == "option":
-        arguments += ["--mlflow", uri]
-    else:
-        monkeypatch.setenv("ARCHBENCH_MLFLOW", uri)
-    monkeypatch.setattr(sys, "argv", ["archbench", *arguments])
-    with pytest.raises(SystemExit):
-        main(arguments)
+    given: list[list[str]] = [["--mlflow", uri] for uri in URIS.values()]
+    for seed, option in enumerate([*given, []]):
+        if not option:
+            monkeypatch.setenv("ARCHBENCH_MLFLOW", URIS["plain"])
+        arguments = ["run", "-a", "toy_text", "-t", "toy_topic", "--plugin", str(toys), "--results", str(results)]
+        arguments += ["--seeds", str(seed), *option]
+        monkeypatch.setattr(sys, "argv", ["archbench", *arguments])
+        with pytest.raises(SystemExit):
+            main(arguments)
+        said = capfd.readouterr()
+        assert "archbench sync" in said.err, f"the mirror was tried: {option}"
+        assert not leaks(said.out + said.err), option
     board = leaderboard.read(results)
     leaderboard.write(board, results / "leaderboard")
     said = capfd.readouterr()
-    assert "archbench sync" in said.err, "the mirror was tried"
-    assert len(board.records) == 1
+    assert len(board.records) == len(URIS) + 1
     assert not leaks(said.out + said.err)
     assert files_with_a_password(results) == []
 
