@@ -24,14 +24,14 @@ LONG = "x" * 60
 """A word that is longer than any view reads."""
 
 
-def check(entry: InputEntry) -> list[Result]:
-    """Run every check of an input source; after the first one that all others would repeat, no
-    other."""
+def check(entry: InputEntry, learning: bool = True) -> list[Result]:
+    """Run every check of an input source, with or without those that need a training; after the
+    first one that all others would repeat, no other."""
     results = [run("import changes no global state", lambda: changes_nothing(entry))]
     if not results[0].passed:
         return results
     with case_of(entry) as case:
-        for name, body in case.checks(learning=True):
+        for name, body in case.checks(learning=learning):
             results.append(run(name, body))
             if name == FIRST and not results[-1].passed:
                 break

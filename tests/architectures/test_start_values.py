@@ -44,8 +44,8 @@ from tests.support.laws import LAWS, described, draws, fault, repetition
 TABLE = Path(__file__).with_name("start_values.csv")
 NUMBERS = 4_000
 """Numbers of a parameter that are pooled from models of several seeds, at least of two."""
-TENSORS = 1_500
-"""Tensors that are made for an architecture, about; a model of few layers is made 96 times."""
+TENSORS = 750
+"""Tensors that are made for an architecture, about; a model of few layers is made 48 times."""
 ROWS, WIDTH = 48, 24
 """Training rows that a vocabulary is made of, and the width of word vectors."""
 
@@ -299,7 +299,7 @@ def parameters_of(start: Start) -> list[Found]:
         if tensor.numel():
             lines, base = lines_for(start.id, first, name)
             found.append(Found(name, [], [], lines, base, modules_around(first, name)[-1][1]))
-    for seed in range(max(16, min(96, TENSORS // len(found)))):
+    for seed in range(max(16, min(48, TENSORS // len(found)))):
         wanted = [each for each in found if seed < 2 or len(each.values) * each.values[0].size < NUMBERS]
         if not wanted:
             break

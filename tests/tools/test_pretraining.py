@@ -136,9 +136,9 @@ def test_what_is_there_is_not_made_again_and_a_failure_is_told(calls, tmp_path, 
     assert "albert, none: no such luck" in capsys.readouterr().out
     assert {line["architecture"] for line in tool.read(table)} == {"bert", "gpt"}
     text = table.with_suffix(".md").read_text()
-    assert "| bert | 91.0 (90.0 to 92.0) | 51.0 (50.0 to 52.0) | 51.0 (50.0 to 52.0) | +40.0 | +0.0 | 1.51 |" in text
+    assert "| bert | 91.0 (90.0 to 92.0) | 51.0 (50.0 to 52.0) | 51.0 (50.0 to 52.0) | +40.0 | +1.0 | 1.51 |" in text
     assert "Less than 10 points above random weights: none." in text
-    assert "As much above them after shuffled words: gpt." in text
+    assert "As much above chance after shuffled words: gpt." in text
     with pytest.raises(SystemExit):
         tool.main(["no_such_id"], measured)
     assert "no_such_id: known are" in capsys.readouterr().err
