@@ -58,8 +58,8 @@ def faults(id: str, **asked: Any) -> str:
 @pytest.mark.parametrize("id", ARCHITECTURES)
 def test_plugin_keeps_to_the_contract(id: str) -> None:
     """A model that fails here would give wrong numbers: padding in its scores, parameters that
-    never train, no determinism. The first of each way through the harness, and those that
-    a change concerns, are trained, and asked on every type of tasks."""
+    never train, no determinism. The simplest of each way through a training, and those that a
+    change concerns, are trained, and asked on every type of tasks."""
     assert not (faults(id) if id in WHOLE else faults(id, learning=False, types=1))
 
 

@@ -81,11 +81,11 @@ def shuffled(split: Split) -> list[str]:
 
 def labelled(split: Split, division: int = 0) -> Iterator[tuple[str, str]]:
     """Labelled texts, each with its kind, of words that no other split has."""
-    random, of_words = Random(f"labelled {split}"), kinds(division)
-    words = list(of_words)
+    random, groups = Random(f"labelled {split}"), kinds(division)
+    words = list(groups)
     half = SHOWN + (WORDS - SHOWN) // 2
     asked = {"train": words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
-    for kind, of in alternately(asked, of_words, LABELLED[split]):
+    for kind, of in alternately(asked, groups, LABELLED[split]):
         yield " and ".join(random.sample(of, 3)), kind
 
 
