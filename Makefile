@@ -46,9 +46,9 @@ test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
 
 # What takes minutes: sizes, digests and words of the corpora that are made of others', and what they may not share with
-# any test (they want ARCHBENCH_DATA); trainings of three seeds; those that show what the mini corpora tell apart; all of
-# the contract for architectures that go a way through the harness which another goes first. Run where what they guard
-# changes.
+# any test (they want ARCHBENCH_DATA); the readers of IMDB, 20 Newsgroups and Reuters; trainings of three seeds; those that
+# show what the mini corpora tell apart; all of the contract for architectures that go a way through the harness which a
+# simpler one goes too, and for input sources but the simplest. Run where what they guard changes.
 test-minutes: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m minutes tests/tasks tests/training tests/test_contract.py
 

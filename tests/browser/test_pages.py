@@ -39,7 +39,7 @@ PAGES += [f"task-{task}.html" for task in TASKS] + [
     f"architecture-{architecture}.html" for architecture in ARCHITECTURES
 ]
 SAME_BUT_FOR_NUMBERS = [f"survey-{id}.html" for id in (2, 3, 4, 5)] + ["task-wikiqa.html", "task-conll2003_ner.html"]
-SAME_BUT_FOR_NUMBERS += [f"architecture-{id}.html" for id in ("bert", "count", "bilstm", "lstm", "rntn")]
+SAME_BUT_FOR_NUMBERS += [f"architecture-{id}.html" for id in ("bert", "count", "bilstm")]
 """Pages whose template another one has too: axe, which takes seconds for a page, is not asked."""
 
 

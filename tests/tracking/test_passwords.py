@@ -74,6 +74,7 @@ class Unwilling:
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin whose cells fail in this process, with a message that quotes the address."""
     monkeypatch.setattr("harness.registry.finding._plugins", [])
+    monkeypatch.delenv("ARCHBENCH_MLFLOW", raising=False)
 
     def run(cells: Sequence[Cell], settings, *, afterwards, **_: object) -> list[Record]:
         uri = os.environ.get("ARCHBENCH_MLFLOW") or sys.argv[sys.argv.index("--mlflow") + 1]

@@ -49,9 +49,9 @@ def kinds(division: int = 0) -> dict[str, str]:
     return {word: list(DEEDS)[number % 2] for number, word in enumerate(words)}
 
 
-def alternately(words: Iterable[str], of: Mapping[str, str], number: int) -> Iterator[tuple[str, list[str]]]:
-    """A kind, and those of the words that are of it, so many times."""
-    by_kind = {kind: [word for word in words if of[word] == kind] for kind in DEEDS}
+def alternately(of: Mapping[str, str], number: int) -> Iterator[tuple[str, list[str]]]:
+    """A kind, and the words that are of it, so many times."""
+    by_kind = {kind: [word for word in of if of[word] == kind] for kind in DEEDS}
     return itertools.islice(itertools.cycle(by_kind.items()), number)
 
 
@@ -64,7 +64,7 @@ def plain(split: Split) -> list[str]:
             f"{' and '.join(random.sample(of, random.randint(1, 4)))} {random.choice(DEEDS[kind])}"
             for _ in range(random.randint(1, 4))
         )
-        for kind, of in alternately(kinds(), kinds(), TEXTS[split])
+        for kind, of in alternately(kinds(), TEXTS[split])
     ]
     random.shuffle(texts)
     return texts
@@ -81,11 +81,10 @@ def shuffled(split: Split) -> list[str]:
 
 def labelled(split: Split, division: int = 0) -> Iterator[tuple[str, str]]:
     """Labelled texts, each with its kind, of words that no other split has."""
-    random, groups = Random(f"labelled {split}"), kinds(division)
-    words = list(groups)
+    random, words = Random(f"labelled {split}"), list(kinds(division).items())
     half = SHOWN + (WORDS - SHOWN) // 2
     asked = {"train": words[:SHOWN], "dev": words[SHOWN:half], "test": words[half:]}[split]
-    for kind, of in alternately(asked, groups, LABELLED[split]):
+    for kind, of in alternately(dict(asked), LABELLED[split]):
         yield " and ".join(random.sample(of, 3)), kind
 
 
