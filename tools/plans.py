@@ -84,8 +84,8 @@ def more_seeds(found: dict[tuple[str, str], list[Record]]) -> Iterator[str]:
         quality = info(registry.entry("tasks", task).main_metric).quality
         scored = [record for record in records if record.main_metric in record.scores.get("test", {})]
         ranked = sorted(scored, key=lambda record: -quality(record.scores["test"][record.main_metric]))
-        best = [record.architecture for record in ranked[:BEST]]
-        cheap = [each.architecture for each in records if processor_s(each) < CHEAP_S and each.architecture not in best]
+        best = list(dict.fromkeys(record.architecture for record in ranked))[:BEST]
+        cheap = {each.architecture for each in records if processor_s(each) < CHEAP_S}.difference(best)
         options = f"--protocol equal --budget {budget} --seeds {SEEDS}"
         for chosen, limit in ((best, ""), (cheap, f" --cpu-limit {LIMIT_S}")):
             if chosen:

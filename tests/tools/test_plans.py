@@ -34,6 +34,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[s
         ended("hmm", 0.5, 1.0),
         ended("birnn_tagger", 0.9, 400.0),
         ended("window_mlp", 0.8, 10.0),
+        ended("window_mlp", 0.75, 10.0, hyperparameters={"window": 3}),  # another row of the architecture
         ended("crf_features", 0.7, 10.0),
         ended("transformer_tagger", 0.6, 301.0),
         ended("floor_majority", 0.2, 0.1),
