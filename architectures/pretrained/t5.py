@@ -36,6 +36,7 @@ EXPECTED = {
     paper="Raffel et al. 2019",
     source="M2.10[159] R25.6",
     year=2019,
+    version=2,
     parents={"weights": "t5@text_mix"},
     recipe=Recipe(
         optimizer="adam",
@@ -75,6 +76,11 @@ EXPECTED = {
             " proportion to its numbers; the table, whose numbers begin sixteen times as large, has the whole rate."
         ),
         "Gradients are cut at a norm of 1, where Adafactor cuts its steps.",
+        (
+            "Which spans are removed is turned by a random number of places. The paper's texts of 512 pieces always"
+            " begin with what stays and end with a span, so that one of 30 pieces or fewer would lose its end and"
+            " nothing else, the same in each pass."
+        ),
         "In pre-training the rate rises to its height in the first steps; the paper's stands there from the beginning.",
         "Batches of 32 and five passes serve all tasks; the paper makes 262,144 steps of 128.",
         (

@@ -48,7 +48,8 @@ class RemovedSpans(TextObjective):
     """A ``share`` of the pieces is taken out, in spans of a ``mean`` length, each of which leaves a
     sentinel behind; the decoder writes each sentinel, the span behind it, and the end.
 
-    Texts begin with what stays and end with a span. A text of one piece loses nothing.
+    A text is taken as a ring, so that each of its places is asked as often as the others: a span
+    that goes over the end goes on at the beginning, as one more. A text of one piece loses nothing.
     """
 
     unit = "pieces of removed spans"
@@ -60,11 +61,12 @@ class RemovedSpans(TextObjective):
         (B,)."""
         removed = (cls.share * lengths.double()).round().long().clamp(min=1)
         removed = removed.minimum(lengths - 1).clamp(min=0)
-        spans = (removed / cls.mean).round().long().clamp(1, SENTINELS).minimum(removed)
+        spans = (removed / cls.mean).round().long().clamp(1, SENTINELS - 1).minimum(removed)
         inner, outer = noise.uniform(width), noise.uniform(width)
         runs = torch.stack([divided(lengths - removed, spans, outer), divided(removed, spans, inner)], -1).flatten(1)
         places = torch.arange(width, device=lengths.device).expand(len(lengths), -1).contiguous()
-        run = torch.searchsorted(runs.cumsum(1), places, right=True)
+        turned = (places + (noise.uniform(1) * lengths[:, None]).long()) % lengths.clamp(min=1)[:, None]
+        run = torch.searchsorted(runs.cumsum(1), turned, right=True)
         return (run % 2 == 1) & (places < lengths[:, None])
 
     @classmethod
