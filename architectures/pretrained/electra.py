@@ -20,6 +20,7 @@ FAMILY = Family("electra", LAYERS | {"projection": "embeddings_project"})
     paper="Clark et al. 2020",
     source="M2.10[150]",
     year=2020,
+    version=2,
     parents={"weights": "electra@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -65,6 +66,7 @@ FAMILY = Family("electra", LAYERS | {"projection": "embeddings_project"})
             "In evaluation the replaced pieces are any ones of the vocabulary, so that the score does not depend on the"
             " generator; the paper asks of what the generator draws."
         ),
+        "Weights are the best by this score of the last tenth of pre-training, where the paper takes the last.",
     ),
 )
 class ELECTRA(PieceTransformer):

@@ -287,6 +287,11 @@ def test_replacements_of_the_score_are_any_pieces_of_the_vocabulary(view):
     assert len(counts) == view.width and ((counts - expected) ** 2 / expected).sum() < 2 * view.width
 
 
+def test_only_the_last_epochs_are_chosen_among():
+    """The score is best long before the encoder has learnt what a good generator teaches."""
+    assert ReplacedPieces.last_phase == 0.9
+
+
 def test_the_floor_asks_what_evaluation_asks(view, monkeypatch):
     """Padding would give each text other replacements than those that the model is asked about."""
     keys = []
