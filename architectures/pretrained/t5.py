@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from typing import Any
 
@@ -45,7 +46,6 @@ EXPECTED = {
         epochs=5,
         patience=5,
         clip=1.0,
-        groups=(("encoder.table.*", 16.0),),
     ),
     recipes={
         "text": Recipe(
@@ -57,7 +57,6 @@ EXPECTED = {
             clip=1.0,
             lr_schedule="warmup_inverse_sqrt",
             warmup_share=0.019,
-            groups=(("encoder.table.*", 16.0),),
         ),
     },
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
@@ -73,13 +72,14 @@ EXPECTED = {
         ),
         (
             "Adam at a sixteenth of the paper's rates takes the place of Adafactor, by which a matrix moves in"
-            " proportion to its numbers; the table, whose numbers begin sixteen times as large, has the whole rate."
+            " proportion to its numbers. Those of the table are kept divided by sqrt(hidden), as large as those of"
+            " matrices, so that one rate serves all; the model is the same."
         ),
         "Gradients are cut at a norm of 1, where Adafactor cuts its steps.",
         (
-            "Which spans are removed is turned by a random number of places. The paper's texts of 512 pieces always"
-            " begin with what stays and end with a span, so that one of 30 pieces or fewer would lose its end and"
-            " nothing else, the same in each pass."
+            "The places of spans are turned round by a random number. What the paper reads at once, 512 pieces, always"
+            " begins with what stays and ends with a span, so that a text of 30 pieces or fewer, read alone as in"
+            " evaluation, would be asked for its end and nothing else."
         ),
         "In pre-training the rate rises to its height in the first steps; the paper's stands there from the beginning.",
         "Batches of 32 and five passes serve all tasks; the paper makes 262,144 steps of 128.",
@@ -105,8 +105,8 @@ class T5(PieceEncoder):
 
     Texts are read behind words that name the task. Each class is scored by the log-probability of
     the pieces of its name and the end behind them, and in training those of the right one are made
-    likelier (maximum likelihood). Pieces know how far apart they are. One table of pieces is that
-    of both sides and, times 1 / sqrt(hidden), the output layer. Slow: each text passes through two
+    likelier (maximum likelihood). Pieces know how far apart they are. One table of pieces is the
+    output layer and, times sqrt(hidden), that of both sides. Slow: each text passes through two
     stacks, the second of which writes the names of all classes.
 
     ``pretrained`` is a folder or a name on the hub that holds weights (safetensors) and their
@@ -154,8 +154,9 @@ class T5(PieceEncoder):
             inner, eps, decoder_layers = of.d_ff, of.layer_norm_epsilon, of.num_decoder_layers
             if heads * of.d_kv != hidden:
                 raise ValueError(f"pretrained={view.pretrained!r}: {heads} heads of {of.d_kv} are not d_model={hidden}")
-        self.view, self.scale = view, hidden**-0.5
-        self.table = nn.Embedding(width, hidden)  # normal with deviation 1, as the paper's
+        self.view, self.scale = view, hidden**0.5
+        self.table = nn.Embedding(width, hidden)
+        nn.init.normal_(self.table.weight, std=1 / self.scale)
         self.encoder = RelativeStack(hidden, heads, inner, layers, dropout, eps)
         self.decoder = RelativeStack(hidden, heads, inner, decoder_layers, dropout, eps, cross=True)
         self.classes = len(answers)
@@ -188,19 +189,23 @@ class T5(PieceEncoder):
     def forward(self, pieces: SubwordBatch) -> Tensor:
         return self.read(pieces)
 
+    def embedded(self, ids: Tensor) -> Tensor:
+        """The vectors (..., hidden) by which pieces are read."""
+        return self.scale * self.table(ids)
+
     def read(self, pieces: SubwordBatch) -> Tensor:
         """The encoder's states (B, S, hidden)."""
-        return self.encoder(self.table(pieces.ids), pieces.mask[:, None])
+        return self.encoder(self.embedded(pieces.ids), pieces.mask[:, None])
 
     def write(self, before: Tensor, seen: Tensor, pieces: SubwordBatch) -> Tensor:
         """The decoder's states (B, U, hidden) behind the pieces (B, U) that it has written
         ``before``, of which each place knows those that are ``seen`` (1, U, U), and those that were
         read."""
-        return self.decoder(self.table(before), seen, self.read(pieces), pieces.mask)
+        return self.decoder(self.embedded(before), seen, self.read(pieces), pieces.mask)
 
     def logs(self, states: Tensor, ids: Tensor) -> Tensor:
         """Log-probabilities (N,) of pieces behind states (N, hidden)."""
-        return -F.cross_entropy(F.linear(states * self.scale, self.table.weight), ids, reduction="none")
+        return -F.cross_entropy(F.linear(states, self.table.weight), ids, reduction="none")
 
     def told(self, source: SubwordBatch, target: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities (N,) of the pieces of targets (B, U) where ``mask`` is true, in their
@@ -225,7 +230,7 @@ class T5(PieceEncoder):
 
 def published_state(model: Any, pieces: int) -> dict[str, Tensor]:
     """The weights of a model of transformers under our names, with so many rows of its table."""
-    found = {"table.weight": model.shared.weight[:pieces]}
+    found = {"table.weight": model.shared.weight[:pieces] / math.sqrt(model.config.d_model)}
     for side in ("encoder", "decoder"):
         stack = getattr(model, side)
         found[f"{side}.norm.weight"] = stack.final_layer_norm.weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -44,12 +44,20 @@ def picked(ids: Tensor, kept: Tensor, padding: int) -> tuple[Tensor, Tensor]:
     return ids.gather(1, places).masked_fill(~mask, padding), mask
 
 
+def of_spans(target: Tensor, view: CuedPieces) -> Tensor:
+    """True (B, U) at the pieces of a target that are taken from the text."""
+    marks = torch.tensor([*view.sentinels, view.separator, view.pad], device=target.device)
+    return ~torch.isin(target, marks)
+
+
 class RemovedSpans(TextObjective):
     """A ``share`` of the pieces is taken out, in spans of a ``mean`` length, each of which leaves a
     sentinel behind; the decoder writes each sentinel, the span behind it, and the end.
 
     A text is taken as a ring, so that each of its places is asked as often as the others: a span
     that goes over the end goes on at the beginning, as one more. A text of one piece loses nothing.
+    A score counts the pieces of spans alone: sentinels and ends say how many spans there are, of
+    which training, whose texts are put together, has more than a text that is read alone.
     """
 
     unit = "pieces of removed spans"
@@ -84,20 +92,26 @@ class RemovedSpans(TextObjective):
 
     def forward(self, encoder: Any, pieces: SubwordBatch, noise: Noise) -> Foretold:
         source, target, mask = self.questions(pieces, encoder.view, noise)
-        return Foretold.at(encoder.told(source, target, mask), mask)
+        logs = encoder.told(source, target, mask)
+        if self.training:
+            return Foretold.at(logs, mask)
+        counted = of_spans(target, encoder.view)
+        return Foretold.at(logs[counted[mask]], counted)
 
     @classmethod
     def floor(cls, view: Any, train: Sequence[Row], rows: Sequence[Row]) -> list[Surprise]:
         """Each piece by its share of what would be asked of the training texts, every piece of the
         vocabulary counted once more."""
 
-        def asked(rows: Sequence[Row]) -> list[Removed]:
-            return [cls.questions(pieces, view, Noise(pieces.ids, pieces.mask)) for pieces in batches(view, rows)]
+        def asked(rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
+            for pieces in batches(view, rows):
+                target = cls.questions(pieces, view, Noise(pieces.ids, pieces.mask)).target
+                yield target, of_spans(target, view)
 
         counts = torch.ones(view.width)
-        for each in asked(train):
-            counts += each.target[each.mask].bincount(minlength=view.width)
+        for target, counted in asked(train):
+            counts += target[counted].bincount(minlength=view.width)
         logs, found = (counts / counts.sum()).log(), []
-        for each in asked(rows):
-            found += summed(Foretold.at(logs[each.target[each.mask]], each.mask), len(each.mask))
+        for target, counted in asked(rows):
+            found += summed(Foretold.at(logs[target[counted]], counted), len(target))
         return found
