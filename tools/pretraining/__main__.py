@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from harness import registry
 from harness.records import Record, Store
@@ -31,9 +32,15 @@ ASKED = {TEXT: DIVISIONS[:1], SHUFFLED: DIVISIONS, NONE: DIVISIONS}
 SEEDS = (0, 1, 2)
 SMALL = {"layers": 2, "hidden": 64, "heads": 2, "max_length": 32, "stride": 16}
 """Sizes of each architecture that has a hyperparameter of the name."""
-OWN = {"electra": {"hidden": 128, "heads": 4}}
-"""Sizes of architectures that need others: the generator of ELECTRA has a quarter of its width, and
-learns nothing in these steps where that is 16."""
+OWN: dict[str, dict[str, Any]] = {
+    "electra": {"hidden": 128, "heads": 4},
+    "elmo": {"filters": [16, 16, 32], "cells": 128, "projection": 64},
+    "t5": {"training.learning_rates": [0.0005]},
+}
+"""Settings of architectures that need others. The generator of ELECTRA has a quarter of its width,
+and learns nothing in these steps where that is 16. The sizes of ELMo have other names. The scores
+of T5's attention are not divided by the root of their width, and at the rate of the others it
+learns nothing but by heart."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words
@@ -64,9 +71,10 @@ def learns_from_text(entry: ArchitectureEntry) -> bool:
 def options(entry: ArchitectureEntry) -> list[str]:
     """Options of ``archbench run`` for the small size, and how it is trained."""
     known = grid.hyperparameters(entry)
-    sizes = {name: value for name, value in (SMALL | OWN.get(entry.id, {})).items() if name in known}
+    sizes = {name: value for name, value in SMALL.items() if name in known}
     training = {f"training.{name}": value for name, value in TRAINING.items()}
-    return [word for name, value in (sizes | training).items() for word in ("-o", f"{entry.id}.{name}={value}")]
+    chosen = sizes | training | OWN.get(entry.id, {})
+    return [word for name, value in chosen.items() for word in ("-o", f"{entry.id}.{name}={value}")]
 
 
 def run(entry: ArchitectureEntry, parent: str, results: Path) -> None:
@@ -149,8 +157,8 @@ def page(lines: Sequence[Line]) -> str:
             " that kind does. Mean of three seeds, with the lowest and the highest. Chance has 50. What shuffled words"
             " and random weights give is the mean over three divisions of the words, since who knows nothing agrees"
             " with a single one by accident.", "",
-            f"Sizes are small, the same for all that have them: {sizes_in_words(SMALL)}. Others of their own:"
-            f" {'; '.join(f'`{id}` {sizes_in_words(sizes)}' for id, sizes in OWN.items())}.", "",
+            f"Sizes are small, the same for all that have them: {settings_in_words(SMALL)}. Others of their own:"
+            f" {'; '.join(f'`{id}` {settings_in_words(settings)}' for id, settings in OWN.items())}.", "",
             f"Less than {100 * GAIN:.0f} points above random weights: {', '.join(without) or 'none'}.",
             f"As much above chance after shuffled words: {', '.join(strange) or 'none'}.", "",
             "| architecture | from plain text | from shuffled words | from random weights | gain"
@@ -161,9 +169,9 @@ def page(lines: Sequence[Line]) -> str:
     )  # fmt: skip
 
 
-def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """Sizes in words."""
-    return ", ".join(f"{name} {value}" for name, value in sizes.items())
+def settings_in_words(settings: Mapping[str, Any]) -> str:
+    """Settings in words."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def each(column: str, lines: Sequence[Line], id: str) -> str:
