@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from architectures.blocks.transformer import Attention, Memory, TransformerLayer
+from architectures.blocks.transformer import Attention, TransformerLayer
 
 BUCKETS, FAR = 32, 128
 """Buckets of distances, and the distance from which on all stand in one."""
@@ -35,25 +36,14 @@ def _ranges(distances: Tensor, count: int) -> Tensor:
     return torch.where(distances < exact, distances, wide.clamp(max=count - 1))
 
 
-class UnscaledAttention(Attention):
-    """softmax(Q K^T + b) V, with numbers b in the place of what may be looked at, and matrices
-    without biases: queries begin the smaller by the sqrt(d) that scores are divided by elsewhere.
-    """
-
-    def __init__(self, size: int, heads: int, dropout: float = 0.0):
-        super().__init__(size, heads, dropout, bias=False)
-
-    def attend(self, queries: Tensor, memory: Memory, allowed: Tensor | None = None) -> Tensor:
-        return super().attend(queries * math.sqrt(queries.shape[-1]), memory, allowed)
-
-
 class RelativeStack(nn.Module):
     """A stack of ``layers``: vectors (B, U, size) -> states (B, U, size).
 
-    A number for each bucket of distances and each head is added to the scores of self-attention;
-    all layers share them. Norms stand before sublayers and behind the stack; they divide by the
-    root mean square, without mean and biases. With ``cross`` each layer also attends to the states
-    of a source, whose distance is unknown, and places look back alone.
+    A number for each bucket of distances and each head is added to the scores of self-attention,
+    Q K^T / sqrt(d); all layers share them. Norms stand before sublayers and behind the stack; they
+    divide by the root mean square, without mean and biases. Matrices have no biases, either. With
+    ``cross`` each layer also attends to the states of a source, whose distance is unknown, and
+    places look back alone.
     """
 
     def __init__(self, size: int, heads: int, inner: int, layers: int, dropout: float, eps: float, cross: bool = False):
@@ -70,7 +60,7 @@ class RelativeStack(nn.Module):
                 pre_norm=True,
                 inner_dropout=dropout,
                 eps=eps,
-                attention=UnscaledAttention,
+                attention=partial(Attention, bias=False),
                 norm=nn.RMSNorm,
                 bias=False,
             )
@@ -78,16 +68,15 @@ class RelativeStack(nn.Module):
         )
         self.norm = nn.RMSNorm(size, eps)
         self.dropout = nn.Dropout(dropout)
-        self.begin(size, heads, inner)
+        self.begin(size, inner)
 
-    def begin(self, size: int, heads: int, inner: int) -> None:
+    def begin(self, size: int, inner: int) -> None:
         """Draw the weights at random, normal, so that sums of as many as enter have deviation 1,
         and scores too."""
         nn.init.normal_(self.distances.weight, std=size**-0.5)
         for layer in self.layers:
             for attention in filter(None, (layer.attention, layer.across)):
-                nn.init.normal_(attention.query.weight, std=(size * (size // heads)) ** -0.5)
-                for matrix in (attention.key, attention.value, attention.output):
+                for matrix in (attention.query, attention.key, attention.value, attention.output):
                     nn.init.normal_(matrix.weight, std=size**-0.5)
             nn.init.normal_(layer.feedforward[0].weight, std=size**-0.5)
             nn.init.normal_(layer.feedforward[-1].weight, std=inner**-0.5)

@@ -72,8 +72,9 @@ EXPECTED = {
         ),
         (
             "Adam at a sixteenth of the paper's rates takes the place of Adafactor, by which a matrix moves in"
-            " proportion to its numbers. Those of the table are kept divided by sqrt(hidden), as large as those of"
-            " matrices, so that one rate serves all; the model is the same."
+            " proportion to its numbers. So that one rate serves all, those of the table are kept divided by"
+            " sqrt(hidden), and those of queries times the sqrt(hidden / heads) by which scores are divided here: all"
+            " begin as large as in other matrices. The model is the same."
         ),
         "Gradients are cut at a norm of 1, where Adafactor cuts its steps.",
         (
@@ -241,8 +242,9 @@ def published_state(model: Any, pieces: int) -> dict[str, Tensor]:
             if side == "decoder":
                 attentions["across"] = block.layer[1].EncDecAttention
             for ours, attention in attentions.items():
-                parts = {"query": attention.q, "key": attention.k, "value": attention.v, "output": attention.o}
+                parts = {"key": attention.k, "value": attention.v, "output": attention.o}
                 found |= {f"{layer}.{ours}.{name}.weight": part.weight for name, part in parts.items()}
+                found[f"{layer}.{ours}.query.weight"] = attention.q.weight * math.sqrt(model.config.d_kv)
             found |= {f"{layer}.norms.{norm}.weight": part.layer_norm.weight for norm, part in enumerate(block.layer)}
             found[f"{layer}.feedforward.0.weight"] = network.wi.weight
             found[f"{layer}.feedforward.3.weight"] = network.wo.weight

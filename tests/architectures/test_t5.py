@@ -105,16 +105,18 @@ def made(view: CuedPieces, answers: tuple[str, ...] = (), **sizes: Any) -> T5:
     return small(T5, view.width, view, answers, **SIZES | sizes)
 
 
-def table_slopes(reference: Any, t5: T5) -> torch.Tensor:
-    """The gradient of their table as that of ours, whose numbers are theirs divided by
-    sqrt(12)."""
-    return reference.shared.weight.grad[: len(t5.table.weight)] * math.sqrt(12)
+def slopes_of(theirs: str, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """The gradient of a parameter of transformers' as that of ours: the numbers of our table are
+    theirs divided by sqrt(12), and those of our queries theirs times the sqrt(4) that scores are
+    divided by."""
+    if theirs == "shared.weight":
+        return parameter.grad[: len(PIECES) + SENTINELS] * math.sqrt(12)
+    return parameter.grad / math.sqrt(4) if theirs.endswith("Attention.q.weight") else parameter.grad
 
 
 def assert_same_gradients(t5: T5, reference: Any) -> None:
     ours = {name: p.grad for name, p in t5.named_parameters()}
-    theirs = {ours_of(name): p.grad for name, p in reference.named_parameters()}
-    theirs["table.weight"] = table_slopes(reference, t5)
+    theirs = {ours_of(name): slopes_of(name, p) for name, p in reference.named_parameters()}
     assert ours.keys() == theirs.keys()
     for name, slopes in theirs.items():
         assert slopes.abs().max() > 1e-5, name
@@ -146,8 +148,8 @@ def test_distances_are_known_as_in_transformers(both_ways):
 
 
 def test_states_and_gradients_of_the_encoder_are_those_of_transformers(folder):
-    """Scores that are divided, a mean that is taken off, or a bias that each layer has for itself:
-    a published model would answer otherwise."""
+    """Queries that are loaded as they are, a mean that is taken off, or a bias that each layer has
+    for itself: a published model would answer otherwise."""
     t5, reference = both(folder)
     pieces = batch(t5.view, *TEXTS)
     found = t5(pieces)[pieces.mask]
@@ -158,7 +160,8 @@ def test_states_and_gradients_of_the_encoder_are_those_of_transformers(folder):
     weights = torch.randn_like(found)
     (found * weights).sum().backward()
     (expected * weights).sum().backward()
-    torch.testing.assert_close(t5.table.weight.grad, table_slopes(reference, t5), rtol=1e-4, atol=1e-5)
+    slopes = slopes_of("shared.weight", reference.shared.weight)
+    torch.testing.assert_close(t5.table.weight.grad, slopes, rtol=1e-4, atol=1e-5)
     slopes = reference.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight.grad
     torch.testing.assert_close(t5.encoder.distances.weight.grad, slopes, rtol=1e-4, atol=1e-5)
 
@@ -218,15 +221,15 @@ def test_all_layers_of_a_side_share_the_numbers_of_distances(view):
 
 
 def test_numbers_keep_their_size_at_the_beginning(view):
-    """The weights begin so that scores, which are not divided, have deviation 1, and so has what a
-    matrix makes of numbers that have."""
+    """The weights begin so that scores have deviation 1, and so has what a matrix makes of numbers
+    that have."""
     torch.manual_seed(0)
     t5 = T5(view.width, view, hidden=256, heads=4, layers=1, dropout=0.0)
     states = torch.randn(4, 50, 256)
     for stack in (t5.encoder, t5.decoder):
         attention = stack.layers[0].attention
         queries, memory = attention.project(states)
-        assert 0.8 < (queries @ memory.keys.mT).std() < 1.25
+        assert 0.8 < (queries @ memory.keys.mT / 8).std() < 1.25
         assert 0.9 < memory.values.std() < 1.1
         assert 0.9 < stack.layers[0].feedforward[0](states).std() < 1.1
         last = stack.layers[0].feedforward[-1]
@@ -503,12 +506,13 @@ def test_a_child_takes_all_weights_whatever_its_classes_are(view):
     assert torch.equal(child.eval()(batch(view, *TRAIN)), parent(batch(view, *TRAIN)))
 
 
-def test_numbers_of_the_table_begin_as_large_as_those_of_matrices(view):
-    """Adam moves all numbers as far: were the table's sixteen times as large, it would stay as it
-    was drawn, and the rest would learn texts by heart."""
+def test_numbers_of_all_matrices_begin_as_large(view):
+    """Adam moves all numbers as far: a table of numbers sixteen times as large would stay as it was
+    drawn, and queries whose numbers are an eighth would be another matrix at each step."""
     t5 = T5(view.width, view)
-    inner = t5.encoder.layers[0].feedforward[0].weight
-    assert t5.table.weight.std().item() == pytest.approx(inner.std().item(), rel=0.05)
+    block = t5.encoder.layers[0]
+    for matrix in (t5.table.weight, block.attention.query.weight, block.feedforward[0].weight):
+        assert matrix.std().item() == pytest.approx(256**-0.5, rel=0.05)
     assert t5.embedded(torch.arange(view.width)).std().item() == pytest.approx(1, rel=0.05)
 
 
