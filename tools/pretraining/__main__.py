@@ -35,12 +35,9 @@ SMALL = {"layers": 2, "hidden": 64, "heads": 2, "max_length": 32, "stride": 16}
 OWN: dict[str, dict[str, Any]] = {
     "electra": {"hidden": 128, "heads": 4},
     "elmo": {"filters": [16, 16, 32], "cells": 128, "projection": 64},
-    "t5": {"training.learning_rates": [0.0005]},
 }
 """Settings of architectures that need others. The generator of ELECTRA has a quarter of its width,
-and learns nothing in these steps where that is 16. The sizes of ELMo have other names. The scores
-of T5's attention are not divided by the root of their width, and at the rate of the others it
-learns nothing but by heart."""
+and learns nothing in these steps where that is 16. The sizes of ELMo have other names."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words
