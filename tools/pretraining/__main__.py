@@ -34,10 +34,11 @@ SMALL = {"layers": 2, "hidden": 64, "heads": 2, "max_length": 32, "stride": 16}
 """Sizes of each architecture that has a hyperparameter of the name."""
 OWN: dict[str, dict[str, Any]] = {
     "electra": {"hidden": 128, "heads": 4},
-    "elmo": {"filters": [16, 16, 32], "cells": 128, "projection": 64},
+    "elmo": {"filters": [16, 16, 32], "cells": 128, "projection": 64, "training.patience": 15},
 }
 """Settings of architectures that need others. The generator of ELECTRA has a quarter of its width,
-and learns nothing in these steps where that is 16. The sizes of ELMo have other names."""
+and learns nothing in these steps where that is 16. The sizes of ELMo have other names; it knows all
+texts by heart after ten passes of many minutes, and no later one is kept."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words
