@@ -37,8 +37,8 @@ OWN: dict[str, dict[str, Any]] = {
     "elmo": {"filters": [16, 16, 32], "cells": 128, "projection": 64, "training.patience": 15},
 }
 """Settings of architectures that need others. The generator of ELECTRA has a quarter of its width,
-and learns nothing in these steps where that is 16. The sizes of ELMo have other names; it knows all
-texts by heart after ten passes of many minutes, and no later one is kept."""
+and learns nothing in these steps where that is 16. The sizes of ELMo have other names; its score on
+dev is best within ten epochs, and those after them would take most of the time."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words

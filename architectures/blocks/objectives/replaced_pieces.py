@@ -59,8 +59,8 @@ class ReplacedPieces(TextObjective):
     from what it takes for likely; its own loss is added. One that is drawn as it was counts as not
     replaced. In evaluation the replacements are any pieces of the vocabulary, so that the score
     does not depend on how good a generator is. As a generator learns, what it writes grows less and
-    less like these: the score falls while the encoder learns more, so that only the last epochs are
-    chosen among.
+    less like these: the score grows worse while the encoder learns more, so that only the last
+    epochs are chosen among.
     """
 
     unit = "replaced pieces"
