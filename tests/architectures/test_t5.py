@@ -283,11 +283,12 @@ def test_texts_of_different_lengths_have_their_own_numbers():
 
 
 def test_no_span_is_left_out_where_there_are_more_than_sentinels():
-    pieces = words(3, 3001)
+    """One that goes over the end has two sentinels."""
+    pieces = words(60, 3001)
     chosen = RemovedSpans.chosen(pieces.lengths - 1, noise_of(pieces), 3001)
-    assert chosen.sum(1).tolist() == [450] * 3
+    assert set(chosen.sum(1).tolist()) == {450}
     begins = chosen & ~chosen.roll(1, 1)
-    assert set(begins.sum(1).tolist()) <= {SENTINELS - 1, SENTINELS}
+    assert set(begins.sum(1).tolist()) == {SENTINELS - 1, SENTINELS}
 
 
 def test_all_divisions_are_equally_probable():
@@ -513,6 +514,7 @@ def test_numbers_of_all_matrices_begin_as_large(view):
     block = t5.encoder.layers[0]
     for matrix in (t5.table.weight, block.attention.query.weight, block.feedforward[0].weight):
         assert matrix.std().item() == pytest.approx(256**-0.5, rel=0.05)
+    assert block.feedforward[0].out_features == 4 * 256
     assert t5.embedded(torch.arange(view.width)).std().item() == pytest.approx(1, rel=0.05)
 
 
