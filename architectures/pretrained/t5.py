@@ -242,9 +242,13 @@ def published_state(model: Any, pieces: int) -> dict[str, Tensor]:
             if side == "decoder":
                 attentions["across"] = block.layer[1].EncDecAttention
             for ours, attention in attentions.items():
-                parts = {"key": attention.k, "value": attention.v, "output": attention.o}
-                found |= {f"{layer}.{ours}.{name}.weight": part.weight for name, part in parts.items()}
-                found[f"{layer}.{ours}.query.weight"] = attention.q.weight * math.sqrt(model.config.d_kv)
+                weights = {
+                    "query": attention.q.weight * math.sqrt(model.config.d_kv),
+                    "key": attention.k.weight,
+                    "value": attention.v.weight,
+                    "output": attention.o.weight,
+                }
+                found |= {f"{layer}.{ours}.{name}.weight": weight for name, weight in weights.items()}
             found |= {f"{layer}.norms.{norm}.weight": part.layer_norm.weight for norm, part in enumerate(block.layer)}
             found[f"{layer}.feedforward.0.weight"] = network.wi.weight
             found[f"{layer}.feedforward.3.weight"] = network.wo.weight
