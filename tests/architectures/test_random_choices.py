@@ -30,17 +30,18 @@ WIDTH, HIDDEN = 4, 3
 LENGTHS = [7, 5, 4, 2, 1]
 
 
-def choices_of(choices: RandomChoices, ids: Tensor, mask: Tensor) -> list[list[bool]]:
-    """The choices of each text, from the numbers that belong to its words and to the key."""
+def choices_of(choices: RandomChoices, share: float, ids: Tensor, mask: Tensor) -> list[list[bool]]:
+    """The choices of each text, from the numbers that belong to its words and to the key; the share
+    is the one that was asked for, whatever the choices have kept of it."""
     lots = draws_of(ids, mask, (choices.key.item(),), 1)[0]
-    return [(row[real] < choices.share).tolist() for row, real in zip(lots, mask, strict=True)]
+    return [(row[real] < share).tolist() for row, real in zip(lots, mask, strict=True)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_words_are_kept_by_lot(share):
     """In values and gradients; a text with nothing left is its last word but one."""
     model, words = small(RandomWordsLSTM, WIDTH, hidden=HIDDEN, share=share), random_texts(LENGTHS, 1, WIDTH)
-    kept = dict(zip(LENGTHS, choices_of(model.policy, words.ids, words.mask), strict=True))
+    kept = dict(zip(LENGTHS, choices_of(model.policy, share, words.ids, words.mask), strict=True))
     assert share in (0, 1) or 0 < sum(map(sum, kept.values())) < sum(LENGTHS)
 
     def alone(vectors: Tensor) -> Tensor:
@@ -59,7 +60,7 @@ def test_words_are_kept_by_lot(share):
 def test_phrases_end_by_lot(share):
     """In values and gradients; the last word ends one."""
     model, words = small(RandomPhrasesLSTM, WIDTH, hidden=HIDDEN, share=share), random_texts(LENGTHS, 1, WIDTH)
-    ends = dict(zip(LENGTHS, choices_of(model.policy, words.ids, words.mask), strict=True))
+    ends = dict(zip(LENGTHS, choices_of(model.policy, share, words.ids, words.mask), strict=True))
     assert_each_alone(model(words), lambda v: phrases_of(model, v, [*ends[len(v)][:-1], True])[0], words)
 
 
