@@ -24,6 +24,15 @@ def test_training_begins_with_as_many_substrings_as_are_asked_for():
     assert seeds({"aab": 2, "aaa": 1}, 3) == {"aa": 4.0, "a": 7.0, "aab": 2.0}
 
 
+def test_a_long_substring_begins_before_one_that_stands_there_oftener():
+    """Six characters of the text stand in "ab", six in "xyz", and three in "a"."""
+    assert seeds({"ab": 3, "xyz": 2}, 2) == {"ab": 3.0, "xyz": 2.0}
+
+
+def test_training_begins_with_substrings_that_stand_there_twice():
+    assert seeds({"ab": 1, "cc": 1}, 9) == {"c": 2.0}
+
+
 def log_probabilities(system: UnigramPieces) -> dict[str, float]:
     return dict(json.loads(system.tokenizer())["model"]["vocab"])
 
