@@ -34,10 +34,10 @@ class Gaussian(NamedTuple):
         return (log_deviation - self.log_deviation + (squares * (-2 * log_deviation).exp() - 1) / 2).sum(1)
 
 
-def normal(noise: Noise, size: int) -> Tensor:
-    """Standard normal numbers (B, size) of the texts of a noise: other ones in each pass of a
+def normal(noise: Noise, *shape: int) -> Tensor:
+    """Standard normal numbers (B, ...) of the texts of a noise: other ones in each pass of a
     training, the same for ever in evaluation."""
-    between = noise.uniform(size).clamp(min=0.5**BITS)  # 0 would be infinitely far out
+    between = noise.uniform(*shape).clamp(min=0.5**BITS)  # 0 would be infinitely far out
     return math.sqrt(2) * torch.erfinv(2 * between - 1)
 
 

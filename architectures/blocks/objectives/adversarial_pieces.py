@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,18 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from architectures.blocks.objectives.masked_pieces import MaskedPieces
+from architectures.blocks.variational import normal
 from harness.layers.noise import Noise
 from harness.objectives import add_loss
 from harness.problems.text_objective import Foretold
 from harness.views.subwords import SubwordBatch
-
-HALF_OF_A_STEP = 2.0**-25
-"""Added to numbers in [0, 1) that are multiples of 2^-24, so that none is 0."""
-
-
-def normal(noise: Noise, *shape: int) -> Tensor:
-    """New numbers (B, ...) of a normal distribution of deviation 1."""
-    return math.sqrt(2) * torch.erfinv(2 * (noise.uniform(*shape) + HALF_OF_A_STEP) - 1)
 
 
 def divergence(told: Tensor, other: Tensor) -> Tensor:
