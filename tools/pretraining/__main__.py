@@ -43,9 +43,9 @@ OWN: dict[str, dict[str, Any]] = {
 and learns nothing in these steps where that is 16. The sizes of ELMo have other names; its score on
 dev is best within ten epochs, and those after them would take most of the time. Whole units are
 masked words that are harder to tell: two seeds of ERNIE still stand on the plateau when others have
-left it. ERNIE 2.0 asks one of five tasks of each text, so of 80 texts as many are asked masks as of the
-16 of others. Reformer's chunks are twice as long as a whole text here; its cost is twenty times that of
-others then, and its hash divides nothing."""
+left it. ERNIE 2.0 asks each text one of five things: of its 80 texts a fifth is asked for masks, as
+many as others have in a batch. Reformer's chunks would be twice as long as a whole text; it cost
+twenty times what others do, and its hash divided nothing."""
 TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 """Settings of each training beside those of protocol ``equal``: one rate, so no pilots; a warm-up,
 without which some transformers learn nothing at this rate; and no early end, since masked words
