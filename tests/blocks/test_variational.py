@@ -11,7 +11,7 @@ import torch
 from torch.distributions import Independent, Normal, kl_divergence
 
 from architectures.blocks.variational import Gaussian, bound, normal, rising
-from harness.layers.noise import Noise
+from harness.layers.noise import BITS, Noise
 from harness.objectives import collected_losses
 from harness.problems.text_objective import Foretold
 from tests.support.same import assert_same
@@ -86,15 +86,17 @@ def test_numbers_of_texts_are_standard_normal():
     assert np.abs(columns - np.eye(4)).max() < 0.06
 
 
-def test_the_lowest_number_of_a_noise_is_far_out_and_finite():
-    """One in 16 million is 0, and would end a training with a loss that is no number."""
+def test_the_outermost_numbers_of_a_noise_are_far_out_and_finite():
+    """Each is drawn once in 16 million times: in one step of 500 where a batch draws 32,000. An
+    infinite one would end the training with a loss that is no number."""
 
-    class Lowest(Noise):
+    class Outermost(Noise):
         def uniform(self, *shape: int) -> torch.Tensor:
-            return torch.zeros(len(self.texts), *shape)
+            return torch.tensor([[0.0, 1 - 2.0**-BITS]])
 
     ids = torch.ones(1, 2, dtype=torch.long)
-    assert -6 < normal(Lowest(ids, ids > 0), 3).max() < -5
+    lowest, highest = normal(Outermost(ids, ids > 0), 2)[0]
+    assert -6 < lowest < -5 and 5 < highest < 6
 
 
 def test_numbers_differ_from_pass_to_pass_and_from_text_to_text_and_not_in_evaluation():
