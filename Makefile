@@ -43,7 +43,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command -m 'not minutes'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable --ignore=tests/bench --ignore=tests/faults --ignore=tests/first_command --ignore=tests/docs -m 'not minutes'
 
 # What takes minutes: sizes, digests and words of the corpora that are made of others', and what they may not share with
 # any test (they want ARCHBENCH_DATA); the readers of IMDB, 20 Newsgroups and Reuters; trainings of three seeds; those that
@@ -63,7 +63,9 @@ breaks: $(INSTALLED)
 check-all: $(INSTALLED)
 	$(BIN)/python -m tools.check_all
 
+# The tutorial's notebook is run, and no picture may be older than its page.
 docs: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --benchmark-disable tests/docs
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --quiet
 
 # Wants chromium; after new records, or a change of the pages.

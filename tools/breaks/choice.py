@@ -13,7 +13,7 @@ FAR = 8
 FAR_OF_ARCHITECTURES = 2
 """The same for the file of an architecture, which has settings and a contract too."""
 
-APART = ("bench", "browser", "cli", "faults", "first_command", "fuzz", "tools", "support", "frozen")
+APART = ("bench", "browser", "cli", "docs", "faults", "first_command", "fuzz", "tools", "support", "frozen")
 """Folders of tests that look at no mechanism, or that take too long."""
 
 NEAR = {
