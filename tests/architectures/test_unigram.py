@@ -12,6 +12,9 @@ from architectures.vectors.unigram import UnigramPieces, expected_counts, probab
 from harness.problems.pieces import MARK
 from tests.architectures.test_bpe import drawn
 
+UNKNOWN = "\ufffd"
+"""The piece of characters that training has not seen."""
+
 
 def learnt(words: dict[str, int], size: int, **settings: float) -> UnigramPieces:
     system = UnigramPieces(size=size, **settings)
@@ -54,17 +57,38 @@ def test_a_word_has_its_most_probable_division():
         assert len(known) > 1 and sum(logs[piece] for piece in system.pieces.split([word])) == pytest.approx(best)
 
 
+def counts_over_divisions(words: dict[str, int], shares: dict[str, float]) -> dict[str, float]:
+    """Expected number of each piece, by going through all divisions."""
+    counts = dict.fromkeys(shares, 0.0)
+    for word, number in words.items():
+        known = [pieces for pieces in divisions(word) if all(piece in shares for piece in pieces)]
+        weights = [math.prod(shares[piece] for piece in pieces) for pieces in known]
+        for pieces, weight in zip(known, weights, strict=True):
+            for piece in pieces:
+                counts[piece] += number * weight / sum(weights)
+    return counts
+
+
 def test_the_expected_counts_of_pieces_are_those_over_all_divisions():
     words = {"abab": 3, "aab": 2}
-    logs = {piece: math.log(share) for piece, share in {"a": 0.3, "b": 0.2, "ab": 0.3, "aa": 0.1, "ba": 0.1}.items()}
-    expected = dict.fromkeys(logs, 0.0)
-    for word, count in words.items():
-        known = [pieces for pieces in divisions(word) if all(piece in logs for piece in pieces)]
-        shares = [math.exp(sum(logs[piece] for piece in pieces)) for pieces in known]
-        for pieces, share in zip(known, shares, strict=True):
-            for piece in pieces:
-                expected[piece] += count * share / sum(shares)
-    assert expected_counts(words, logs) == pytest.approx(expected)
+    shares = {"a": 0.3, "b": 0.2, "ab": 0.3, "aa": 0.1, "ba": 0.1}
+    logs = {piece: math.log(share) for piece, share in shares.items()}
+    assert expected_counts(words, logs) == pytest.approx(counts_over_divisions(words, shares))
+
+
+def test_the_pieces_of_a_vocabulary_with_room_for_all_have_had_two_rounds_of_em():
+    words = {MARK + "aab": 6, MARK + "ab": 7}
+    substrings = {word[i:j] for word in words for j in range(1, len(word) + 1) for i in range(j)}
+    counts = {p: float(sum(n * word.count(p) for word, n in words.items())) for p in substrings} | {UNKNOWN: 0.0}
+
+    def shares() -> dict[str, float]:
+        least_half = {piece: max(count, 0.5) for piece, count in counts.items()}
+        return {piece: count / sum(least_half.values()) for piece, count in least_half.items()}
+
+    for _ in range(2):
+        counts = counts_over_divisions(words, shares())
+    logs = log_probabilities(learnt({"aab": 6, "ab": 7}, 100))
+    assert {piece: math.exp(log) for piece, log in logs.items()} == pytest.approx(shares(), rel=1e-6)
 
 
 def test_a_step_of_em_raises_the_likelihood():
@@ -95,7 +119,7 @@ def test_endings_and_beginnings_that_many_words_share_are_pieces():
     words = {stem + ending: 1 for stem in drawn(8) for ending in ("", "ness", "ly")} | {"zq": 5}
     logs = log_probabilities(learnt(words, 40))
     assert {"ness", "ly"} <= {*logs}, "endings"
-    assert {*"zq", MARK, "\ufffd"} <= {*logs}, "characters, however rare"
+    assert {*"zq", MARK, UNKNOWN} <= {*logs}, "characters, however rare"
     assert sum(map(math.exp, logs.values())) == pytest.approx(1)
 
 

@@ -150,7 +150,7 @@ def test_a_change_of_shared_code_asks_for_some_of_all():
 
 
 def test_a_change_of_neither_asks_for_nothing():
-    assert concerned(made("rnn", 3), {"README.md", "tests/test_docs.py"}, "seed") == []
+    assert concerned(made("rnn", 3), {"README.md", "tests/test_pages.py"}, "seed") == []
 
 
 def test_an_unknown_commit_asks_for_some_of_all():
