@@ -16,6 +16,7 @@ from architectures.blocks.objectives.next_piece import NextPiece
 from architectures.pretrained import gpt3
 from architectures.pretrained.gpt2 import GPT2
 from architectures.pretrained.gpt3 import Continuations, InContext, copied
+from harness import registry
 from harness.errors import ModelError
 from harness.saved_models import storage
 from harness.saved_models.model import load
@@ -189,6 +190,12 @@ def test_examples_are_of_train_and_others_for_each_text_and_seed(monkeypatch):
             shown |= {texts[0] for texts, _ in examples if seed == 0}
             sets.add((seed, *(texts[0] for texts, _ in examples)))
     assert len(shown) == 30 and len(sets) > 190
+
+
+def test_examples_are_drawn_from_as_many_rows_as_the_deviation_says():
+    system = InContext()
+    system.fit([TRAIN[0]] * 1500, [])
+    assert any(f"from {len(system.pool):,} rows" in each for each in registry.entry("architectures", "gpt3").deviations)
 
 
 def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
