@@ -183,6 +183,20 @@ class Budget:
     batch_size: int = 32
     reason: str = ""
 
+    def with_labels(self, labels: int) -> Budget:
+        """The budget of a training in which so many examples keep their answers.
+
+        It has :data:`LABELLED_STEPS` at least, and as far as these go over the examples several
+        times, :data:`LABELLED_PASSES` passes, of which the training makes its epochs.
+
+        >>> few = Budget(1, min_steps=1500, batch_size=32).with_labels(200)
+        >>> few.passes, few.min_steps
+        (4, 1500)
+        """
+        steps = max(self.min_steps, LABELLED_STEPS)
+        most = -(-steps // -(-labels // self.batch_size))  # passes that these steps begin
+        return dataclasses.replace(self, min_steps=steps, passes=max(self.passes, min(LABELLED_PASSES, most)))
+
 
 FULL, CUSTOM = "full", "custom"
 """Names of the budget with all examples, which every task has, and of one that a user chose by
@@ -192,6 +206,10 @@ FULL, CUSTOM = "full", "custom"
 LABELLED_STEPS = 500
 """Optimiser steps of a training with a number of labels, at least: the passes of a budget are meant
 for all examples, and make a dozen steps of a hundred."""
+
+LABELLED_PASSES = 4
+"""Times that such a training asks dev, at least: a budget of one pass over all examples would go
+over a hundred of them hundreds of times, and ask once, at the end."""
 
 
 @dataclass(frozen=True)

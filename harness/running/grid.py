@@ -33,7 +33,7 @@ from harness.running.fitting import (
 )
 from harness.running.overrides import Override, parse_override, parsed, unused
 from harness.running.pending import Planned
-from harness.settings import FULL, LABELLED_STEPS, Limits, TrainingSettings
+from harness.settings import FULL, Limits, TrainingSettings
 from harness.task import Tier
 
 E = TypeVar("E", bound=Entry)
@@ -222,7 +222,7 @@ class Planner:
             limits = Limits(amount.examples, None, self.budget)
         if self.labels is not None and registry.entry("problems", task.type).has_answers:
             limits = replace(limits, labels=self.labels)
-            amount = replace(amount, min_steps=max(amount.min_steps, LABELLED_STEPS))
+            amount = amount.with_labels(self.labels)
         own = hyperparameters if has_own_dropout(protocol) else without_dropouts
         chosen = beside(task, overridden("", own(architecture)))
         trained = overridden("training", training(protocol, architecture, task, amount).to_dict(complete=True))

@@ -6,7 +6,7 @@ import pytest
 
 from harness.leaderboard.pages.few_labels_page import few_labels_page
 from harness.records import Record, Store
-from harness.settings import LABELLED_STEPS
+from harness.settings import LABELLED_PASSES, LABELLED_STEPS
 from harness.task import WITHOUT_LABELS
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record
@@ -159,13 +159,15 @@ def test_who_reads_the_texts_that_lost_their_labels_has_a_line_to_all_of_them(st
     assert found == [["UDA", "texts without labels, texts of test", "50.0 (1)", "80.0 (1)"]]
 
 
-def test_the_steps_that_few_labels_get_at_least_part_no_line(store):
-    """The budget small of AG News makes 375 steps at least, and 500 with a number of labels."""
+def test_the_steps_and_passes_that_few_labels_get_at_least_part_no_line(store):
+    """The budget small of AG News makes 375 steps at least, and 500 with a number of labels; its
+    whole one makes one pass, and asks dev four times with a number of labels."""
     small = {"max_train": 1500, "budget": "small"}
+    few = {"min_steps": LABELLED_STEPS, "epochs": LABELLED_PASSES}
     found = rows(
         store,
-        trained("uda", 50, 0.5, limits=small, settings={"training": {"min_steps": LABELLED_STEPS}}),
-        trained("uda", None, 0.8, limits=small, settings={"training": {"min_steps": 375}}),
+        trained("uda", 50, 0.5, limits=small, settings={"training": few}),
+        trained("uda", None, 0.8, limits=small, settings={"training": {"min_steps": 375, "epochs": 1}}),
     )
     assert found == [["UDA", "–", "50.0 (1)", "80.0 (1)"]]
 

@@ -14,6 +14,7 @@ from harness.errors import UsageError
 from harness.records import Record, Store
 from harness.running import fitting, grid
 from harness.running.pending import pending, skipped
+from harness.settings import Budget
 from tests.support.fake_plugins import PLUGIN
 
 
@@ -54,6 +55,16 @@ def test_a_number_of_labels_makes_as_many_steps_as_they_need():
     assert cell.budget["examples"] == 10 and cell.key != only("toy_seq").key
     with pytest.raises(UsageError, match="--labels 10 with --max-train or --max-epochs"):
         only("toy_seq", labels=10, max_train=5)
+
+
+@pytest.mark.parametrize(
+    ("whole", "labels", "passes", "asked"), [(1, 64, 750, 4), (1, 40_000, 2, 2), (8, 64, 750, 8), (1, 100_000, 1, 1)]
+)
+def test_dev_is_asked_several_times_in_the_passes_over_few_labels(whole, labels, passes, asked):
+    """Else a budget of one pass over all texts goes over 64 hundreds of times before dev is asked
+    whether they were too many. With many labels no pass is added."""
+    amount = Budget(whole, min_steps=1500, batch_size=32).with_labels(labels)
+    assert -(-amount.min_steps // -(-labels // amount.batch_size)) == passes and amount.passes == asked
 
 
 def test_plain_text_has_no_labels_to_lose():

@@ -15,7 +15,7 @@ from harness.leaderboard.tables.formatting import metric_label, our_row, score_p
 from harness.leaderboard.tables.table import BLANK, Block, Table
 from harness.metrics import display_info
 from harness.records.groups import SMOKE, cell_without
-from harness.settings import LABELLED_STEPS, Limits
+from harness.settings import LABELLED_PASSES, LABELLED_STEPS, Limits
 from harness.task import WITHOUT_LABELS
 
 LEAD = (
@@ -91,12 +91,13 @@ def _places(board: Board, task: str) -> dict[Section, list[Line]]:
 
 
 def _settings(result: Result) -> dict[str, Any]:
-    """All that decides a result but the labels and the seed. Fewer steps than a number of labels
-    gets at least count as many as these."""
+    """All that decides a result but the labels and the seed. Fewer steps and passes than any number
+    of labels gets count as that least."""
     cell = cell_without(result.first, ALONG)
     training = cell["hyperparameters"].get("training") or {}
-    steps = max(training.get("min_steps", 0), LABELLED_STEPS)
-    return cell | {"hyperparameters": cell["hyperparameters"] | {"training": training | {"min_steps": steps}}}
+    least = {"min_steps": LABELLED_STEPS, "epochs": LABELLED_PASSES}
+    training = training | {name: max(training.get(name, 0), number) for name, number in least.items()}
+    return cell | {"hyperparameters": cell["hyperparameters"] | {"training": training}}
 
 
 def _join(lines: list[Line], new: Line) -> None:
