@@ -9,7 +9,7 @@ the seeds of the one row, the seeds of the other, and the clusters that both wer
 Three seeds say little of their own deviation. Each row's is therefore drawn towards that of the
 whole board, which counts as :data:`WEIGHT` further degrees of freedom (Smyth 2004). The statistic
 is compared with Student's t, its degrees of freedom after Welch (1947). Nothing is drawn at random:
-the same outcomes give the same verdict. ``tools/verdicts.py`` has the simulation by which the test
+the same outcomes give the same verdict. ``tools/verdicts/`` has the simulation by which the test
 was chosen, ``results/verdicts.md`` its figures.
 """
 

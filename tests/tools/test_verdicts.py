@@ -15,10 +15,13 @@ from harness.leaderboard import significance
 from harness.leaderboard.significance import estimate
 from harness.records import Store
 from tests.support.made_records import judged
-from tools import verdicts
-from tools.verdicts import CHOSEN, EQUAL, LED, SST2, Spread, interval, measure, outcomes, simulate, true_scores
+from tools.verdicts.boards import EQUAL, LED, LED_BY_ONE, SST2, WIKIQA, Spread, outcomes, true_scores
+from tools.verdicts.judges import CHOSEN
+from tools.verdicts.measured import measure
+from tools.verdicts.report import FALSE_TEXT, LEAD_TEXT, TRIALS, interval, report
+from tools.verdicts.simulation import simulate
 
-REPORT = Path(verdicts.__file__).resolve().parents[1] / "results" / "verdicts.md"
+REPORT = Path(__file__).resolve().parents[2] / "results" / "verdicts.md"
 BOARDS = 200
 
 
@@ -49,7 +52,7 @@ def test_the_simulation_notices_a_test_that_says_too_much():
     assert found.alone / BOARDS > 0.12
 
 
-@pytest.mark.parametrize("spread", [SST2, verdicts.WIKIQA, replace(SST2, deviations=())])
+@pytest.mark.parametrize("spread", [SST2, WIKIQA, replace(SST2, deviations=())])
 def test_made_up_boards_differ_as_the_records_do(spread):
     """Figures of boards that are nothing like ours would say nothing of ours."""
     draw = np.random.default_rng(0)
@@ -79,10 +82,10 @@ def test_units_of_one_cluster_are_right_and_wrong_together():
 
 def test_leads_are_as_long_as_they_say():
     draw = np.random.default_rng(0)
-    for kind in (LED, verdicts.LED_BY_ONE):
+    for kind in (LED, LED_BY_ONE):
         first, *others = true_scores(SST2, kind, 10, draw)
         assert first - max(others) == pytest.approx(3 * SST2.seeds)
-        assert (len(set(others)) == 1) is (kind == verdicts.LED_BY_ONE)
+        assert (len(set(others)) == 1) is (kind == LED_BY_ONE)
 
 
 def test_shares_have_the_interval_of_wilson():
@@ -143,12 +146,12 @@ def test_the_committed_figures_keep_what_was_wanted():
 
 
 def test_the_report_is_of_this_script():
-    assert REPORT.read_text(encoding="utf-8").startswith(verdicts.LEAD_TEXT + "\n" + verdicts.FALSE_TEXT)
+    assert REPORT.read_text(encoding="utf-8").startswith(LEAD_TEXT + "\n" + FALSE_TEXT)
 
 
 def test_a_report_of_few_boards_has_all_its_rows(capsys):
-    few = [replace(trial, boards=2, spread=replace(trial.spread, units=200)) for trial in verdicts.TRIALS[:2]]
-    text = verdicts.report(few)
+    few = [replace(trial, boards=2, spread=replace(trial.spread, units=200)) for trial in TRIALS[:2]]
+    text = report(few)
     assert text.count(f"| {CHOSEN} |") == 6
     assert "| SST-2 | 2 | two-level bootstrap | 2 |" in text
     assert "SST-2, 40 led" in capsys.readouterr().out
