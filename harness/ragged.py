@@ -65,7 +65,7 @@ class Ragged:
         return padded, lengths
 
 
-Columns = dict[str, "Ragged | np.ndarray"]
+Columns = dict[str, Any]
 
 
 def mask_of(lengths: np.ndarray | Tensor, width: int) -> Tensor:

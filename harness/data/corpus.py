@@ -65,7 +65,7 @@ class Split:
     @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Units of each row, all fields together."""
-        return sum(self.view.lengths(columns) for columns in self.inputs.values())
+        return np.sum([self.view.lengths(columns) for columns in self.inputs.values()], axis=0)
 
     @functools.cached_property
     def padded_lengths(self) -> np.ndarray:
@@ -111,7 +111,7 @@ class Split:
         if self.view.joins and len(self.inputs) == 2:
             first, second = self.inputs.values()
             inputs = {
-                "text": self.view.collate_pair(
+                "text": self.view.collate_pair(  # type: ignore[attr-defined]
                     first, second, rows, cut="second" if "passage" in self.inputs else "longer"
                 )
             }
@@ -215,7 +215,7 @@ class Corpus:
         """The test split: for the scoring step alone."""
         return self._load("test")
 
-    def _load(self, split: str) -> Split:
+    def _load(self, split: SplitName) -> Split:
         rows = self.task.load(split, self.tier, self.folder)
         self._check(rows)
         listed = listed_rows(rows)
@@ -245,7 +245,7 @@ class Corpus:
             with taking_the_place_of(file) as path:
                 encodings.write_state(path, self.view.state())
 
-    def _encode(self, split: str, rows: datasets.Dataset, listed: Sequence[Row]) -> Split:
+    def _encode(self, split: SplitName, rows: datasets.Dataset, listed: Sequence[Row]) -> Split:
         if split == "train":
             inputs = self._inputs(listed, self.fingerprints[split], "")
         else:

@@ -151,7 +151,7 @@ class Architecture:
         """The reason why this architecture cannot run on a task, or None: the task's type decides
         first, then :meth:`unfit`."""
         if not cls.can_answer(task.type):
-            types = _types_answered(cls, tuple(registry.entries("problems")))
+            types = _types_answered(cls, tuple(registry.entries("problems")))  # type: ignore[arg-type]
             given = OUTPUTS.get(cls.output_form(), cls.output_form())
             return f"gives {given}: runs on {', '.join(types) or 'nothing'}; {task.id} is of type {task.type}"
         if cls.needs_label_tree and not registry.load(task).label_tree:

@@ -34,7 +34,7 @@ class PretrainedEncoder(PlainDataEncoder):
         """A view with the tokenizer of a model whose weights it takes, or which teaches it."""
         reads_alike = role in cls.takes and role in ("weights", "teacher")
         if reads_alike and isinstance(view, Subwords) and parent.view is not None:
-            view.learnt = parent.view.state()
+            view.learnt = parent.view.state()  # type: ignore[misc]
         return view
 
     def vector(self, pieces: SubwordBatch) -> Tensor:

@@ -43,7 +43,7 @@ class Regime(Architecture):
 
     def apply(self, model: nn.Module, view: View) -> None:
         """Prepare a fresh model that reads ``view``."""
-        self.prepare(model, torch.tensor(view.vocabulary.row_counts(), dtype=torch.float) if view.embeds else None)
+        self.prepare(model, torch.tensor(view.vocabulary.row_counts(), dtype=torch.float) if view.embeds else None)  # type: ignore[attr-defined]
 
     def prepare(self, model: nn.Module, counts: Tensor | None) -> None:
         """Change the model before training; ``counts`` are the training frequencies of its word

@@ -62,6 +62,10 @@ class LinearChainCRF(nn.Module):
     one counts. Decoding does so by default, training by choice.
     """
 
+    forbidden_transitions: Tensor
+    forbidden_start: Tensor
+    forbidden_end: Tensor
+
     def __init__(self, labels: int, forbidden: Tensor | Constraints | None = None):
         super().__init__()
         self.transitions = nn.Parameter(torch.zeros(labels, labels))

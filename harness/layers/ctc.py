@@ -111,7 +111,7 @@ def _advance(beam: _Beam, emitted: np.ndarray, prune: float | None, prefixes: _P
     """The beam after one more frame, whose log probabilities are ``emitted`` (rows, L)."""
     extending = np.where(emitted < (-np.inf if prune is None else prune), -np.inf, emitted)
     extending[:, BLANK] = -np.inf
-    in_use = (extending > -np.inf).any(0)
+    in_use = np.any(extending > -np.inf, axis=0)
     in_use[BLANK] = True  # The blank's column, all -inf, also stands for the labels that are left out.
     used, column = np.flatnonzero(in_use), np.where(in_use, in_use.cumsum() - 1, BLANK)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import compare
 from harness.leaderboard.results import Pairs, Result, Section
-from harness.leaderboard.significance import leaders
+from harness.leaderboard.summary import leaders
 from harness.metrics import display_info
 from harness.records.groups import SMOKE, differences
 from harness.settings import CUSTOM

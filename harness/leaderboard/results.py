@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from harness import registry
 from harness.leaderboard.setting_words import in_words
-from harness.leaderboard.significance import Summary, summarise
+from harness.leaderboard.summary import Summary, summarise
 from harness.records import Record
 from harness.records.cell import of_all_seeds
 from harness.records.groups import SMOKE, Group, Source, group_of, is_ranked

@@ -108,11 +108,12 @@ def _plain(values: dict[str, Any], entry: Entry) -> dict[str, Any]:
     """The values as JSON holds them, so that a cell read back from its record equals the cell that
     ran."""
     try:
-        return json.loads(json.dumps(values, allow_nan=False))
+        read_back: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise RegistryError(
             f"{entry.file}: hyperparameters of {entry.id} must be plain finite values: {error}"
         ) from error
+    return read_back
 
 
 def _described(file: Path) -> dict[str, Any]:

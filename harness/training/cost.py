@@ -4,6 +4,7 @@ operations."""
 from __future__ import annotations
 
 import copy
+import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -104,7 +105,7 @@ def inference(
         singles.append(_timed(lambda: answer(order[len(singles) : len(singles) + 1])))
     done, spent = 0, 0.0
     for rows in length_buckets(lengths, batch_size, np.random.default_rng(0)):
-        spent += _timed(lambda rows=rows: answer(rows))
+        spent += _timed(functools.partial(answer, rows))
         done += len(rows)
         if spent > seconds:
             break
@@ -164,7 +165,7 @@ def flops_of_losses(model: Model, objective: Objective, steps: Sequence[Step]) -
     the stream of the training.
     """
 
-    def losses(both: nn.ModuleList, steps: Sequence[Step]) -> None:
+    def losses(both: Any, steps: Sequence[Step]) -> None:
         both.train()  # a generator is not asked in evaluation
         for step in steps:
             both[1].losses(both[0], step)

@@ -126,10 +126,10 @@ class FitModule(pl.LightningModule):
         if isinstance(self.trainer.strategy, ModelParallelStrategy):
             if self.settings.averaging:
                 raise ValueError("training.averaging: fsdp cannot average weights; use --strategy ddp")
-            fully_shard(self, mesh=self.device_mesh["data_parallel"])
+            fully_shard(self, mesh=self.device_mesh["data_parallel"])  # type: ignore[index]
             register_fsdp_forward_method(self, "losses")
             # The loss may reach a parameter in one process and not in another.
-            self.set_reduce_scatter_unused_params(True)
+            self.set_reduce_scatter_unused_params(True)  # type: ignore[operator]
             self.sharded = True
 
     def losses(self, step: Step) -> dict[str, Tensor]:
@@ -172,7 +172,7 @@ class FitModule(pl.LightningModule):
         else:
             rows = list(zip(labelled, *map(itertools.cycle, others), strict=False))
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
-        return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)
+        return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)  # type: ignore[arg-type]
 
     def first_steps(self, count: int) -> list[Step]:
         """The first steps of this epoch, as in the last phase of the training."""
@@ -193,7 +193,7 @@ class FitModule(pl.LightningModule):
             batches.epoch += 1
         return rows[:steps]
 
-    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:
+    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:  # type: ignore[override]
         settings = self.settings
         left_out = exempt(self.model, settings.decay_exempt)
         self.trained = self.objective.trained(self.model)
@@ -291,7 +291,7 @@ class FitModule(pl.LightningModule):
         if not math.isfinite(loss):
             raise Diverged(f"training loss is {loss} after epoch {self.current_epoch + 1} at learning rate {self.lr}")
         if self.sharded:
-            self.unshard()
+            self.unshard()  # type: ignore[operator]
         exchange(self.average, self.model)
         predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings.batch_size, self.device)
         scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
@@ -307,7 +307,7 @@ class FitModule(pl.LightningModule):
             self.best = {"epoch": self.current_epoch + 1, "selection": self.selection, "weights": weights}
         exchange(self.average, self.model)
         if self.sharded:
-            self.reshard()
+            self.reshard()  # type: ignore[operator]
         self._slow_down()
         ended = time.perf_counter()
         self.seconds["train"] += trained - self._began

@@ -50,8 +50,9 @@ class LazyAdam(torch.optim.Adam):
                 "exp_avg_sq": torch.zeros_like(table),
             }
         state["step"] += 1
-        gradient = table.grad.coalesce()
-        rows, gradient = gradient.indices()[0], gradient.values()
+        assert table.grad is not None
+        coalesced = table.grad.coalesce()
+        rows, gradient = coalesced.indices()[0], coalesced.values()
         mean, square, step = state["exp_avg"][rows], state["exp_avg_sq"][rows], state["step"].item()
         mean.lerp_(gradient, 1 - betas[0])
         square.lerp_(gradient * gradient, 1 - betas[1])
@@ -69,7 +70,8 @@ def takes_rows(settings: TrainingSettings) -> bool:
 
 def make_dense(model: nn.Module) -> None:
     """Let all tables have whole gradients."""
-    for layer in model.modules():
+    layers: Iterable[Any] = model.modules()
+    for layer in layers:
         if getattr(layer, "sparse", False):
             layer.sparse = False
 
@@ -79,14 +81,15 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> Tensor:
 
     As ``torch.nn.utils.clip_grad_norm_``, which knows no norm of a sparse gradient.
     """
-    trained = [p for p in parameters if p.grad is not None]
-    if not any(p.grad.is_sparse for p in trained):
-        return torch.nn.utils.clip_grad_norm_(trained, most)
-    for parameter in trained:
-        if parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()  # a row that is read twice has one gradient
-    gradients = [p.grad.values() if p.grad.is_sparse else p.grad for p in trained]
-    norm = torch.nn.utils.get_total_norm(gradients)
-    for gradient in gradients:
-        gradient.mul_((most / (norm + 1e-6)).clamp(max=1.0))
+    trained = [(p, p.grad) for p in parameters if p.grad is not None]
+    if not any(gradient.is_sparse for _, gradient in trained):
+        return torch.nn.utils.clip_grad_norm_([p for p, _ in trained], most)
+    values: list[Tensor] = []
+    for parameter, gradient in trained:
+        if gradient.is_sparse:
+            parameter.grad = gradient = gradient.coalesce()  # a row that is read twice has one gradient
+        values.append(gradient.values() if gradient.is_sparse else gradient)
+    norm = torch.nn.utils.get_total_norm(values)
+    for each in values:
+        each.mul_((most / (norm + 1e-6)).clamp(max=1.0))
     return norm

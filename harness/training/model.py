@@ -36,6 +36,8 @@ class WordTable(nn.Module):
     ``unknown_rate``.
     """
 
+    once: Tensor | None
+
     def __init__(
         self,
         size: int,
@@ -205,12 +207,12 @@ def build(
         given |= {"classes": len(labels), "labels": len(labels), "answers": labels}
         given |= {"tree": LabelTree(labels, target.label_tree)}
     elif hasattr(target, "symbols"):
-        given |= {"labels": len(target), "symbols": len(target)}
+        given |= {"labels": len(target), "symbols": len(target)}  # type: ignore[arg-type]
     parameters = inspect.signature(cls).parameters
     encoder = cls(**{name: value for name, value in given.items() if name in parameters}, **settings)
     table = None
     if view.embeds:
-        once = torch.tensor(view.vocabulary.row_counts()) == 1
+        once = torch.tensor(view.vocabulary.row_counts()) == 1  # type: ignore[attr-defined]
         table = WordTable(view.width, dims, encoder.vectors, vectors, once, training.unknown_rate)
     head = problem.head(encoder, target)
     head.dropout, head.stretch = training.dropout, training.stretch
@@ -249,7 +251,8 @@ def scored_vectors(model: Model, split: Split, batch_size: int, device: torch.de
     """The vector (size,) of each row of a split, in its row order, that the last layer of the head
     scores; the head must have such a layer, ``output``."""
     read: list[Tensor] = []
-    handle = model.head.output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0].float().cpu()))
+    last: Any = model.head.output
+    handle = last.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0].float().cpu()))
 
     def asked(batch: Batch) -> list[Tensor]:
         read.clear()

@@ -76,7 +76,7 @@ class SpeltWords(WholeWords):
                     known[word] = spelt(word, self.word_length)
                 rows.append(known[word])
         characters = np.stack(rows) if rows else np.zeros((0, self.word_length + 2), dtype=np.uint8)
-        return columns | {"characters": Ragged(characters, columns["ids"].offsets)}  # type: ignore[union-attr]
+        return columns | {"characters": Ragged(characters, columns["ids"].offsets)}
 
     def cut(self, columns: Columns, longest: int) -> Columns:
         return self._in_stretches(super().cut(_placed(columns, 0), longest), columns)
@@ -85,7 +85,7 @@ class SpeltWords(WholeWords):
         return self._in_stretches(super().packed(_placed(columns, 0)), columns)
 
     def _in_stretches(self, placed: Columns, columns: Columns) -> Columns:
-        places: Ragged = placed["ids"]  # type: ignore[assignment]
+        places: Ragged = placed["ids"]
         ids, characters = self._found(places.values, columns)
         return {"ids": Ragged(ids, places.offsets), "characters": Ragged(characters, places.offsets)}
 
@@ -95,7 +95,7 @@ class SpeltWords(WholeWords):
     def collate_pair(  # type: ignore[override]
         self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer"
     ) -> SpeltBatch:
-        behind = _placed(second, len(first["ids"].values))  # type: ignore[union-attr]
+        behind = _placed(second, len(first["ids"].values))
         return self._spelt(super().collate_pair(_placed(first, 0), behind, rows, cut), first, second)
 
     def _spelt(self, placed: SubwordBatch, *texts: Columns) -> SpeltBatch:
@@ -113,7 +113,7 @@ class SpeltWords(WholeWords):
         characters = self.marks[np.where(places < len(SPECIAL), places, 0)]
         begin = len(SPECIAL)
         for columns in texts:
-            values, spellings = columns["ids"].values, columns["characters"].values  # type: ignore[union-attr]
+            values, spellings = columns["ids"].values, columns["characters"].values
             inside = (places >= begin) & (places < begin + len(values))
             ids[inside] = values[places[inside] - begin]
             characters[inside] = spellings[places[inside] - begin]
@@ -123,6 +123,6 @@ class SpeltWords(WholeWords):
 
 def _placed(columns: Columns, behind: int) -> Columns:
     """Columns whose words are numbered by their place, ``behind`` so many others."""
-    ids: Ragged = columns["ids"]  # type: ignore[assignment]
+    ids: Ragged = columns["ids"]
     begin = len(SPECIAL) + behind
     return columns | {"ids": Ragged(np.arange(begin, begin + len(ids.values)), ids.offsets)}

@@ -64,8 +64,8 @@ class Stream(VocabularyView):
         return {"ids": before, "next": Ragged(words.values - 1, words.offsets), "begins": np.ones(len(texts), bool)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> StreamBatch:
-        ids, lengths = columns["ids"].pad(rows, PAD)  # type: ignore[union-attr]
-        following, _ = columns["next"].pad(rows)  # type: ignore[union-attr]
+        ids, lengths = columns["ids"].pad(rows, PAD)
+        following, _ = columns["next"].pad(rows)
         return StreamBatch(
             torch.from_numpy(ids).long(),
             torch.from_numpy(following).long(),
@@ -78,11 +78,11 @@ class Stream(VocabularyView):
     def cut(columns: Columns, longest: int) -> Columns:
         """The same words in stretches of at most so many, in their order. A text's last stretch may
         be shorter; one without words has none."""
-        offsets: Any = columns["ids"].offsets  # type: ignore[union-attr]
+        offsets: Any = columns["ids"].offsets
         lengths = np.diff(offsets)
         counts = -(-lengths // longest)
         numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         starts = np.repeat(offsets[:-1], counts) + numbers * longest
         begins = np.repeat(np.asarray(columns["begins"]), counts) & (numbers == 0)
         bounds = np.append(starts, offsets[-1])
-        return {name: Ragged(columns[name].values, bounds) for name in ("ids", "next")} | {"begins": begins}  # type: ignore[union-attr]
+        return {name: Ragged(columns[name].values, bounds) for name in ("ids", "next")} | {"begins": begins}

@@ -132,14 +132,15 @@ class Subwords(View):
                 f"pretrained={source!r}: neither a folder with a tokenizer nor a name on the hub: {error}"
             ) from error
         special = self._special(loaded)
-        if None in special:
+        known = [piece for piece in special if piece is not None]
+        if len(known) < len(special):
             raise ValueError(
                 f"pretrained={source!r}: its tokenizer lacks one of padding, unknown, [CLS] and [SEP]: {special}"
             )
         tokenizer = Tokenizer.from_str(loaded.backend_tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self._set(tokenizer, [*special, *filter(None, [loaded.mask_token])])
+        self._set(tokenizer, [*known, *filter(None, [loaded.mask_token])])
 
     @staticmethod
     def _special(loaded: Any) -> list[str | None]:
@@ -155,7 +156,7 @@ class Subwords(View):
         self.tokenizer, self.special = tokenizer, special
         self.continues = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
         self.continues[[id for piece, id in tokenizer.get_vocab().items() if piece.startswith("##")]] = True
-        numbers = [tokenizer.token_to_id(token) for token in special]
+        numbers: list[Any] = [tokenizer.token_to_id(token) for token in special]
         self.pad, self.unknown, self.start, self.separator, self.mask = [*numbers, None][: len(SPECIAL)]
 
     def _encodings(self, texts: Sequence[Text]) -> Iterator[Encoding]:
@@ -180,7 +181,8 @@ class Subwords(View):
         away (a soft hyphen) is unknown."""
         pieces: list[int] = []
         begins: list[int] = []
-        for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
+        word_ids: list[Any] = encoding.word_ids  # none is None where no special pieces are added
+        for piece, word in zip(encoding.ids, word_ids, strict=True):
             while len(begins) < word:
                 begins.append(len(pieces))
                 pieces.append(self.unknown)
@@ -210,7 +212,10 @@ class Subwords(View):
         ids = columns["ids"]
         lengths = np.minimum(ids.lengths[rows], self.max_length - 2)
         batch = self._joined([(ids.values, ids.offsets[rows], lengths)])
-        return _answered(batch, *columns["firsts"].pad(rows), 1, lengths) if "firsts" in columns else batch
+        if "firsts" not in columns:
+            return batch
+        firsts, count = columns["firsts"].pad(rows)
+        return _answered(batch, firsts, count, 1, lengths)
 
     def collate_pair(
         self, first: Columns, second: Columns, rows: np.ndarray, cut: Literal["longer", "second"] = "longer"
@@ -248,12 +253,12 @@ class Subwords(View):
         for window in np.flatnonzero(count > 1):
             widest[row == window] &= torch.from_numpy(_widest(begins[row == window], b[row == window], widest.shape[1]))
         places = (torch.from_numpy(numbers) for numbers in (row, begins, b, count[row] > 1))
-        return batch._replace(windows=Windows(*places, widest))
+        return batch._replace(windows=Windows._make((*places, widest)))
 
     def _joined(self, parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> SubwordBatch:
         """Sequences of parts; each has its texts' pieces in one array, and where in it the piece of
         each sequence begins and how many there are (B,)."""
-        lengths = 1 + sum(part_lengths + 1 for _, _, part_lengths in parts)
+        lengths = 1 + np.sum([part_lengths + 1 for _, _, part_lengths in parts], axis=0)
         ids = np.full((len(lengths), lengths.max(initial=1)), self.pad, dtype=np.int64)
         segments = np.zeros_like(ids)
         ids[:, 0] = self.start

@@ -62,7 +62,8 @@ def parse(brackets: str) -> Tree:
                 node = nodes[0]
                 tree.label[node] = tree.label[node] if label == ABSENT else label
             elif len(nodes) == 2:
-                node = add(*nodes, 1 + max(tree.height[n] for n in nodes), label)
+                left, right = nodes
+                node = add(left, right, 1 + max(tree.height[left], tree.height[right]), label)
             else:
                 raise ValueError(f"a node has {len(nodes)} children; a word, one or two nodes are expected")
             children[-1].append(node)

@@ -55,7 +55,7 @@ class WordTrigrams(LetterTrigrams):
     def lengths(self, columns: Columns) -> np.ndarray:
         return columns["sizes"].lengths
 
-    def collate(self, columns: Columns, rows: np.ndarray) -> WordTrigramBatch:
+    def collate(self, columns: Columns, rows: np.ndarray) -> WordTrigramBatch:  # type: ignore[override]
         ids, sizes = take(columns["ids"], rows), take(columns["sizes"], rows)
         offsets = np.cumsum(sizes.values) - sizes.values
         lengths = sizes.lengths

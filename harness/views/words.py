@@ -155,7 +155,9 @@ class Words(VocabularyView):
         self.vocabulary = Vocabulary.of((word for text in texts for word in self.read(text)), self.min_count)
 
     def encode(self, texts: Sequence[Text]) -> Columns:
-        numbers, places, offsets = _Numbers(), [], [0]
+        numbers = _Numbers()
+        places: list[int] = []
+        offsets = [0]
         for text in texts:  # none of the words is kept, which would take longer than finding them
             places.extend(map(numbers.__getitem__, self.split(text)))
             offsets.append(len(places))

@@ -60,7 +60,7 @@ class WordsAndCharacters(Words):
         word_lengths = Ragged.of([len(word) for word in words] for words in spelt)
         return super().encode(texts) | {"characters": characters, "word_lengths": word_lengths}
 
-    def collate(self, columns: Columns, rows: np.ndarray) -> WordCharacterBatch:
+    def collate(self, columns: Columns, rows: np.ndarray) -> WordCharacterBatch:  # type: ignore[override]
         words = super().collate(columns, rows)
         characters, mask, _ = pad_nested(columns["characters"], columns["word_lengths"], rows)
         return WordCharacterBatch(*words, torch.from_numpy(characters).long(), torch.from_numpy(mask))

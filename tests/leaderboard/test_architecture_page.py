@@ -11,12 +11,8 @@ import pytest
 import typer.main
 
 from harness import cli, registry
-from harness.leaderboard.pages.architecture_page import (
-    docstring,
-    mean_slices,
-    paragraphs,
-    source_in_words,
-)
+from harness.leaderboard.pages.architecture_facts import docstring, paragraphs, source_in_words
+from harness.leaderboard.pages.error_analysis import mean_slices
 from harness.leaderboard.published import Published
 from harness.leaderboard.repeat import KEPT, checkout, repeat
 from harness.records.outcomes import Outcomes

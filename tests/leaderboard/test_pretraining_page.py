@@ -9,7 +9,7 @@ import pytest
 
 from harness.leaderboard.pages.plots import line_with_deviations
 from harness.leaderboard.pages.pretraining_page import pretraining_page
-from harness.leaderboard.significance import summarise
+from harness.leaderboard.summary import summarise
 from harness.metrics import display_info
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, board_of, cells, html_of, task

@@ -1,4 +1,4 @@
-"""Seeds, intervals, tests and ties: what every number of the leaderboard goes through."""
+"""Intervals and tests: by what the leaderboard tells one row from another."""
 
 from __future__ import annotations
 
@@ -9,61 +9,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from harness.errors import LeaderboardError
 from harness.leaderboard.significance import (
     LUCK,
     SMALLEST_P,
     UNSTEADY,
-    Summary,
     against_the_best,
-    complete_block,
-    critical_difference,
     estimate,
     holm,
-    leaders,
-    normalised_means,
     pairs_told_apart,
     spread,
-    summarise,
 )
-
-
-def test_mean_and_sample_deviation_match_a_hand_worked_case():
-    """Dividing by n instead of n - 1 would give .816 and make three seeds look steadier than they
-    are."""
-    summary = summarise([2.0, 3.0, 4.0])
-    assert (summary.mean, summary.sd, summary.n) == (3.0, 1.0, 3)
-
-
-def test_one_seed_has_no_deviation():
-    """A single run shown as ± 0.0 would look perfectly reproducible."""
-    assert summarise([0.83]) == Summary(0.83, None, 1)
-
-
-def test_no_seeds_is_an_error_and_not_a_nan():
-    with pytest.raises(ValueError, match="no values"):
-        summarise([])
-
-
-def test_the_order_of_seeds_changes_nothing():
-    """Files come in any order from two merged machines; the page must not change in its last
-    digit."""
-    values = [0.1, 0.2, 0.3, 0.7, 1e-9]
-    assert len({summarise(order) for order in itertools.permutations(values)}) == 1
-
-
-def test_what_a_table_shows_as_equal_leads_together():
-    """A reader who sees 83.2 twice with one in bold asks why."""
-    assert leaders([0.8321, 0.8324, 0.8316], lower_is_better=False, digits=3) == {0, 1, 2}
-    assert leaders([0.8321, 0.8334, 0.79], lower_is_better=False, digits=3) == {1}
-
-
-def test_lower_is_better_for_error_rates():
-    assert leaders([0.31, 0.12, 0.5], lower_is_better=True, digits=3) == {1}
-
-
-def test_nobody_leads_an_empty_column():
-    assert leaders([], lower_is_better=False, digits=3) == set()
 
 
 def right_and_wrong(rates: list[float], units: int, seed: int = 0) -> np.ndarray:
@@ -402,80 +357,3 @@ def test_pairs_told_apart_are_counted_after_holm():
     assert 0 < rejected.sum() < 28
     assert pairs_told_apart(p) == rejected.sum()
     assert pairs_told_apart(np.ones((1, 1))) == pairs_told_apart(np.ones((0, 0))) == 0
-
-
-# --- means and ranks over tasks ---
-
-
-def test_means_over_tasks_are_of_the_share_between_floor_and_best():
-    """SST-2 from .5, WER from 1 downwards, worked by hand: a is the best of both, b is half-way on
-    SST-2 and at the floor of AN4, c below the one floor."""
-    scores = {
-        "a": {"sst2": 0.9, "an4": 0.2},
-        "b": {"sst2": 0.7, "an4": 1.0},
-        "c": {"sst2": 0.4, "an4": 0.6},
-    }
-    means, tasks = normalised_means(scores, {"sst2": 0.5, "an4": 1.0}, lower_is_better={"an4"})
-    assert tasks == ["an4", "sst2"]
-    assert means == pytest.approx({"a": 1.0, "b": 0.25, "c": 0.125})
-
-
-def test_a_missing_result_is_an_error_and_never_a_zero():
-    """A system that failed on its worst task would gain by it, or lose by a task it was never
-    meant for."""
-    scores = {"a": {"sst2": 0.9, "snli": 0.7, "wikiqa": 0.6}, "b": {"sst2": 0.8}, "c": {"sst2": 0.6, "wikiqa": 0.5}}
-    floors = {"sst2": 0.5, "snli": 0.3, "wikiqa": 0.4}
-    with pytest.raises(LeaderboardError, match=r"scores are missing \(snli: b, c; wikiqa: b\)"):
-        normalised_means(scores, floors)
-    means, tasks = normalised_means(scores, floors, shared_only=True)
-    assert tasks == ["sst2"]
-    assert means == pytest.approx({"a": 1.0, "b": 0.75, "c": 0.25})
-
-
-@pytest.mark.parametrize(
-    ("scores", "floors", "message"),
-    [
-        ({"a": {"x": 0.9}, "b": {"y": 0.9}}, {"x": 0, "y": 0}, "no task has a score of every one"),
-        ({"a": {"x": 0.9}, "b": {"x": 0.8}}, {}, "no floor is known of x"),
-        ({"a": {"x": 0.3}, "b": {"x": 0.2}}, {"x": 0.5}, "nobody is above the floor of x"),
-        ({}, {}, "no task has a score"),
-    ],
-)
-def test_what_cannot_be_normalised_is_refused(scores, floors, message):
-    """A division by nothing would rank them by rounding errors."""
-    with pytest.raises(LeaderboardError, match=message):
-        normalised_means(scores, floors, shared_only=True)
-
-
-def gappy() -> dict[str, dict[str, float]]:
-    """Four systems on six tasks: d lacks one; z was tried on a seventh by a alone."""
-    scores = {
-        system: {f"t{i}": value + i / 1000 for i in range(6)}
-        for system, value in zip("abcd", (0.9, 0.8, 0.7, 0.6), strict=True)
-    }
-    del scores["d"]["t3"]
-    scores["a"]["t6"] = 0.5
-    return scores
-
-
-def test_ranks_are_taken_over_the_largest_block_without_a_gap():
-    """A rank over tasks that only some have run compares different things."""
-    assert complete_block(gappy(), 5, 3) == (["a", "b", "c", "d"], ["t5", "t4", "t2", "t1", "t0"])
-    assert complete_block(gappy(), 6, 3)[0] == ["a", "b", "c"]
-    assert complete_block(gappy(), 8, 3) == ([], [])
-    assert complete_block({}, 1, 1) == ([], [])
-
-
-def test_critical_difference_matches_a_hand_worked_case():
-    """Five tasks, four systems always in one order: ranks 1 to 4; Nemenyi's distance is q sqrt(k (k
-    + 1) / 6 N), q = 2.569 for k = 4."""
-    pytest.importorskip("autorank")
-    ranks = critical_difference(gappy(), set())
-    assert ranks.names == ["a", "b", "c", "d"]
-    assert ranks.mean_ranks == [1.0, 2.0, 3.0, 4.0]
-    assert ranks.cd == pytest.approx(2.569 * (4 * 5 / (6 * 5)) ** 0.5, abs=0.01)
-    assert ranks.p == pytest.approx(scipy.stats.friedmanchisquare(*[[v] * 5 for v in (0.9, 0.8, 0.7, 0.6)]).pvalue)
-    assert critical_difference(gappy(), {f"t{i}" for i in range(6)}).names == ["d", "c", "b", "a"], (
-        "where less is better"
-    )
-    assert critical_difference({s: {"t0": 0.5} for s in "abc"}, set()) is None

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
+from harness.leaderboard.over_tasks import Ranks
 from harness.leaderboard.pages import mean_ranks
 from harness.leaderboard.pages.mean_ranks import groups, ranked_scores
 from harness.leaderboard.pages.timeline import YearPoint, best_so_far, story_page
 from harness.leaderboard.published import Published
 from harness.leaderboard.results import Section
-from harness.leaderboard.significance import Ranks
 from harness.records import Store
 from tests.support.made_pages import architecture, board_of, html_of, task
 from tests.support.made_records import record

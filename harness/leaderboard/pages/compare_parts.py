@@ -16,7 +16,7 @@ from harness.errors import DataError
 from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.examples import ExampleReader, adapter
-from harness.leaderboard.pages.architecture_page import mean_slices
+from harness.leaderboard.pages.error_analysis import mean_slices
 from harness.leaderboard.results import Section
 from harness.metrics import display_info
 from harness.records import Record

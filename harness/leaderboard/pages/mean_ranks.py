@@ -12,10 +12,7 @@ from typing import Any
 
 from harness.errors import LeaderboardError
 from harness.leaderboard.board import Board
-from harness.leaderboard.pages.page import Plot
-from harness.leaderboard.ranking import ranked
-from harness.leaderboard.results import Result, Section
-from harness.leaderboard.significance import (
+from harness.leaderboard.over_tasks import (
     RANKED_SYSTEMS,
     RANKED_TASKS,
     Ranks,
@@ -23,6 +20,9 @@ from harness.leaderboard.significance import (
     critical_difference,
     normalised_means,
 )
+from harness.leaderboard.pages.page import Plot
+from harness.leaderboard.ranking import ranked
+from harness.leaderboard.results import Result, Section
 from harness.leaderboard.tables.formatting import section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.metrics import display_info

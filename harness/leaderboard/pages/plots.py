@@ -13,7 +13,7 @@ from harness.leaderboard.pages.families import COLOURS, colour, marker, series
 from harness.leaderboard.pages.page import Plot
 from harness.leaderboard.ranking import ranked
 from harness.leaderboard.results import Pairs, Result, Section
-from harness.leaderboard.significance import Summary, summarise
+from harness.leaderboard.summary import Summary, summarise
 from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import axis_title, section_title
 from harness.metrics import MetricInfo, display_info

@@ -13,7 +13,7 @@ from harness.leaderboard.pages.page import Page, Plot
 from harness.leaderboard.pages.panels import Panel, over_logarithm, panels_page
 from harness.leaderboard.pages.plots import line_with_deviations
 from harness.leaderboard.results import Result, Section
-from harness.leaderboard.significance import Summary
+from harness.leaderboard.summary import Summary
 from harness.leaderboard.tables.formatting import (
     format_magnitude,
     format_points,

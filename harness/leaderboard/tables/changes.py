@@ -14,7 +14,7 @@ from harness.errors import LeaderboardError
 from harness.files import parse_json
 from harness.leaderboard.board import Board
 from harness.leaderboard.results import versioned
-from harness.leaderboard.significance import Summary
+from harness.leaderboard.summary import Summary
 from harness.leaderboard.tables.export import RESULT, SCHEMA
 from harness.leaderboard.tables.formatting import format_score, metric_label
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.leaderboard.results import Result
-from harness.leaderboard.significance import summarise
 from harness.leaderboard.speeds import Speed
+from harness.leaderboard.summary import summarise
 from harness.leaderboard.tables.formatting import format_magnitude, format_number, training_size
 from harness.leaderboard.tables.table import BLANK, Part
 from harness.records import UNSTABLE_ABOVE, Record

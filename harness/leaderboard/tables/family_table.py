@@ -7,7 +7,7 @@ import statistics
 from harness.leaderboard.board import Board
 from harness.leaderboard.ranking import ranked, scored
 from harness.leaderboard.results import Result, Section
-from harness.leaderboard.significance import Summary
+from harness.leaderboard.summary import Summary
 from harness.leaderboard.tables.formatting import format_score, metric_label, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.metrics import display_info

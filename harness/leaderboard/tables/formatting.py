@@ -10,7 +10,7 @@ from harness.leaderboard.published import Published
 from harness.leaderboard.ranking import at_floor, unranked
 from harness.leaderboard.results import Result, Section, versioned
 from harness.leaderboard.setting_words import in_words
-from harness.leaderboard.significance import Summary
+from harness.leaderboard.summary import Summary
 from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
