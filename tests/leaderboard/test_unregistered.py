@@ -13,6 +13,7 @@ import leaderboard
 from harness import registry
 from harness.leaderboard.board import read
 from harness.leaderboard.pages.compare_page import compare_page
+from harness.leaderboard.pages.legend import LEGEND
 from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.results import Section
 from harness.leaderboard.tables.export import scores_csv
@@ -134,7 +135,7 @@ def test_a_row_with_another_test_size_is_marked(store: Store, tier: str, counted
     score = table.blocks[0].rows[0].cells[0][0]
     assert ("‡" in score.text) == marked
     assert ("scored on 20 test examples; the task declares 60" in score.notes) == marked
-    assert "‡" in " ".join(leaderboard.LEGEND)
+    assert "‡" in " ".join(LEGEND)
     shown = progress.result(record("mine", "questions", 0.5, tier=tier, registered=TOLD, counts=counts, **MAIN))
     assert shown == "accuracy 0.500" + (" ‡ scored on 20 test examples; the task declares 60" if marked else "")
 
