@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from architectures.blocks.policy import drawn, reinforced, repeated
+from architectures.blocks.policy import Told, drawn, reinforced, repeated
 from harness.objectives import Objective, Step, Supervised
 from harness.training.model import Model
 
@@ -34,15 +34,12 @@ class DelayedReward(Objective):
         self.draws, self.gamma, self.rate = owner.draws, owner.gamma, owner.rate
 
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
-        policy, target = model.encoder.policy, step.batch.target
+        policy = model.encoder.policy
         policy.acts.fill_(step.progress >= ALONE)
         if step.progress < ALONE:
             with policy.choosing(policy.before):
                 return self.inner.losses(model, step)
-        inputs = {field: repeated(batch, self.draws) for field, batch in model.read(step.batch.inputs).items()}
-        with policy.choosing(drawn((step.seed, step.passes), self.draws)) as told:
-            outputs = model.head(model.encoder, inputs)
-        costs = model.head.row_losses(model.encoder, outputs, target.repeat(self.draws)).view(self.draws, -1)
+        costs, told = costs_of_draws(model, step, self.draws)
         logs = sum(each.logs for each in told).view(self.draws, -1)
         prices = torch.stack([model.encoder.price(each.share) for each in told]).mean(0).view(self.draws, -1)
         acting = self.rate * reinforced(logs, -costs - self.gamma * len(model.head.target.labels) * prices)
@@ -50,6 +47,15 @@ class DelayedReward(Objective):
         loss = acting if step.progress < ACTING else acting + known
         share = torch.stack([each.share for each in told]).mean()
         return {"loss": loss, "task": known, "policy": acting, "chosen": share}
+
+
+def costs_of_draws(model: Model, step: Step, draws: int) -> tuple[Tensor, list[Told]]:
+    """The supervised loss (draws, B) of each text of a step, read so many times by choices that are
+    drawn, and what was told of them."""
+    inputs = {field: repeated(batch, draws) for field, batch in model.read(step.batch.inputs).items()}
+    with model.encoder.policy.choosing(drawn((step.seed, step.passes), draws)) as told:
+        outputs = model.head(model.encoder, inputs)
+    return model.head.row_losses(model.encoder, outputs, step.batch.target.repeat(draws)).view(draws, -1), told
 
 
 def rewarded_for_classes(type: str) -> str | None:

@@ -93,6 +93,10 @@ class Chooser(nn.Module):
         """The lots (B, T) by which choices are made for words of these ids and this mask."""
         return (self.chosen or (likeliest if self.acts else self.before))(ids, mask)
 
+    def lots(self, words: Any) -> Tensor:
+        """The lots (B, T) by which choices are made for the words or sentences of a batch."""
+        return self.lots_of(words.ids, words.mask)
+
 
 class Policy(Chooser):
     """Yes or no to each word, by a linear layer and a sigmoid. No gradient goes to what it looks
@@ -105,10 +109,6 @@ class Policy(Chooser):
         super().__init__(before)
         self.yes = nn.Linear(size, 1)
         nn.init.constant_(self.yes.bias, start)
-
-    def lots(self, words: Any) -> Tensor:
-        """The lots (B, T) by which choices are made for the words of a batch."""
-        return self.lots_of(words.ids, words.mask)
 
     def forward(self, seen: Tensor, lots: Tensor) -> tuple[Tensor, Tensor]:
         """The choices (B,) by what is seen (B, size) and by lots (B,), true for yes, and the
@@ -140,7 +140,10 @@ def where(chosen: Tensor, new: State, old: State) -> State:
 def reinforced(logs: Tensor, rewards: Tensor) -> Tensor:
     """The loss whose gradient is that of a policy (REINFORCE, Williams 1992): the mean of -(R - b)
     log pi over draws (K, B), where b is a text's mean reward over its K draws; R and b count as
-    constants."""
+    constants. Since a draw is in its own mean, the gradient is (K - 1) / K of the exact one on
+    average; ``ValueError`` if there is one draw, whose own mean leaves nothing to learn."""
+    if len(rewards) < 2:
+        raise ValueError("draws=1: rewards are compared with the mean of a text's draws, which takes two at least")
     advantage = (rewards - rewards.mean(0)).detach()
     return -(advantage * logs).mean()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from architectures.blocks.random_choices import RandomChoices
+from architectures.blocks.random_choices import RandomChoices, ReadByLot
 from architectures.reinforcement.hs_lstm import HierarchicallyStructuredLSTM
-from harness.registry import register
+from harness.registry import Recipe, register
 
 
 @register(
@@ -14,16 +14,18 @@ from harness.registry import register
     paper="none",
     source="reference",
     year=0,
-    tiny={"hidden": 12, "dropout": 0.0},
+    version=2,
+    recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=5),
+    tiny={"hidden": 12, "dropout": 0.0, "draws": 2},
 )
 class RandomPhrasesLSTM(HierarchicallyStructuredLSTM):
     """The network of :class:`~architectures.reinforcement.hs_lstm.HierarchicallyStructuredLSTM`
-    over phrases of which a ``share`` of each text's words is the last, drawn by lot and the same in
-    every pass. It learns its classes alone."""
+    over phrases that end by lot (:class:`ReadByLot`), at a ``share`` of the words and besides at
+    the last one. It learns its classes alone."""
 
-    trained_by = None
+    trained_by = ReadByLot
     cut = ""
 
-    def __init__(self, width: int, hidden: int = 300, dropout: float = 0.5, share: float = 0.3):
-        super().__init__(width, hidden, dropout)
+    def __init__(self, width: int, hidden: int = 300, dropout: float = 0.5, draws: int = 5, share: float = 0.3):
+        super().__init__(width, hidden, dropout, draws)
         self.policy = RandomChoices(share)

@@ -80,6 +80,7 @@ class DecisionReward(Objective):
     paper="Liu et al. 2020",
     source="M2.11[178]",
     year=2020,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32),
     tiny={"maps": 8, "hidden": 12, "dropout": 0.0},
     deviations=(
@@ -104,7 +105,7 @@ class Jumper(TextEncoder):
     clause it is a class. The answer is that of the jump, by the scores of the classes there.
     """
 
-    view = Clauses()
+    view = Clauses(max_sentences=100)
     trained_by = DecisionReward
     # Nothing precedes the only clause of a text, and it must tell a class: where all texts are such
     # the weights of the past learn nothing.

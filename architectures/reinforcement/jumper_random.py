@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from architectures.blocks.random_choices import RandomChoices
+from architectures.blocks.random_choices import RandomChoices, ReadByLot
 from architectures.reinforcement.jumper import Jumper
-from harness.registry import register
+from harness.registry import Recipe, register
 from harness.views.sentences import SentenceBatch
 
 
@@ -17,6 +17,8 @@ from harness.views.sentences import SentenceBatch
     paper="none",
     source="reference",
     year=0,
+    version=2,
+    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32),
     tiny={"maps": 8, "hidden": 12, "dropout": 0.0},
 )
 class RandomJumper(Jumper):
@@ -24,11 +26,11 @@ class RandomJumper(Jumper):
     after a ``share`` of each text's clauses, at least one, whatever they say. It learns its classes
     alone.
 
-    A share that is no whole number of clauses is rounded up or down by lot, so that its mean is
-    right.
+    A share that is no whole number of clauses is rounded up or down by lot (:class:`ReadByLot`), so
+    that its mean is right but for texts of so few clauses that one is more than the share.
     """
 
-    trained_by = None
+    trained_by = ReadByLot
 
     def __init__(
         self,
@@ -41,10 +43,11 @@ class RandomJumper(Jumper):
         share: float = 0.5,
     ):
         super().__init__(width, classes, maps, windows, hidden, dropout)
-        self.choices = RandomChoices(share)
+        self.draws = 1  # as Jumper, which draws all its decisions from one reading of a text
+        self.policy = RandomChoices(share)
 
     def forward(self, document: SentenceBatch) -> Tensor:
         scores, count = self.symbols(document), document.sentence_mask.sum(1)
-        lots = self.choices.lots(document)[:, 0]
-        read = (self.choices.share * count + lots).long().clamp(min=1).minimum(count)
+        lots = self.policy.lots(document)[:, 0]
+        read = (self.policy.share * count + lots).long().clamp(min=1).minimum(count)
         return self.answers(document, scores, read - 1)

@@ -141,7 +141,7 @@ class ReinforcedSelfAttention(TextEncoder):
     def forward(self, words: WordBatch) -> Tensor:
         vectors, mask = words.vectors, words.mask
         yes, logs = self.policy(words)
-        self.tell_choice("share of pairs attended", self.policy.tell(logs, yes, mask))
+        self.tell_choice("share of pairs chosen", self.policy.tell(logs, yes, mask))
         heads, dependents = yes.unbind(-1)
         states = [each(vectors, mask, heads, dependents) for each in (self.forwards, self.backwards)]
         return self.source2token(torch.cat(states, dim=-1), mask)

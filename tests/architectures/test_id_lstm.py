@@ -94,7 +94,7 @@ def test_a_text_without_words_is_its_last_word_but_one(lengths, place):
         found = model(words)
     expected = [state_after(model, words.vectors[row, [at]], [True])[0] for row, at in enumerate(place)]
     torch.testing.assert_close(found, torch.stack(expected))
-    assert not told[0].share.any()
+    torch.testing.assert_close(told[0].share, 1 / words.lengths)  # it is read, and has its price
 
 
 def built(texts: list[str] = TEXTS, **settings) -> tuple[DelayedReward, Model, Batch]:
@@ -218,7 +218,7 @@ def test_the_policy_climbs_the_expected_reward(monkeypatch):
         state, _ = state_after(model.encoder, vectors, list(kept) if any(kept) else one(3))
         scores = model.head.output.weight @ state + model.head.output.bias
         chances.append(chance)
-        rewards.append(scores.log_softmax(0)[0].item() - 3 * 0.2 * sum(kept) / 3)
+        rewards.append(scores.log_softmax(0)[0].item() - 3 * 0.2 * max(1, sum(kept)) / 3)
     torch.testing.assert_close(sum(chances), torch.ones(()))
     wanted = [policy.yes.weight, policy.yes.bias]
     exact = torch.autograd.grad(sum(p * r for p, r in zip(chances, rewards, strict=True)), wanted)
@@ -286,7 +286,7 @@ def test_it_learns_to_drop_what_tells_nothing():
         ) as at_random,
     ):
         by_chance = right()
-    assert at_random[0].share.mean().item() == pytest.approx(share, abs=0.05)
+    assert at_random[0].share.mean().item() > share - 0.05  # more: of a text without words one is read
     assert learnt > 0.95 and share < 0.6 and by_chance < learnt - 0.15, (learnt, share, by_chance)
 
 

@@ -104,7 +104,7 @@ def test_all_words_chosen_are_disan():
     with collected_choices() as told:
         found = model(words)
     torch.testing.assert_close(found, other.pooled(other(words.vectors, words.mask), words.mask))
-    assert told["share of pairs attended"][0].tolist() == [1.0, 1.0, 1.0]
+    assert told["share of pairs chosen"][0].tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("none", ["heads", "dependents"])

@@ -47,7 +47,7 @@ def test_what_was_read_stands_beside_the_score(store):
         [
             ["Architecture", "settings", "accuracy", "at random, as much", "phrases for each word", READ],
             ["ID-LSTM", "–", "41.0 ± 1.4 (2)", "–", "–", "75.0 %"],
-            ["HS-LSTM", "–", "38.0 (1)", "–", "62.0 %", "–"],
+            ["HS-LSTM", "–", "38.0 (1)", "–", "0.62", "–"],
         ]
     ]
 

@@ -14,12 +14,12 @@ from harness.records.groups import SMOKE
 LEAD = [
     (
         "Means over the test examples, and over seeds, of what each system chose while it read them. A reference"
-        " chooses at random: with an equal share, the distance to it is what the other's choices are worth. The share"
-        " of a reference is an option (`-o id_lstm_random.share=0.8`)."
+        " chooses at random: with an equal choice, the distance to it is what the other's choices are worth, less what"
+        " learning to choose costs. The share of a reference is an option (`-o id_lstm_random.share=0.8`)."
     )
 ]
 EQUAL = 0.01
-"""Largest difference of two means of a choice that count as equal: one point."""
+"""Largest difference of two means of a choice that count as equal: one point of a share."""
 
 
 def choice_tables(board: Board, task: str) -> Iterator[Table]:
@@ -49,11 +49,16 @@ def _table(board: Board, task: str, id: str, title: str, acting: Pairs) -> Table
             text_cell(result.settings),
             score_parts(board, result, metric, False),
             score_parts(board, beside, metric, False) if beside else BLANK,
-            *([Part(f"{100 * means[name]:.1f} %", order=means[name])] if name in means else BLANK for name in names),
+            *([Part(_shown(name, means[name]), order=means[name])] if name in means else BLANK for name in names),
         ]
         rows.append(our_row(board, architecture, cells))
     columns = ["Architecture", "settings", metric_label(metric), "at random, as much", *names]
     return Table(id, title, columns, [Block("", rows)], LEAD, text_columns=(1,))
+
+
+def _shown(name: str, mean: float) -> str:
+    """A share in percent; any other choice, such as a number of steps, as it is."""
+    return f"{100 * mean:.1f} %" if name.startswith("share") else f"{mean:.3g}"
 
 
 def _is_reference(board: Board, architecture: str) -> bool:
