@@ -35,7 +35,8 @@ def fitted(votes: Tensor, balance: Tensor, steps: int = 500) -> Tensor:
     shares, balance = said.mean(0), balance.double()
     others = ~torch.eye(votes.shape[1], dtype=torch.bool)[:, None, :, None]
     right = torch.eye(len(balance), dtype=torch.double)
-    given = right * PRECISION / balance + (1 - right) * ((1 - PRECISION) / (1 - balance))[:, None]
+    rest = (1 - balance).clamp(min=1e-9)  # 0 where there is one class
+    given = right * PRECISION / balance + (1 - right) * ((1 - PRECISION) / rest)[:, None]
     mu = (shares[..., None] * given).requires_grad_()
     search = torch.optim.LBFGS([mu], max_iter=steps, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
 

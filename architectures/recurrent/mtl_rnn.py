@@ -98,7 +98,8 @@ class SharingRNN(TextEncoder):
     paper="Liu et al. 2016",
     source="M2.2[38]",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, vector_dims=64),
+    version=2,
+    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, decay_exempt=("vectors",), vector_dims=64),
     tiny={"hidden": 8, "private": 8},
     vectors_of_paper="word2vec",
     deviations=(
@@ -106,7 +107,7 @@ class SharingRNN(TextEncoder):
         "A task is drawn in proportion to its size, and a batch of it; the paper draws each as often, and one example.",
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
         "Gates and candidates have biases; the paper prints none.",
-        "The L2 penalty takes biases and word vectors too.",
+        "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
         "Private word vectors start at random, where the shared ones are given.",
     ),
 )
@@ -137,7 +138,8 @@ class UniformLayer(SharingRNN):
     paper="Liu et al. 2016",
     source="M2.2[38]",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, vector_dims=64),
+    version=2,
+    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, decay_exempt=("vectors",), vector_dims=64),
     tiny={"hidden": 8},
     vectors_of_paper="word2vec",
     deviations=(
@@ -145,7 +147,7 @@ class UniformLayer(SharingRNN):
         "A task is drawn in proportion to its size, and a batch of it; the paper draws each as often, and one example.",
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
         "Gates and candidates have biases; the paper prints none.",
-        "The L2 penalty takes biases and word vectors too.",
+        "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
     ),
 )
 class CoupledLayers(SharingRNN):
@@ -187,7 +189,8 @@ class CoupledLayers(SharingRNN):
     paper="Liu et al. 2016",
     source="M2.2[38]",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, vector_dims=64),
+    version=2,
+    recipe=Recipe(optimizer="adagrad", lr=0.1, weight_decay=0.00001, decay_exempt=("vectors",), vector_dims=64),
     tiny={"hidden": 8},
     vectors_of_paper="word2vec",
     deviations=(
@@ -196,7 +199,7 @@ class CoupledLayers(SharingRNN):
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
         "The shared layer has learnt nothing from plain text before.",
         "Gates and candidates have biases; the paper prints none.",
-        "The L2 penalty takes biases and word vectors too.",
+        "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
     ),
 )
 class SharedLayer(SharingRNN):

@@ -19,7 +19,14 @@ from harness.views.tree import TreeBatch, Trees
     source="M2.2[34]",
     year=2015,
     sees=("labels of phrases",),
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=25, weight_decay=0.0001, vector_dims=100),
+    recipe=Recipe(
+        optimizer="adagrad",
+        lr=0.05,
+        batch_size=25,
+        weight_decay=0.0001,
+        decay_exempt=("vectors",),
+        vector_dims=100,
+    ),
     tiny={"hidden": 16},
     deviations=(
         "A leaf is tanh of its word vector, as in Socher et al. 2013, whose layers the paper replaces; its cell is 0.",

@@ -53,7 +53,14 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
     source="M2.2[33]",
     year=2015,
     sees=("labels of phrases",),
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=25, weight_decay=0.0001, groups=(("table.*", 2.0),)),
+    recipe=Recipe(
+        optimizer="adagrad",
+        lr=0.05,
+        batch_size=25,
+        weight_decay=0.0001,
+        decay_exempt=("vectors",),
+        groups=(("table.*", 2.0),),
+    ),
     tiny={"hidden": 16},
     deviations=("Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",),
     variants={

@@ -57,16 +57,22 @@ class WeakLoss(Objective):
                 [read[row] for row in range(len(labelled))], classes, len(names), self.owner.words
             )
             known = known_classes(labelled, self.texts)
+        if silent := [name for name, words in zip(names, self.seeds, strict=True) if not words]:
+            raise ValueError(f"no text with the label {silent[0]!r} has a known word, by which its class would begin")
         self.register_buffer("known", torch.tensor(known))
         self.register_buffer("targets", torch.zeros(len(known), len(names)))
 
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
+        alone = step.progress < self.owner.pretraining
         with collected_losses() as terms:
-            if step.progress < self.owner.pretraining:
-                losses = self.pretraining(model, step)
-            else:
-                losses = {"loss": self.owner.slower * self.self_training(model, step)}
-        return losses | {"loss": losses["loss"] + sum(terms.values())} | terms
+            losses = self.pretraining(model, step) if alone else {"loss": self.self_training(model, step)}
+        loss = losses["loss"] + sum(terms.values())
+        return losses | {"loss": loss if alone else self.owner.slower * loss} | terms
+
+    @property
+    def settled_after(self) -> float:
+        """The share of the training before which no epoch is self-trained."""
+        return max(self.owner.pretraining, super().settled_after)
 
     # --- made documents ---
 
@@ -177,6 +183,7 @@ def grown(seeds: Sequence[Sequence[int]], vectors: Tensor) -> list[list[int]]:
     paper="Meng et al. 2018",
     source="M2.11[169]",
     year=2018,
+    version=2,
     parents={"vectors": "skipgram"},
     recipe=Recipe(
         optimizer="sgd",
@@ -204,10 +211,11 @@ def grown(seeds: Sequence[Sequence[int]], vectors: Tensor) -> list[list[int]]:
         ),
         "Of documents a batch is drawn at each step; the authors pass over all of them.",
         (
-            "Pre-training is two fifths of the steps; the authors' has a fixed number of passes, and self-training ends"
-            " when answers stay as they are."
+            "Pre-training is two fifths of the steps, with few labels 160, as many as the authors' passes take. 240 of"
+            " self-training follow, with the momentum that is there; theirs begins without any and ends when answers"
+            " stay as they are, after 5,000 steps at most."
         ),
-        "The epoch is chosen on dev, of whose labels the paper has none.",
+        "The epoch of self-training is chosen on dev, of whose labels the paper has none.",
         (
             "Texts of the training split are self-trained on and others are scored; the paper scores those that it is"
             " trained on."

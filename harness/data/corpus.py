@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -233,14 +234,17 @@ class Corpus:
     def _fit(self, rows: Sequence[Row], data: str) -> None:
         """Fit the view to rows, whose fingerprint is ``data``, and to those of the companions."""
         others = [[each.task.entry.id, each.identity] for each in self.companions]
-        self._fitted_to: Any = [data, *others] if others else data
+        self._fitted_to: Any = ["each text once", data, *others] if others else data
         file = self._cached("view.json", data)
         state = encodings.sound(file, encodings.read_state)
         if state is not None:
             self.view.restore(state)
             return
         texts = [text for read in self.fields.values() for text in distinct(map(read, rows))]
-        self.view.fit(texts + [text for companion in self.companions for text in companion.texts(self.view)])
+        if self.companions:  # two divisions of one corpus have the same texts: no word would be seen once
+            theirs = (text for companion in self.companions for text in companion.texts(self.view))
+            texts = [*distinct(itertools.chain(texts, theirs))]
+        self.view.fit(texts)
         if file is not None:
             with taking_the_place_of(file) as path:
                 encodings.write_state(path, self.view.state())

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from architectures.recurrent.mtl_rnn import Cell, CoupledLayers, PeepholeLSTM, SharedLayer, UniformLayer
 from harness import registry
 from harness.objectives import MultiTask
+from harness.running.grid import hyperparameters
 from tests.support.batches import random_texts
 from tests.support.models import small
 from tests.support.oracles import lstm
@@ -178,11 +179,19 @@ def test_a_text_of_one_task_gives_no_gradient_to_the_layers_of_the_others(scheme
     assert own > {name for name, _ in model.named_parameters() if name not in of_members}
 
 
+COMPANIONS = {
+    "mtl_rnn_uniform": ["sst2", "sst5", "imdb"],
+    "mtl_rnn_coupled": ["sst2", "sst5"],
+    "mtl_rnn_shared": ["sst2", "sst5", "imdb"],
+}
+
+
 def test_each_id_has_its_scheme_and_learns_the_papers_tasks():
     found = {}
     for id in ("mtl_rnn_uniform", "mtl_rnn_coupled", "mtl_rnn_shared"):
         entry = registry.entry("architectures", id)
         found[id] = registry.load(entry)
+        assert hyperparameters(entry)["companions"] == COMPANIONS[id]
         assert found[id].trained_by is MultiTask
     assert found == {
         "mtl_rnn_uniform": UniformLayer,

@@ -17,6 +17,7 @@ from architectures.blocks.few_labels import telling_words
 from architectures.unsupervised.westclass import WeakLoss, WeSTClass, grown, sharpened
 from harness import registry
 from harness.data.corpus import Split
+from harness.ragged import Ragged
 from harness.registry import Recipe
 from harness.training.model import Model, objective_of
 from harness.views.words import PAD, UNKNOWN, spelling
@@ -103,6 +104,20 @@ def test_the_first_words_are_those_of_labelled_texts_or_of_names():
     assert objective.seeds == [[ids[0]], [ids[1]]]
 
 
+def test_a_class_without_any_known_word_is_told():
+    """Its mean would be no number, and no document of it would ever be made."""
+    objective, _, rows = prepared(WeSTClass())
+    labelled = rows["labelled"]
+    ids = labelled.inputs["text"]["ids"]
+    of_class = np.flatnonzero(labelled.targets["label"] == 1)
+    values = ids.values.copy()
+    for row in of_class:
+        values[ids.offsets[row] : ids.offsets[row + 1]] = UNKNOWN
+    labelled.inputs["text"]["ids"] = Ragged(values, ids.offsets)
+    with pytest.raises(ValueError, match="no text with the label 'money' has a known word"):
+        objective.begin(rows)
+
+
 def test_vectors_are_those_that_the_model_starts_with_at_length_1():
     objective, model, _ = prepared(WeSTClass())
     found = objective.vectors
@@ -121,6 +136,7 @@ def test_documents_have_the_words_and_labels_of_their_class(monkeypatch):
     """The shares of words around a known direction, from many draws."""
     regime = WeSTClass(documents=4000, nearest=3, background=0.3, words=2)
     objective, _, rows = prepared(regime)
+    objective.seeds = [words[:1] for words in objective.seeds]  # which grow, since their vectors are far apart
     asked = []
     fixed = [direction(1, 2, 0, -1, 1, 0), direction(-1, 0, 1, 2, 0, 1)]
 
@@ -139,6 +155,7 @@ def test_documents_have_the_words_and_labels_of_their_class(monkeypatch):
     counts = np.array([0, 0, *(sum(text.split().count(word) for text, _ in TEXTS) for word in view.vocabulary.words)])
     for each in range(2):
         words = grown(objective.seeds, objective.vectors)[each]
+        assert len(words) > 1
         mean, concentration = sphere.fitted(objective.vectors[words])
         torch.testing.assert_close(asked[each][0], mean)
         assert asked[each][1] == pytest.approx(concentration)
@@ -284,8 +301,13 @@ def test_self_training_comes_behind_two_fifths_of_the_steps():
         assert ("made" in objective.losses(model, step_of(rows, progress))) == made
 
 
-@pytest.mark.parametrize("progress", [0.1, 0.7])
-def test_what_the_encoder_adds_to_the_loss_counts(progress):
+def test_an_epoch_without_self_training_is_none_of_those_that_answer():
+    assert prepared(WeSTClass(documents=4))[0].settled_after == 0.4
+
+
+@pytest.mark.parametrize(("progress", "counted"), [(0.1, 0.25), (0.7, 0.0025)])
+def test_what_the_encoder_adds_to_the_loss_counts(progress, counted):
+    """As much beside the task in both parts: ``slower`` stands for the rate."""
     objective, model, rows = prepared(WeSTClass(documents=4, seeds="names"))
     torch.manual_seed(1)
     without = objective.losses(model, step_of(rows, progress))["loss"]
@@ -293,7 +315,7 @@ def test_what_the_encoder_adds_to_the_loss_counts(progress):
     objective.steps.zero_()
     torch.manual_seed(1)
     found = objective.losses(model, step_of(rows, progress))
-    torch.testing.assert_close(found["loss"], without + 0.25)
+    torch.testing.assert_close(found["loss"], without + counted)
     assert found["penalty"] == 0.25
 
 

@@ -133,3 +133,9 @@ def test_a_good_source_outvotes_two_bad_ones():
     found = label_model.posterior(votes, label_model.fitted(votes, balance), balance).argmax(1).numpy()
     majority = (votes.numpy().mean(1) > 0.5).astype(int)
     assert (found == truth).mean() > (majority == truth).mean() + 0.1
+
+
+def test_a_single_class_is_certain():
+    """All labelled rows of a draw may have one class: its answers would be no numbers."""
+    votes, balance = torch.tensor([[0, 0], [-1, 0]]), torch.tensor([1.0])
+    assert label_model.posterior(votes, label_model.fitted(votes, balance), balance).tolist() == [[1.0], [1.0]]

@@ -77,6 +77,16 @@ def test_a_view_knows_the_training_words_of_all_members_and_none_of_dev_or_test(
     )
 
 
+def test_a_text_of_two_tasks_is_counted_once():
+    """SST-5 has the sentences of SST-2: with each counted twice no word would be one that training
+    saw once, and the vector of unknown words would never be learnt."""
+    own = toy_task(train=of_words("seen by both", "own"))
+    others = [companion(own, ToyTask({"train": of_words("seen by both", "theirs both")}))]
+    corpus = Corpus(own, "mini", None, Words(min_count=1), "vector", companions=others)
+    counts = dict(zip(corpus.view.vocabulary.words, corpus.view.vocabulary.counts, strict=True))
+    assert counts == {"both": 2, "seen": 1, "by": 1, "own": 1, "theirs": 1}
+
+
 def test_what_was_encoded_without_companions_is_not_read_with_them(tmp_path: Path):
     """The cache is shared by all systems: another vocabulary gives other numbers."""
     own, other = toy_task(train=of_words("own", "own")), ToyTask({"train": of_words("other", "own")})
