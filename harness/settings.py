@@ -57,10 +57,12 @@ class TrainingSettings:
     takes; ``sentence`` sums over the words or symbols of a row and takes the mean of the rows;
     ``batch`` sums over both. ``label_smoothing`` is the share of probability that the classes
     share. ``averaging`` is the decay of a moving average of the weights, which answers in their
-    place; 0 is none. ``groups`` gives parameters whose name matches a shell pattern a rate of their
-    own: pairs (pattern, factor), the first match counts, factor 0 freezes. ``layer_decay``
-    multiplies the rate for each layer further from the output. ``stretch`` is the number of words
-    of each text in a step of a language model, which carries its state to the next step.
+    place; 0 is none. It begins with the first weights; with ``averaging_warmup`` the decay after s
+    steps is at most (1 + s) / (10 + s), so that a short training forgets these. ``groups`` gives
+    parameters whose name matches a shell pattern a rate of their own: pairs (pattern, factor), the
+    first match counts, factor 0 freezes. ``layer_decay`` multiplies the rate for each layer further
+    from the output. ``stretch`` is the number of words of each text in a step of a language model,
+    which carries its state to the next step.
 
     Three settings change what an encoder reads and what is read of it, whatever the encoder;
     recipes leave them alone. ``shared_words`` adds to each word of two texts that are read apart
@@ -102,6 +104,7 @@ class TrainingSettings:
     unknown_rate: float = 0.0
     dropout: float = 0.0
     stretch: int = 35
+    averaging_warmup: bool = False
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for a name or a number that no training can have."""

@@ -39,7 +39,15 @@ class AdversarialLoss(Objective):
     paper="Goodfellow et al. 2015; Miyato et al. 2017",
     source="M2.11[171,173]",
     year=2017,
-    recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=64, clip=1.0, vector_dims=256),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.0005,
+        batch_size=64,
+        clip=1.0,
+        averaging=0.999,
+        averaging_warmup=True,
+        vector_dims=256,
+    ),
     deviations=(
         "The wrapped encoder starts at random, not from a language model.",
         (
@@ -48,6 +56,8 @@ class AdversarialLoss(Objective):
         ),
         "The learning rate is constant; the authors multiply it by 0.9998 at each step.",
         "Of tuned and static copies of the vectors only the tuned ones are moved.",
+        "The encoder's dropout acts behind the move, and on each word by itself; the authors' before it, alike on all.",
+        "Gradients of word vectors count in the norm that is clipped; in the authors' program they do not.",
     ),
     variants={
         "adversarial_scaled": {

@@ -75,6 +75,7 @@ class AdversarialTasks(MultiTask):
         "A state has as many numbers as a word vector, and the optimiser is Adagrad; the paper states neither.",
         "The rows of the matrices that should be orthogonal are the vectors of a batch.",
         "A task is drawn in proportion to its size, and all weigh the same.",
+        "Weights begin as PyTorch's do; the paper's are uniform in +-0.1.",
         "Each gate has two bias vectors, as PyTorch's fused layer does, which is one bias with twice the step.",
     ),
 )

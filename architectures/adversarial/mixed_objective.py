@@ -42,11 +42,24 @@ class MixedLoss(AdversarialLoss):
     paper="Sachan et al. 2019",
     source="M2.11[174] T2",
     year=2019,
-    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, clip=1.0, averaging=0.999),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.001,
+        batch_size=32,
+        clip=1.0,
+        betas=(0.0, 0.98),
+        averaging=0.999,
+        averaging_warmup=True,
+    ),
     sees=("texts without labels",),
+    vectors_of_paper="fastText",
     deviations=(
         "It trains `bilstm` with its own 300 units and dropout; the paper's has 512 units each way.",
-        "The authors' program normalises the states and drops whole words besides; nothing of both is here.",
+        "The authors' program normalises the states, where it does not normalise word vectors as here, and drops whole"
+        " words besides.",
+        "The encoder's dropout acts behind the moves, which are then 1 / (1 - p) as long on what it leaves; the"
+        " authors' before them. All passes of a virtual move drop the same numbers, theirs each its own.",
+        "The learning rate is constant; the authors multiply it by 0.99995 at each step.",
         "A batch has 32 texts, the authors' 3,000 words, of texts without labels 12,000.",
         (
             "Entropy and virtual adversarial loss are means over texts of which the labelled ones are a part; the"
@@ -62,7 +75,7 @@ class MixedObjective(MovesUnlabelled):
     Each of the three that are added has a weight, 1 in the paper. Both moves have norm ``epsilon``
     over a whole text and are those of adversarial and of virtual adversarial training; the vectors
     are normalised once for both. A text's vector is the maximum of the states of the encoder that
-    it ``wraps``, where that gives a state for each word.
+    it ``wraps``, where that pools the states of all words in a way that can be chosen.
     """
 
     trained_by = MixedLoss

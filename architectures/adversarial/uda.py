@@ -48,19 +48,19 @@ class ConsistencyLoss(Objective):
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
         inputs, target = model.read(step.batch.inputs), step.batch.target
         losses, outputs = self.inner.with_outputs(model, inputs, target)
-        known = self.annealed(model.head.class_scores(outputs), target, step.progress)
+        known = self.annealed(model.head.class_scores(outputs), target, step.progress, model.head.label_smoothing)
         penalties = losses["loss"] - losses.get("task", losses["loss"])
         consistency = self.consistency(model, step.batches["unlabelled"].inputs["text"], (step.seed, step.passes))
         total = known + penalties + self.owner.weight * consistency
         return {"loss": total, "task": known, "consistency": consistency}
 
-    def annealed(self, scores: Tensor, labels: Tensor, done: float) -> Tensor:
+    def annealed(self, scores: Tensor, labels: Tensor, done: float, smoothing: float = 0.0) -> Tensor:
         """Mean loss of the texts whose class has not yet a probability above the threshold, which
-        grows from chance to 1."""
-        losses = F.cross_entropy(scores, labels, reduction="none")
+        grows from chance to 1; ``smoothing`` of labels is in the loss alone."""
+        losses = F.cross_entropy(scores, labels, reduction="none", label_smoothing=smoothing)
         chance = 1 / scores.shape[1]
         threshold = chance + (1 - chance) * SCHEDULES[self.owner.schedule](done)
-        kept = (-losses).exp() <= threshold
+        kept = (-F.cross_entropy(scores, labels, reduction="none")).exp() <= threshold
         return (losses * kept).sum() / kept.sum().clamp(min=1)
 
     def consistency(self, model: Model, words: Any, key: tuple[int, int]) -> Tensor:
@@ -95,6 +95,7 @@ class ConsistencyLoss(Objective):
         ),
         "A batch has as many texts without labels as labelled ones; the authors' program has three times as many.",
         "Texts without labels are the training texts alone.",
+        "Other words are replaced in each pass; the authors make one copy of each text.",
     ),
 )
 class DataAugmentation(Regime):

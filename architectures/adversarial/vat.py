@@ -42,7 +42,15 @@ class VirtualAdversarialLoss(Objective):
     paper="Miyato et al. 2016, 2017",
     source="M2.11[172,173] T1",
     year=2017,
-    recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=64, clip=1.0, vector_dims=256),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.0005,
+        batch_size=64,
+        clip=1.0,
+        averaging=0.999,
+        averaging_warmup=True,
+        vector_dims=256,
+    ),
     sees=("texts without labels",),
     deviations=(
         "The wrapped encoder starts at random, not from a language model.",
@@ -53,6 +61,8 @@ class VirtualAdversarialLoss(Objective):
         "The learning rate is constant; the authors multiply it by 0.9998 at each step.",
         "Texts without labels are the training texts alone; the authors have 50,000 more reviews.",
         "Of tuned and static copies of the vectors only the tuned ones are moved.",
+        "The encoder's dropout acts behind the move, and on each word by itself; the authors' before it, alike on all.",
+        "Gradients of word vectors count in the norm that is clipped; in the authors' program they do not.",
     ),
     variants={
         "vat_scaled": {

@@ -55,7 +55,9 @@ class NormalizedTable(nn.Module):
 
 
 class MovesVectors(Regime):
-    """A regime that moves the normalised vectors of any encoder of words."""
+    """A regime that moves the normalised vectors of any encoder of words, with the numbers that
+    stand behind a vector: the mark of a word that the other text has too, those of further
+    sources."""
 
     @classmethod
     def unfit(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:

@@ -51,7 +51,8 @@ class MixedTextsLoss(Objective):
         with collected_losses() as terms:
             share, depth = self.share(), self.depth(model)
             logs = self.mixed(model, self.joined(labelled, changed, plain), partners, share, depth).log_softmax(-1)
-            surprise = self.margin(model, plain) if self.owner.margin_weight else logs.new_zeros(())
+        # Behind the terms that the encoder adds, which count once.
+        surprise = self.margin(model, plain) if self.owner.margin_weight else logs.new_zeros(())
         wanted = share * targets + (1 - share) * targets[partners]
         known = -(wanted * logs)[: len(labels)].sum(-1).mean()
         consistency = F.kl_div(logs[len(labels) :], wanted[len(labels) :], reduction="batchmean")
@@ -159,6 +160,8 @@ class MixedTextsLoss(Objective):
         "The rate below the layer on top is ten times the paper's, for a small body in a tenth of the steps.",
         "Of the guessed labels both ways to see a text have half; the authors choose these weights for each task.",
         "Texts without labels are the training texts alone, also those that have labels.",
+        "Each is mixed as it is and with words replaced once; the authors have two translations of it beside it.",
+        "A text has 128 pieces at most, the authors' 256.",
     ),
 )
 class MixText(Regime):

@@ -5,10 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from harness.settings import TrainingSettings
+
 
 def begun(model: nn.Module) -> dict[str, Tensor]:
     """An average of the weights as they are, by name."""
     return {n: p.detach().clone() for n, p in model.named_parameters() if p.requires_grad}
+
+
+def share_kept(settings: TrainingSettings, steps: int) -> float:
+    """The share of itself that an average keeps after the step behind ``steps`` others."""
+    return min(settings.averaging, (1 + steps) / (10 + steps)) if settings.averaging_warmup else settings.averaging
 
 
 @torch.no_grad()

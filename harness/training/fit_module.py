@@ -24,7 +24,7 @@ from harness.metrics import score
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
 from harness.settings import PILOT_SHARE, TrainingSettings
-from harness.training.averaging import begun, exchange, follow
+from harness.training.averaging import begun, exchange, follow, share_kept
 from harness.training.checkpoints import RESUMED
 from harness.training.cost import StepClock
 from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
@@ -246,7 +246,7 @@ class FitModule(pl.LightningModule):
         self.model.head.constrain(self.model.encoder)
         self._state = None if step.state is None else _detached(step.state)
         if self.average is not None:
-            follow(self.average, self.model, self.settings.averaging)
+            follow(self.average, self.model, share_kept(self.settings, done))
         stream, batch = next(iter(batches.items()))
         for name, loss in losses.items() if stream == "labelled" else [(stream, losses["loss"])]:
             self._sums[name] = self._sums.get(name, 0) + loss.detach() * len(batch.rows)

@@ -288,11 +288,14 @@ def test_texts_of_another_padding_are_joined_with_it(view, monkeypatch):
     assert joined.mask[0].sum() == 3 and joined.segments.shape == joined.ids.shape
 
 
-def test_what_the_encoder_adds_to_the_loss_counts_once(view, monkeypatch):
-    objective, model = prepared(view, MixText(), Penalised)
+@pytest.mark.parametrize("margin_weight", [0.0, 1.0])
+def test_what_the_encoder_adds_to_the_loss_counts_once(view, monkeypatch, margin_weight):
+    """The margin reads texts once more."""
+    objective, model = prepared(view, MixText(margin_weight=margin_weight), Penalised)
     fixed(monkeypatch, objective, 0.7, 2)
     found = objective.losses(model, step_of(view, 0.5))
-    torch.testing.assert_close(found["loss"], found["task"] + 0.5 * found["consistency"] + 0.25)
+    added = found["consistency"] + margin_weight * found["margin"]
+    torch.testing.assert_close(found["loss"], found["task"] + 0.5 * added + 0.25)
     assert found["penalty"] == 0.25
 
 

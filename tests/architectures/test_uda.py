@@ -134,6 +134,15 @@ def test_the_mean_is_over_those_that_count(done, kept):
     assert objective.annealed(scores, torch.tensor([0, 0]), done).item() == pytest.approx(unsure / kept)
 
 
+def test_smoothed_labels_are_in_the_loss_and_not_in_the_threshold():
+    """`-o uda.training.label_smoothing=0.2` stood in the record and did nothing."""
+    objective = ConsistencyLoss(DataAugmentation(), None, None)
+    scores, labels = torch.tensor([[2.0, 0.0], [-1.0, 1.0]]), torch.tensor([0, 0])
+    found = objective.annealed(scores, labels, 0.0, smoothing=0.2)  # the first is surer than chance
+    logs = scores[1].log_softmax(-1)
+    assert found.item() == pytest.approx(-(0.9 * logs[0] + 0.1 * logs[1]).item())
+
+
 def test_a_text_must_be_surer_than_the_confidence(monkeypatch):
     """At a confidence of chance nothing can be learnt from answers by chance."""
     objective = ConsistencyLoss(DataAugmentation(confidence=0.5), None, None)
