@@ -138,10 +138,14 @@ class Objective(nn.Module):
     Streams that end a step earlier are the last ones of a batch."""
     strategies: ClassVar[tuple[str, ...]] = ("ddp", "fsdp")
     """Strategies of several devices under which it is right; others are refused before the run."""
-    last_phase: ClassVar[float] = 0.0
+    last_phase: float = 0.0
     """Share of a training after which its last phase begins. The phases before it may leave the dev
     score as it is, or raise it without what the last one teaches: their epochs neither count for
     patience nor are kept where there is a later one."""
+    whole_pilots: ClassVar[bool] = False
+    """True if a pilot goes through all phases in little. Otherwise it makes the first tenth of the
+    steps, which tells nothing of a rate where the phase that they belong to has no part in the
+    answers."""
 
     def __init__(self, owner: Any, model: Learner | None, inner: Objective | None = None):
         super().__init__()
@@ -157,6 +161,11 @@ class Objective(nn.Module):
     def settled_after(self) -> float:
         """Share of a training after which it is in the last phase, and so is what it wraps."""
         return max(self.last_phase, 0.0 if self.inner is None else self.inner.settled_after)
+
+    @property
+    def in_little(self) -> bool:
+        """True if a pilot goes through all its phases, or those of what it wraps."""
+        return self.whole_pilots or (self.inner is not None and self.inner.in_little)
 
     def begin(self, rows: Mapping[str, Any]) -> None:
         """Told the encoded training rows of each of its streams before the first step."""

@@ -86,7 +86,8 @@ class DenseMultiScaleCNN(TextEncoder):
     normalised over the batch, rectified and halved in length by a mean of three positions. Three
     layers of each scale's own follow, then attention over the scales, the maximum over the
     positions and a linear layer: (B, ``hidden``). The penalty ``sparsity`` times the sum of all
-    weights' absolute values joins the loss. Dropout acts before and behind the last layer.
+    absolute values of all weights below the last layer joins the loss. Dropout acts before and
+    behind the last layer.
     """
 
     vectors = "fixed"

@@ -33,8 +33,8 @@ class Urn(NamedTuple):
     other: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray) -> Urn:
-        shares = counts.astype(float) ** 0.75
+    def of(cls, counts: np.ndarray, power: float = 0.75) -> Urn:
+        shares = counts.astype(float) ** power
         own, other = shares / shares.mean(), np.arange(len(counts))
         too_few, too_many = np.flatnonzero(own < 1).tolist(), np.flatnonzero(own > 1).tolist()
         while too_few and too_many:
@@ -160,6 +160,8 @@ class WindowTrainer(CompiledTrainer):
 
     whole: ClassVar[bool] = False
     """True for windows that foretell their centre, False for centres that foretell each word."""
+    power: ClassVar[float] = 0.75
+    """Negative words are drawn in proportion to this power of their counts."""
 
     def __init__(
         self,
@@ -186,7 +188,7 @@ class WindowTrainer(CompiledTrainer):
         inputs = beginnings(int(self.bags.values.max()) + 1, self.dims, rng)
         outputs = np.zeros((len(vocabulary), self.dims), np.float32)
         windows = Rows.of(texts), kept_shares(counts, self.threshold), self.window, self.whole
-        tables = Rows.of(self.bags), inputs, outputs, Urn.of(counts), self.negatives
+        tables = Rows.of(self.bags), inputs, outputs, Urn.of(counts, self.power), self.negatives
 
         def learn(order: np.ndarray, rates: Rates, state: np.ndarray) -> None:
             learn_windows(order, rates, state, *windows, *tables)

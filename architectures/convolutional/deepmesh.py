@@ -47,6 +47,15 @@ class Documents(NamedTuple):
         return [weighed, (weighed + self.learnt @ others.learnt.T) / 2]
 
 
+def classifier(features: Any, has: np.ndarray, C: float, seed: int) -> np.ndarray:
+    """Weights and bias (features + 1,) of a linear SVM; of a label that no text has, or each, the
+    bias alone."""
+    if has.all() or not has.any():
+        return np.append(np.zeros(features.shape[1]), 1.0 if has.all() else -1.0)
+    machine = LinearSVC(C=C, random_state=seed).fit(features, has)
+    return np.append(machine.coef_[0], machine.intercept_[0])
+
+
 class Labelled(NamedTuple):
     """M labelled texts, which speak for labels: ``has`` (M, labels) is true at those that each has.
     The ``weights`` (labels, features + 1) are those of a classifier for each label, the bias last,
@@ -58,14 +67,8 @@ class Labelled(NamedTuple):
 
     @classmethod
     def of(cls, documents: Documents, has: np.ndarray, C: float, seed: int) -> Labelled:
-        weights = []
-        for features in (documents.weighed, documents.joined()):
-            machines = [LinearSVC(C=C, random_state=seed).fit(features, each) if each.any() else None for each in has.T]
-            nothing = np.append(np.zeros(features.shape[1]), -1.0)
-            weights.append(
-                np.array([nothing if m is None else np.append(m.coef_[0], m.intercept_[0]) for m in machines])
-            )
-        return cls(documents, has, weights)
+        views = documents.weighed, documents.joined()
+        return cls(documents, has, [np.array([classifier(each, of, C, seed) for of in has.T]) for each in views])
 
     def evidence(self, asked: Documents, neighbours: int) -> np.ndarray:
         """The evidence (N, labels, 6) of texts: the margins of both classifiers, the shares of both

@@ -66,6 +66,7 @@ def halve(states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
             "A layer normalises before it convolves and reads its block's input beside the layers before it, as"
             " DenseNet has it; the authors' code convolves first and leaves the input out."
         ),
+        "A block hands on the maps of its last layer; DenseNet's hands on all of them.",
         (
             "Of the paper's two heads this is the global average below one linear layer, not maxima of windows below"
             " three: Adam's first steps through those drown what a small corpus shows."
@@ -116,6 +117,7 @@ class DenseNetText(TextEncoder):
             "A layer normalises before it convolves and reads its block's input beside the layers before it, as"
             " DenseNet has it; the authors' code convolves first and leaves the input out."
         ),
+        "A block hands on the maps of its last layer; DenseNet's hands on all of them.",
         (
             "Of the paper's two heads this is the global average below one linear layer, not maxima of windows below"
             " three: Adam's first steps through those drown what a small corpus shows."

@@ -25,13 +25,9 @@ class CountedTexts(Supervised):
         super().__init__(owner, model)
         assert isinstance(inner, Supervised)  # no other objective stands between this one and the head
         self.reduction = inner.reduction
-        self.register_buffer("passes", torch.zeros((), dtype=torch.long))
 
     def losses(self, model: Any, step: Step) -> dict[str, Tensor]:
-        if step.state is None:  # an epoch begins
-            self.passes += 1
-        step.state = self.passes
-        if self.passes == 1:
+        if step.passes == 1:
             model.encoder.count(step.batch.inputs["text"], step.batch.target)
         return super().losses(model, step)
 

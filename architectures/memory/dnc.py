@@ -18,7 +18,7 @@ from harness.registry import Recipe, register
     paper="Graves et al. 2016",
     source="X4.3.1",
     year=2016,
-    recipe=Recipe(optimizer="rmsprop", lr=0.0001, momentum=0.9, alpha=0.9, eps=1e-10, batch_size=32, clip=10.0),
+    recipe=Recipe(optimizer="rmsprop", lr=0.0001, momentum=0.9, alpha=0.9, eps=1e-05, batch_size=32, clip=10.0),
     tiny={"hidden": 16, "slots": 6, "memory": 5, "reads": 2},
     deviations=(
         (
@@ -27,6 +27,7 @@ from harness.registry import Recipe, register
         ),
         "Steps over 32 texts, not over one; the gradient is cut at a norm of 10, not each of its numbers at 10.",
         "In stories the question comes first and the last state answers; the paper asks behind the story.",
+        "The mean of squared gradients begins at 0, the release's at 1.",
         "A linear layer of the harness makes scores of the state; the release also cuts them at 20.",
     ),
 )

@@ -43,10 +43,10 @@ class Heads(nn.Module):
     paper="Graves et al. 2014",
     source="X4.3.1",
     year=2014,
-    recipe=Recipe(optimizer="rmsprop", lr=0.0001, momentum=0.9, alpha=0.95, batch_size=32, clip=10.0),
+    recipe=Recipe(optimizer="rmsprop", lr=0.0001, momentum=0.9, alpha=0.95, eps=0.01, batch_size=32, clip=10.0),
     tiny={"hidden": 16, "slots": 8, "memory": 6},
     deviations=(
-        "RMSProp does not subtract the squared mean of the gradient.",
+        "RMSProp does not subtract the squared mean of the gradient, and its floor of 0.01 stands beside the root.",
         "The gradient is cut at a norm of 10, not each of its numbers at 10.",
         "The memory starts at a small constant, which Collier & Beel 2018 found to train best, not at learnt values.",
         "The paper leaves open when heads read: here the weights of reading heads are found after writing.",

@@ -39,6 +39,7 @@ FAMILY = Family(
     paper="Lan et al. 2020",
     source="M2.10[147] T1 T3",
     year=2019,
+    version=2,
     parents={"weights": "albert@text_mix"},
     recipe=Recipe(
         optimizer="adamw",

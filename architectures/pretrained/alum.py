@@ -17,6 +17,7 @@ from harness.views.subwords import Subwords
     paper="Liu et al. 2020",
     source="M2.10[14]",
     year=2020,
+    version=2,
     parents={"weights": "alum@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -61,6 +62,7 @@ from harness.views.subwords import Subwords
             " chooses among several on dev."
         ),
         "Tuning has no adversarial term; the paper has results with one, too.",
+        "The radius is the paper's; at this size the gradient of the term is a ten-millionth of that of masked pieces.",
         "The passes of a step drop the same numbers; in the authors' program each drops others.",
         (
             "The step follows the gradient of a text by its largest number, and the move is cut at the radius, as in"

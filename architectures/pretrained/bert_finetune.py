@@ -22,9 +22,11 @@ class FurtherPretraining(Objective):
     of the rows of each batch; none of dev or test is read. Its scores of pieces begin anew.
     """
 
+    whole_pilots = True
+
     def __init__(self, owner: BERTFinetune, model: Learner | None, inner: Objective | None = None):
         super().__init__(owner, model, inner)
-        self.share = owner.further
+        self.share = self.last_phase = owner.further
         self.learns = None if model is None else NextSentence(model.encoder)
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
@@ -47,6 +49,7 @@ class FurtherPretraining(Objective):
     paper="Sun et al. 2019",
     source="M2.10[154] T1",
     year=2019,
+    version=2,
     parents={"weights": "bert@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -65,8 +68,9 @@ class FurtherPretraining(Objective):
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
         (
-            "The first half of the passes is further pre-training, at the rates, schedule and batches of tuning; the"
-            " paper makes 100,000 steps at 5e-5 before it, in batches of 32."
+            "The first half of the passes is further pre-training, at the rates, schedule and batches of tuning, which"
+            " then begins at half the rate without a warm-up of its own; the paper makes 100,000 steps at 5e-5 before"
+            " it, in batches of 32."
         ),
         (
             "Further pre-training reads the texts as tuning does, the head and the tail of long ones, and its scores of"

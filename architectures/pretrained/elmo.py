@@ -139,7 +139,7 @@ class BothWays(TextObjective):
     parents={"weights": "elmo@text_mix"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=10, patience=3, clip=5.0),
     recipes={
-        "text": Recipe(optimizer="adagrad", lr=0.2, first_sum=1.0, batch_size=32, epochs=5, patience=5, clip=10.0),
+        "text": Recipe(optimizer="adagrad", lr=4.0, first_sum=0.0025, batch_size=32, epochs=5, patience=5, clip=0.5),
     },
     tiny={
         "characters": 8,

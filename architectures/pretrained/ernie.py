@@ -23,6 +23,7 @@ FAMILY = Family(
     paper="Sun et al. 2019",
     source="M2.10[151]",
     year=2019,
+    version=2,
     parents={"weights": "ernie@text_mix"},
     recipe=Recipe(
         optimizer="adamw",

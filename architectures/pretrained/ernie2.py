@@ -22,6 +22,7 @@ FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
     paper="Sun et al. 2020",
     source="M2.10[152] R",
     year=2020,
+    version=2,
     parents={"weights": "ernie2@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -57,7 +58,8 @@ FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
         ),
         (
             "A document is a paragraph of at most 126 pieces, its segments are sentences, or words where it has one,"
-            " and the other text of a pair is of the batch."
+            " and the other text of a pair is of the batch. A longer one is cut anywhere, which tells in part which of"
+            " its segments is the last."
         ),
         (
             "Phrases are runs of up to four words between marks and function words, and names runs of capitals; the"

@@ -32,7 +32,7 @@ class ReadingAndVerifying(Objective):
         asked, encoder = golds != IGNORED, model.encoder
         nothing = (golds < 0).to(encoder.sketchy.dtype)[asked]
         own, first = (
-            F.binary_cross_entropy_with_logits(logits[asked], nothing) if asked.any() else logits.sum() * 0.0
+            F.binary_cross_entropy_with_logits(logits[asked], nothing, reduction="sum") / len(step.batch.target)
             for logits in (encoder.intensive, encoder.sketchy)
         )
         return {"loss": (found["loss"] + own) / 3 + first, "spans": found["loss"], "own verdict": own, "sketchy": first}

@@ -117,9 +117,12 @@ class GradualTuning(Objective):
     ``thawing`` of the training the next one below begins to.
     """
 
+    whole_pilots = True
+
     def __init__(self, owner: ULMFiT, model: Learner | None, inner: Objective | None = None):
         super().__init__(owner, model, inner)
         self.further, self.thawing = owner.further, owner.thawing
+        self.last_phase = self.further
         self.learns = NextWordByVectors(owner)
 
     def losses(self, model: Learner, step: Step) -> dict[str, Tensor]:
@@ -152,6 +155,7 @@ class BatchNorm(nn.BatchNorm1d):
     paper="Howard & Ruder 2018",
     source="M-T1 T2[216]",
     year=2018,
+    version=2,
     parents={"weights": "ulmfit@text_mix"},
     recipe=Recipe(
         optimizer="adam",

@@ -141,5 +141,6 @@ class TopicRNN(LearntFeatures):
         return self.network.inferred(word_counts(pieces, self.view.width, read))
 
     def vector(self, pieces: SubwordBatch) -> Tensor:
-        last = pool(self.network.states(pieces.ids), pieces.mask, "last")
+        # The state behind the last word: the mark behind it is told in training, and never read.
+        last = pool(self.network.states(pieces.ids[:, :-1]), pieces.mask[:, 1:], "last")
         return self.joined(torch.cat([self.inferred(pieces)[1], last], 1)).relu()

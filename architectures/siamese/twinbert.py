@@ -121,6 +121,9 @@ class TwinBERT(SentenceBERT):
         self.score = nn.Linear(size if self.crossing else 1, 1)
         for part in filter(None, (self.importance, self.crossing, self.score)):
             self.begin(part, 0.02)
+        if self.crossing is None:  # alike texts score higher from the start, and answers can be sure
+            nn.init.constant_(self.score.weight, 10.0)
+            nn.init.constant_(self.score.bias, -5.0)
         self.register_buffer("taught", None, persistent=False)
 
     def given(self, parent: Parent) -> dict[str, Tensor]:

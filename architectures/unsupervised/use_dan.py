@@ -47,6 +47,8 @@ def summed(vectors: Tensor, lengths: Tensor) -> Tensor:
         "A linear layer on [u; v; |u - v|; u * v] scores neighbours as it does relations; the paper has the product of"
         " u with v behind further layers.",
         "A task is drawn in proportion to its size, and a batch of it.",
+        "Under protocol equal a word of a pair is marked where the other text has it too, of which a single text that"
+        " is encoded later has nothing.",
         "Pairs of words are hashed into 20,000 vectors, which start as small as those of words.",
         "The paper does not say how many layers there are; four of 512 are those of its published model.",
     ),
@@ -100,6 +102,8 @@ class UniversalEncoder(TextEncoder):
         "A linear layer on [u; v; |u - v|; u * v] scores neighbours as it does relations; the paper has the product of"
         " u with v behind further layers.",
         "A task is drawn in proportion to its size, and a batch of it.",
+        "Under protocol equal a word of a pair is marked where the other text has it too, of which a single text that"
+        " is encoded later has nothing.",
         "Sizes are our choices: two layers of 128; the paper has those of the first transformer.",
     ),
 )

@@ -87,6 +87,8 @@ class TopicBound(BagBound):
         "Its classifier reads the same words as it does: the commonest 29,995 without stop words, 400 of a text.",
         "The weight of the divergence rises over half of the training; in the authors' code over 1,000 passes, most of"
         " which no training makes.",
+        "b cancels in the norm of a batch, as in the authors' code, whose many passes let the shift learn it; in"
+        " evaluation a short training has a part of both.",
         "The pass with the best bound on dev is kept; the paper's has the best coherence of topics (NPMI).",
         "The deviation is not limited to 10, and draws differ from step to step, before each of which the authors' code"
         " seeds torch anew.",

@@ -42,8 +42,7 @@ def move(values, squares, row, column, gradient, rate):
 
 @compiled
 def learn_cells(order, rows, columns, counts, most, rate, words, others, squares, other_squares):
-    """A step on half of J, the sum that :class:`GloVe` makes small, for each of some cells, as in
-    the authors' program.
+    """A step on half of J, the sum that :class:`GloVe` makes small, for each of some cells.
 
     Cell X_ij has its ``rows`` i, ``columns`` j and ``counts``. ``words`` w and ``others`` v (V, D +
     1) end in the biases; ``squares`` are those of :func:`move`.
@@ -75,6 +74,7 @@ def learn_cells(order, rows, columns, counts, most, rate, words, others, squares
     deviations=(
         "Vectors of 100 numbers and 50 passes, one of the paper's sizes; its largest tables have 300 and 100 passes.",
         "The vocabulary is that of all systems on plain text, words seen five times; the paper's are 400,000 words.",
+        "The sums of AdaGrad are those of gradients; in the authors' program those of gradients times the rate.",
     ),
 )
 class GloVe(CompiledTrainer):

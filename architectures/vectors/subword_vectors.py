@@ -68,7 +68,7 @@ class AnyWord(Mapping[str, np.ndarray]):
     paper="Bojanowski et al. 2017",
     source="M-A.1[30] X4.5.4",
     year=2017,
-    version=2,
+    version=3,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2, "buckets": 5000},
     deviations=(
         "A word is the mean of its own vector and its n-grams', as in the authors' program; the paper has their sum.",
@@ -80,7 +80,9 @@ class AnyWord(Mapping[str, np.ndarray]):
 class SubwordVectors(WindowTrainer):
     """Skip-gram in which the vector of a word w is the mean of its own row and those of its
     n-grams, of ``shortest`` to ``longest`` characters of <w>, which share ``buckets`` rows by a
-    hash."""
+    hash. Negative words are drawn by the roots of their counts."""
+
+    power = 0.5
 
     def __init__(
         self,

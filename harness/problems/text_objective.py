@@ -70,6 +70,8 @@ class TextObjective(nn.Module):
     packs: ClassVar[bool] = True
     """True if the texts of training are put together to the full length, with a separator between
     them; False if each stays for itself, cut where it is too long."""
+    last_phase: float = 0.0
+    """Share of the training after which its last phase begins, as of an objective."""
     takes: ClassVar[tuple[str, ...]] = ()
     """Roles in which it is given a kept model that its encoder takes, such as a teacher."""
     pieces_per_word: float | None = None
@@ -113,6 +115,7 @@ class FromText(Objective):
         super().__init__(owner, model, inner)
         self.packs = model is not None and model.head.learns.packs
         self.pieces_per_word = None if model is None else model.head.learns.pieces_per_word
+        self.last_phase = 0.0 if model is None else model.head.learns.last_phase
         self.asked = "" if model is None else type(model.head.learns).__name__
 
     @property

@@ -237,7 +237,7 @@ class FitModule(pl.LightningModule):
         """
         optimizers, schedules = _listed(self.optimizers(use_pl_optimizer=False)), _listed(self.lr_schedulers())
         done = self.current_epoch * self.steps_per_epoch + self._steps
-        progress = done / max(1, self.epochs * self.steps_per_epoch)
+        progress = done / self._steps_of_phases()
         passes = 1 + done * self.passes_per_epoch // self.steps_per_epoch
         step = Step(batches, progress, self._state, self.seed, passes)
         losses = self._minimised(optimizers, step)
@@ -256,6 +256,11 @@ class FitModule(pl.LightningModule):
         self.clock.step(len(batch.rows) * self.splits[stream].share * processes, batch.units * processes)
         if self.after_step is not None:
             self.after_step(self.current_epoch * self.steps_per_epoch + self._steps)
+
+    def _steps_of_phases(self) -> int:
+        """The steps after which a training has gone through all its phases."""
+        steps = self.epochs * self.steps_per_epoch
+        return max(1, round(PILOT_SHARE * steps) if self.pilot and self.objective.in_little else steps)
 
     def _minimised(self, optimizers: list[torch.optim.Optimizer], step: Step) -> dict[str, Tensor]:
         """The losses of a step, after the optimisers have moved."""

@@ -61,9 +61,8 @@ def parameter_groups(
         decay = 0.0 if name in exempt else settings.weight_decay
         if factor:
             grouped.setdefault((factor, decay), []).append(parameter)
-    if len(grouped) == 1:
-        [((factor, _), members)] = grouped.items()
-        return [{"params": members}] if factor == 1.0 else [{"params": members, "lr": lr * factor}]
+    if [*grouped] == [(1.0, settings.weight_decay)]:
+        return [{"params": members} for members in grouped.values()]
     return [
         {"params": members, "lr": lr * factor, "weight_decay": decay} for (factor, decay), members in grouped.items()
     ]

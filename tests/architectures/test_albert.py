@@ -19,6 +19,7 @@ from architectures.blocks.objectives.word_spans import beginnings, in_spans, len
 from architectures.pretrained.albert import ALBERT
 from harness.layers.noise import Noise
 from harness.objectives import collected_losses
+from harness.ragged import Ragged
 from harness.views.subwords import SPECIAL, SubwordBatch, Subwords, _tokenizer
 from tests.support.models import small
 from tests.support.plain_text import batch, noise_of
@@ -214,6 +215,22 @@ def test_two_segments_stand_in_their_order_or_in_the_other_by_hand(view):
         assert named(read.ids[1][read.mask[1]]) == "[CLS] mat [SEP]" and read.lengths.tolist() == [11, 3]
         assert not read.segments[1].any()
     assert seen == {False, True}
+
+
+def test_a_text_that_was_cut_is_not_asked_for_its_order(view):
+    """The cut would tell: no sentence ends behind the last piece of a sequence that is full, or the
+    first piece goes on with a word."""
+    room = view.max_length - 2
+    for text, pieces, asked in (
+        ("closed", ["the", "."] * (room // 2), True),
+        ("cut behind", ["the", "."] * (room // 2 - 1) + ["the", "cat"], False),
+        ("cut in front", ["##s", "."] + ["the", "."] * (room // 2 - 1), False),
+        ("short", ["the", ".", "the", "cat"], True),
+    ):
+        ids = np.array([[view.tokenizer.token_to_id(piece) for piece in pieces]])
+        read = view.collate({"ids": Ragged.of(ids.tolist())}, np.arange(1))
+        noise = Noise(read.ids, read.mask, (0, 1))
+        assert bool(segments(read, view, noise).two) is asked, text
 
 
 def test_segments_are_swapped_half_of_the_time(view):

@@ -193,3 +193,9 @@ def test_it_begins_with_the_weights_of_bert_and_is_for_classes_alone(view):
     child.load_state_dict(parent.state_dict())
     assert BERTFinetune.can_answer("classify")
     assert not any(BERTFinetune.can_answer(type) for type in ("text", "match", "tag", "extract"))
+
+
+def test_epochs_of_pre_training_alone_are_not_chosen_and_pilots_reach_the_head(view):
+    """Its head would be compared as it began, by dev and by the pilots of the rates."""
+    objective: Any = objective_of(model_of(view, further=0.3), TrainingSettings())
+    assert objective.settled_after == 0.3 and objective.in_little

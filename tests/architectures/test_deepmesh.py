@@ -79,6 +79,13 @@ def test_a_label_that_no_text_has_is_spoken_against():
     assert (found[:, 1, :2] == -1).all() and not found[:, 1, 2:].any()
 
 
+def test_a_label_that_each_text_has_is_spoken_for():
+    """A solver needs texts of both kinds: with a label at the root of a tree no fit would end."""
+    known = documents([[1, 0], [0, 1], [1, 1]], [[1], [0], [1]])
+    found = Labelled.of(known, np.array([[True, False], [True, True], [True, False]]), 1.0, 0).evidence(known, 1)
+    assert (found[:, 0, :2] == 1).all()
+
+
 def test_the_trees_learn_from_evidence_that_others_than_the_text_give(monkeypatch):
     """Each text once, by machines that never saw it: what one says of its own texts is too good."""
     asked = []

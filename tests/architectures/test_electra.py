@@ -4,6 +4,7 @@ and the encoder is asked of every place whether it did."""
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -290,6 +291,7 @@ def test_replacements_of_the_score_are_any_pieces_of_the_vocabulary(view):
 def test_only_the_last_epochs_are_chosen_among():
     """The score is best long before the encoder has learnt what a good generator teaches."""
     assert ReplacedPieces.last_phase == 0.9
+    assert FromText(None, SimpleNamespace(head=SimpleNamespace(learns=ReplacedPieces))).settled_after == 0.9
 
 
 def test_the_floor_asks_what_evaluation_asks(view, monkeypatch):

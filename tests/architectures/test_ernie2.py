@@ -17,6 +17,7 @@ from tokenizers.models import WordPiece
 
 from architectures.blocks.objectives import continual_tasks
 from architectures.blocks.objectives.continual_tasks import (
+    LAST_STAGE,
     ORDERS,
     SCHEDULES,
     TASKS,
@@ -152,6 +153,15 @@ def test_every_schedule_gives_every_task_as_many_texts(schedule):
     at = [shares(schedule, (step + 0.5) / 3000) for step in range(3000)]
     torch.testing.assert_close(torch.stack(at).mean(0), torch.full((5,), 0.2), atol=1e-3, rtol=0)
     assert all(abs(each.sum().item() - 1) < 1e-6 for each in at)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_epochs_before_the_last_task_has_come_are_not_chosen(schedule):
+    """Dev asks masked pieces, of which the first epochs ask most: weights would be kept that four
+    tasks never reached."""
+    begins = LAST_STAGE[schedule]
+    assert all(shares(schedule, begins + 1e-6) > 0) or shares(schedule, begins + 1e-6)[-1] == 1
+    assert begins == 0 or shares(schedule, begins - 1e-6)[-1] == 0
 
 
 def test_texts_are_asked_by_the_shares(view):

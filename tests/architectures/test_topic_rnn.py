@@ -162,11 +162,12 @@ def test_stop_words_do_not_reach_the_topics(view, model):
 
 
 def test_the_vector_joins_the_mean_of_theta_and_the_last_state(view, model):
-    """Through one hidden layer, at the end of each text."""
+    """Through one hidden layer, behind the last word of each text: the mark at its end is told and
+    never read in training."""
     pieces = batch(view, *TEXTS)
     expected = []
     for text, ids, length in zip(TEXTS, pieces.ids, pieces.lengths, strict=True):
-        read = torch.cat([inferred(model, text)[1], states_of(model, ids[:length])[-1]])
+        read = torch.cat([inferred(model, text)[1], states_of(model, ids[: length - 1])[-1]])
         expected.append(linear(model.joined, read).clamp(min=0))
     assert_same(model.vector(pieces), torch.stack(expected), rtol=1e-4, atol=1e-4)
 

@@ -160,3 +160,12 @@ def test_its_parents_and_what_it_runs_on():
     assert TwinBERT(20, Subwords(max_length=8)).importance.bias is None, "a softmax has no use for one"
     with pytest.raises(ValueError, match="crossing='dot' is none of residual, cosine"):
         TwinBERT(20, Subwords(max_length=8), crossing="dot")
+
+
+def test_alike_texts_score_higher_from_the_start():
+    """A factor of the cosine that begins by chance has either sign, and no step of tuning turns it."""
+    for seed in range(3):
+        torch.manual_seed(seed)
+        encoder = TwinBERT(20, Subwords(max_length=8), crossing="cosine", **SIZES)
+        q = torch.randn(4, encoder.size // 3)
+        assert (encoder.cross(q, q) > 0).all() and (encoder.cross(q, -q) < 0).all()

@@ -324,3 +324,9 @@ def test_without_further_passes_the_classifier_begins_at_once_and_thaws_at_its_o
         objective.losses(model, step_of(pieces, progress))
         found.append(model.encoder.network.still)
     assert found == [4, 4, 3, 2, 1, 0]
+
+
+def test_epochs_of_the_language_model_alone_are_not_chosen_and_pilots_reach_the_classifier(view):
+    """Its head would be compared as it began, by dev and by the pilots of the rates."""
+    objective: Any = objective_of(model_of(view, further=0.4), TrainingSettings())
+    assert objective.settled_after == 0.4 and objective.in_little

@@ -75,6 +75,10 @@ def test_a_bag_foretells_by_its_mean_and_each_row_takes_the_whole_gradient():
     np.testing.assert_allclose(outputs, expected_out, rtol=1e-5)
 
 
+POWERS = {SkipGram: 0.75, ContinuousBagOfWords: 0.75, SubwordVectors: 0.5}
+"""Of the authors' programs: word2vec's, and fastText's root."""
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=40).filter(any))
 def test_an_urn_holds_each_word_by_its_count_to_the_power_of_three_quarters(counts):
     """And never one without a count, such as padding and the unknown word."""
@@ -156,7 +160,7 @@ def trained(system, bags: list[list[int]], whole: bool) -> np.ndarray:
     """The table of inputs after a training in plain Python, from the same random numbers."""
     rng, counts = np.random.default_rng(system.seed), np.array([0, 0, 400, 300, 300, 30])
     inputs = (rng.random((max(map(max, bags)) + 1, system.dims)) - 0.5) / system.dims
-    outputs, urn = np.zeros((6, system.dims)), Urn.of(counts)
+    outputs, urn = np.zeros((6, system.dims)), Urn.of(counts, POWERS[type(system)])
     kept = np.minimum(1, np.sqrt(0.2 / np.maximum(counts / counts.sum(), 1e-12))) * (counts > 0)
     for number in range(2):
         order = rng.permutation(len(TEXTS))

@@ -22,7 +22,7 @@ from harness.settings import TrainingSettings
 from harness.training import checkpoints, fit_module
 from harness.training.fit import fit
 from harness.training.fit_module import Diverged, FitModule
-from harness.training.optimizers import learning_rate_factor, optimizer
+from harness.training.optimizers import learning_rate_factor, optimizer, parameter_groups
 from tests.support.toy_corpus import toy_corpus, toy_model
 
 SETTINGS = TrainingSettings(batch_size=8, epochs=4, patience=10, clip=5.0)
@@ -169,6 +169,17 @@ def test_weight_decay_reaches_the_optimiser():
     weight.sum().backward()
     chosen.step()
     assert weight.item() == pytest.approx(1 - 0.1 * (1 + 0.5))
+
+
+def test_what_is_exempt_is_so_alone_too():
+    """Where nothing but a table of vectors is trained, the optimiser's own decay would be the whole
+    one."""
+    table = torch.nn.Parameter(torch.ones(2))
+    settings = dataclasses.replace(SETTINGS, optimizer="sgd", weight_decay=0.5)
+    [group] = parameter_groups([("table", table)], settings, 0.1, frozenset({"table"}))
+    assert group["weight_decay"] == 0.0
+    [group] = parameter_groups([("table", table)], settings, 0.1, frozenset())
+    assert group.get("weight_decay", 0.5) == 0.5
 
 
 @pytest.mark.parametrize("schedule", ["linear", "warmup_inverse_sqrt", "inverse_epoch"])
@@ -485,6 +496,30 @@ def test_a_pilot_makes_a_tenth_of_the_steps(corpus, tmp_path, epochs, steps):
     assert len(one.rows) == 1 and len(one.rows[0]) == steps
     assert sorted(itertools.chain(*one.rows[0][:6])) == list(range(48)) or steps < 6
     assert one.rows[0][:6] != one.rows[0][6:12]
+
+
+class Noted(Supervised):
+    """Notes how far the training is at each step."""
+
+    seen: list[float]
+
+    def losses(self, model: Any, step: Any) -> Any:
+        self.seen.append(step.progress)
+        return super().losses(model, step)
+
+
+@pytest.mark.parametrize(("whole", "last"), [(False, 0.0958), (True, 23 / 24)])
+def test_a_pilot_goes_through_all_phases_where_the_objective_asks_for_it(corpus, tmp_path, whole, last):
+    """Rates would else be compared on a head that no step of a pilot has trained."""
+    one = make(corpus, {"epochs": 40})
+    objective = Noted()
+    objective.seen, objective.whole_pilots = [], whole
+    one.objective = Objective(None, None, objective)
+    one.objective.losses = objective.losses
+    assert one.objective.in_little is whole
+    fit(one, tmp_path, 1, "auto", "32", 40, pilot=True)
+    assert objective.seen[0] == 0.0 and objective.seen[-1] == pytest.approx(last, abs=1e-4)
+    assert objective.seen == sorted(objective.seen)
 
 
 # --- damaged checkpoints ---

@@ -41,7 +41,7 @@ class AdversarialPieces(MaskedPieces):
     pieces alone.
     """
 
-    begins = 0.5
+    begins = last_phase = 0.5
     factor = 10.0
     spread, step = 1.0, 100.0
     """Deviation of the start, and length of the step in the largest number, in radii."""

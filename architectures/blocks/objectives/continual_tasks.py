@@ -31,6 +31,10 @@ ORDERS = tuple((count, order) for count in range(1, MOST + 1) for order in permu
 """Numbers of segments, and the place of each in the text as it is read: one class each."""
 
 
+LAST_STAGE = {"together": 0.0, "one by one": 1 - 1 / len(TASKS), "continual": (len(TASKS) - 1) / (len(TASKS) + 1)}
+"""Share of the training after which the last task has come, by schedule."""
+
+
 def shares(schedule: str, progress: float) -> Tensor:
     """The share of the texts that each of the N tasks is asked at a point of the training.
 
@@ -139,6 +143,7 @@ class ContinualTasks(MaskedPieces):
     def __init__(self, encoder: Any):
         super().__init__(encoder)
         self.schedule: str = encoder.schedule
+        self.last_phase = LAST_STAGE[self.schedule]
         self.outputs = nn.ModuleDict(
             {task: nn.Linear(encoder.size, size) for task, size in (OF_PIECES | OF_TEXTS).items()}
         )

@@ -41,6 +41,8 @@ class MaskedUnits(NextSentence):
     Each unit has the same probability. In evaluation single pieces are asked, as of BERT.
     """
 
+    last_phase = 2 / 3
+
     @classmethod
     def chosen(cls, pieces: SubwordBatch, view: Subwords, noise: Noise) -> Tensor:
         if not noise.anew:

@@ -45,16 +45,26 @@ def segment_ends(pieces: SubwordBatch, view: Subwords) -> Tensor:
     return torch.where(ends.any(1, keepdim=True), ends, between)
 
 
+def whole(pieces: SubwordBatch, view: Subwords) -> Tensor:
+    """False (B,) for stretches that show where a text was cut: those that fill the sequence without
+    a sentence's end behind them, and those that begin inside a word. With these ends in front or
+    behind, the order of two segments could be told by the cut."""
+    last = (pieces.mask.sum(1) - 2).clamp(min=0)
+    ended = torch.isin(pieces.ids.gather(1, last[:, None])[:, 0], sentence_ends(view).to(last.device))
+    within = torch.from_numpy(view.continues).to(last.device)[pieces.ids[:, 1]]
+    return (ended | (last + 2 < view.max_length)) & ~within
+
+
 def segments(pieces: SubwordBatch, view: Subwords, noise: Noise) -> Segments:
     """``[CLS]`` a ``[SEP]`` b ``[SEP]``, a and b being the two parts of each text ``[CLS]`` a b
     ``[SEP]``, in this order or, half of the time, in the other.
 
-    A text of one word stays as it is. Where a text fills the sequence the last separator is left
-    out.
+    A text of one word, and one that was cut, stays as it is. Where a text fills the sequence the
+    last separator is left out.
     """
     ends = segment_ends(pieces, view)
     numbers, half = noise.uniform(ends.shape[1]), noise.uniform()
-    two = ends.any(1)
+    two = ends.any(1) & whole(pieces, view)
     swapped = two & (half < 0.5)
     separator = pieces.mask.sum(1) - 1
     end = torch.where(two, numbers.masked_fill(~ends, 2).argmin(1), separator - 1)
