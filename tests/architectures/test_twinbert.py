@@ -163,7 +163,7 @@ def test_its_parents_and_what_it_runs_on():
 
 
 def test_alike_texts_score_higher_from_the_start():
-    """A factor of the cosine that begins by chance has either sign, and no step of tuning turns it."""
+    """A factor of the cosine that begins by chance has either sign, and tuning does not turn it."""
     for seed in range(3):
         torch.manual_seed(seed)
         encoder = TwinBERT(20, Subwords(max_length=8), crossing="cosine", **SIZES)
