@@ -252,14 +252,15 @@ def test_an_objective_is_told_how_much_of_the_training_is_done(monkeypatch):
 @pytest.mark.parametrize(("packs", "expected"), [(True, "packed"), (False, "cut to 14")])
 def test_an_objective_says_whether_texts_are_joined(packs, expected):
     split: Any = SimpleNamespace(view=VIEW, packed=lambda: "packed", cut=lambda longest: f"cut to {longest}")
-    learner: Any = SimpleNamespace(head=SimpleNamespace(learns=SimpleNamespace(packs=packs, pieces_per_word=None)))
+    learns = SimpleNamespace(packs=packs, pieces_per_word=None, last_phase=0.0)
+    learner: Any = SimpleNamespace(head=SimpleNamespace(learns=learns))
     assert FromText(None, learner).portions(split, TrainingSettings()) == expected
 
 
 def portions(texts: list[str], packs: bool, pieces_per_word: float) -> Split:
     """The training texts as an objective reads them."""
     split = Split(datasets.Dataset.from_list(rows(*texts)), VIEW, PieceTarget(), {"text": VIEW.encode(texts)}, {})
-    learns = SimpleNamespace(packs=packs, pieces_per_word=pieces_per_word)
+    learns = SimpleNamespace(packs=packs, pieces_per_word=pieces_per_word, last_phase=0.0)
     learner: Any = SimpleNamespace(head=SimpleNamespace(learns=learns))
     return FromText(None, learner).portions(split, TrainingSettings())
 
