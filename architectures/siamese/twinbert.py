@@ -66,7 +66,8 @@ class SoftLabels(Objective):
         "The teacher is our BERT, which reads both texts at once, tuned on the same candidates; the paper's labels"
         " millions of pairs of queries and advertisements that nobody has labelled.",
         "Recipe and start of what stands above the states are those of our BERT, since the paper states none that could"
-        " be confirmed; the temperature of 2 is not confirmed either. The score of a cosine begins at 10 times it less 5.",
+        " be confirmed; the temperature of 2 is not confirmed either.",
+        "The score of a cosine begins as 10 times the cosine, less 5.",
     ),
     variants={
         "twinbert_cosine": {"name": "TwinBERT, small, cosine", "hyperparameters": {"crossing": "cosine"}},
