@@ -215,7 +215,8 @@ FAULTS = {
     "reordering a batch changes nothing": f"{MASKED} + torch.arange(len(states))[:, None]",
     "every parameter gets a gradient": "return states.detach().masked_fill(~words.mask[..., None], -torch.inf).amax(1)",
     "its gradient is the slope of its loss": f"states = states * torch.sigmoid(states).detach(); {MASKED}",
-    "same seed, same result": f"import time; {MASKED} * time.perf_counter()",
+    # not a clock: two readings of one that has run for weeks are equal in 32 bits
+    "same seed, same result": f"import secrets; {MASKED} * (secrets.randbits(24) / 2**24)",
     "finite loss and a prediction per row": f"{MASKED} / 0",
 }
 
