@@ -41,7 +41,7 @@ class WeakLoss(Objective):
 
     def __init__(self, owner: WeSTClass, model: Model, inner: Supervised):
         super().__init__(owner, model, inner)
-        self.owner = owner
+        self.owner, self.last_phase = owner, owner.pretraining
         self.register_buffer("vectors", F.normalize(model.table.tuned.weight.detach().clone(), dim=1))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
@@ -68,11 +68,6 @@ class WeakLoss(Objective):
             losses = self.pretraining(model, step) if alone else {"loss": self.self_training(model, step)}
         loss = losses["loss"] + sum(terms.values())
         return losses | {"loss": loss if alone else self.owner.slower * loss} | terms
-
-    @property
-    def settled_after(self) -> float:
-        """The share of the training before which no epoch is self-trained."""
-        return max(self.owner.pretraining, super().settled_after)
 
     # --- made documents ---
 
