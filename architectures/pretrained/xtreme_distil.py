@@ -65,6 +65,7 @@ class Stages(Objective):
     """
 
     streams = STREAMS
+    whole_pilots = True
 
     def __init__(self, owner: XtremeDistil, model: Model, inner: Supervised):
         super().__init__(owner, model, inner)
@@ -80,6 +81,7 @@ class Stages(Objective):
             return
         if lesson.scores.shape[1] != self.classes:
             raise ModelError(f"the teacher knows {lesson.scores.shape[1]} classes, and here are {self.classes}")
+        self.last_phase = self.owner.states + self.owner.soft
         self.scores, self.vectors = lesson
         if self.vectors is not None:
             self.projection = nn.Linear(self.size, self.vectors.shape[1])
@@ -88,7 +90,6 @@ class Stages(Objective):
         assert isinstance(self.inner, Supervised)
         if self.scores is None:
             return self.inner.losses(model, step)
-        taught = self.owner.states + self.owner.soft
         states = 0.0 if self.vectors is None else self.owner.states
         texts = step.batches["unlabelled"]
         rows = torch.as_tensor(texts.rows, device=self.scores.device)
@@ -96,9 +97,9 @@ class Stages(Objective):
             vector = model.head.drop(text_vector(model.encoder, model.read(texts.inputs)["text"]))
             found = F.mse_loss(self.projection(vector), self.vectors[rows])
             return {"loss": found, "states": found}
-        begun = states if step.progress < taught else taught
+        begun = states if step.progress < self.last_phase else self.last_phase
         with held_still(model, self.still(model, step.progress - begun)):
-            if begun == taught:
+            if begun == self.last_phase:
                 return self.inner.losses(model, step)
             found = F.mse_loss(model.head.class_scores(model(texts.inputs)), self.scores[rows])
             return {"loss": found, "soft targets": found}
@@ -118,6 +119,7 @@ class Stages(Objective):
     paper="Tang et al. 2019; Mukherjee & Awadallah 2020; Sanh et al. 2019",
     source="M3[183,184]",
     year=2020,
+    version=2,
     parents={"teacher": "bert"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, patience=20, clip=1.0),
     sees=("texts without labels",),
@@ -130,8 +132,8 @@ class Stages(Objective):
         "Rate and batches are our choice; those of the authors' later program are for a transformer.",
         "Texts without labels are the training texts alone; the paper has many more of them than labelled ones.",
         (
-            "Stages are shares of one training, of which dev chooses the best pass; the paper ends each stage by itself"
-            " when it gains no more."
+            "Stages are shares of one training, and dev chooses among the passes of the last one; the paper ends each"
+            " stage by itself when it gains no more."
         ),
         (
             "Vectors are compared through a linear layer by the squared error, as in the authors' later program; the"

@@ -160,6 +160,15 @@ def test_a_teacher_without_vectors_teaches_its_scores_at_once():
     assert losses_of(objective, model, batches, 0.36).keys() == {"loss"}
 
 
+def test_passes_that_no_label_taught_are_not_chosen_and_pilots_reach_the_labels():
+    """A rate would be chosen among students that answer by chance; without a teacher the labels
+    teach from the first step on."""
+    objective, *_ = taught(XtremeDistil(states=0.5, soft=0.25), lesson())
+    assert objective.settled_after == 0.75 and objective.in_little
+    objective, *_ = taught(XtremeDistil(), None)
+    assert objective.settled_after == 0
+
+
 @pytest.mark.parametrize("progress", [0.0, 0.1, 0.2, 0.3, 0.36, 0.9])
 @pytest.mark.parametrize("regime", [XtremeDistil(states=0.0, soft=0.0), XtremeDistil()])
 def test_without_lessons_it_is_the_training_that_it_wraps(regime, progress):
