@@ -211,7 +211,7 @@ class Board:
 
     @functools.cached_property
     def _floors(self) -> dict[tuple[str, ...], Pairs]:
-        """The results of floors by their test data."""
+        """The results of floors by their test data and tokens."""
         found: dict[tuple[str, ...], Pairs] = {}
         for pairs in self._by_task.values():
             for architecture, result in pairs:
@@ -221,14 +221,19 @@ class Board:
 
     @functools.cache  # noqa: B019 - a build has one board, which lives as long as the program
     def floor(self, group: Group, metric: str) -> tuple[str, float] | None:
-        """Name and mean score of the best floor on the test data of a group; None if there is none.
+        """Name and mean score of the best floor on the test data and tokens of a group, or None.
 
-        Floors need no training, so those of other protocols and budgets hold here too.
+        Floors are not trained, so those of other protocols and budgets hold here too; of one that
+        was counted from the group's own training examples, that one alone.
         """
+        floors: dict[str, list[tuple[Group, float]]] = {}
+        for architecture, result in self._floors.get(_test_of(group), ()):
+            if result.group and (summary := result.summary(metric)):
+                floors.setdefault(architecture, []).append((result.group, summary.mean))
         scores = [
-            (self.name(architecture).removeprefix("floor: "), summary.mean)
-            for architecture, result in self._floors.get(_test_of(group), ())
-            if (summary := result.summary(metric))
+            (self.name(architecture).removeprefix("floor: "), score)
+            for architecture, found in floors.items()
+            for score in [each for own, each in found if own.train == group.train] or [each for _, each in found]
         ]
         return max(scores, key=lambda found: display_info(metric).quality(found[1]), default=None)
 
@@ -299,7 +304,7 @@ class Board:
 
 
 def _test_of(group: Group) -> tuple[str, ...]:
-    return group.task, str(group.task_version), group.tier, group.test
+    return group.task, str(group.task_version), group.tier, group.test, group.tokens
 
 
 def read(results: Path) -> Board:

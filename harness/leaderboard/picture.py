@@ -42,20 +42,25 @@ class Line(NamedTuple):
     means: dict[str, tuple[float, int]]
 
 
+class SectionLines(NamedTuple):
+    """The lines of a section, best mean first: rows that see other things have a best of their own.
+    ``more`` is true where they learn from more than labelled examples."""
+
+    title: str
+    more: bool
+    lines: list[Line]
+
+
 @dataclass(frozen=True)
 class Picture:
-    """All sections of one tier, protocol and budget.
-
-    ``blocks`` hold the lines of each section, best mean first: rows that see other things have a
-    best of their own. ``types`` are those of its tasks, that with most scores above the floor
-    first.
-    """
+    """All sections of one tier, protocol and budget, a block for each. ``types`` are those of its
+    tasks, that with most scores above the floor first."""
 
     id: str
     title: str
     tasks: list[str]
     types: list[str]
-    blocks: list[tuple[str, list[Line]]]
+    blocks: list[SectionLines]
 
 
 @functools.cache  # the front page shows them, and another counts their empty squares
@@ -102,13 +107,14 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
     blocks = []
     for section, of_section in lines.items():
         if of_section:
-            sees = "" if section == first else f"sees: {seen(section.sees)}"
+            sees = f"sees: {seen(section.sees)}" if section.sees != () else ""
             vectors = f"vectors {section.vectors.name}" if section.vectors else ""
             inputs = f"inputs {section.input_names}" if section.inputs else ""
             tokens = f"tokens {section.tokens}" if section.tokens else ""
             title = ", ".join(filter(None, (sees, vectors, inputs, tokens)))
             ordered = [line._replace(squares=[line.squares[i] for i in order]) for line in of_section]
-            blocks.append((title, sorted(ordered, key=lambda line: _place(board, line, types))))
+            ordered.sort(key=lambda line: _place(board, line, types))
+            blocks.append(SectionLines(title, bool(sees or vectors or inputs), ordered))
     place = Section(first.tier, first.protocol, first.protocol_version, first.budget)
     return Picture(place.id, section_title(place), [tasks[i] for i in order], types, blocks)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.leaderboard.board import Board
@@ -43,28 +43,22 @@ Lines = dict[str, dict[int, float]]
 @functools.cache  # the table and the plot show the same ones
 def lines(board: Board, task: str) -> dict[Place, Lines]:
     """The lines of a task's records that were trained on several numbers of examples and are equal
-    in all else, in the order of the survey's tables. Left out: floors, rows that see more than
-    their training examples, and lines of which an architecture has more (other settings): the
-    longest is kept."""
+    in all else but the seed, in the order of the survey's tables. A point is the mean of the seeds
+    that have it. Left out: floors, rows that see more than their training examples, and of the
+    lines of one architecture (other settings) all but the longest."""
     metric = board.main_metric(task)
     ours = [r for r in board.records if r.task == task and not board.is_floor(r.architecture) and not r.sees]
     if len({record.counts.get("train") for record in ours}) < FEWEST:
         return {}
-    runs: dict[tuple[Place, str], list[dict[int, float]]] = defaultdict(list)
-    for run in along("examples", ours):
-        points = {r.counts["train"]: r.scores["test"][metric] for r in run if _scored(r, metric)}
-        if len(points) >= FEWEST:
-            first = run[0]
-            place = Place(first.tier, first.protocol, first.protocol_version or 1)
-            runs[place, first.architecture].append(points)
-    found: dict[Place, Lines] = {place: {} for place, _ in runs}
-    for (place, architecture), seeds in sorted(runs.items(), key=lambda run: board.order(run[0][1])):
-        longest = max(map(len, seeds))
-        kept = [points for points in seeds if len(points) == longest]
-        shared = set.intersection(*map(set, kept))
-        found[place][architecture] = {
-            size: statistics.fmean(points[size] for points in kept) for size in sorted(shared)
-        }
+    found: dict[Place, Lines] = {}
+    for run in sorted(along("examples", ours), key=lambda run: board.order(run[0].architecture)):
+        points = _points(run, metric)
+        if len(points) < FEWEST:
+            continue
+        first = run[0]
+        of_place = found.setdefault(Place(first.tier, first.protocol, first.protocol_version or 1), {})
+        if len(points) > len(of_place.get(first.architecture, ())):
+            of_place[first.architecture] = points
     # Counting takes no passes, so classical rows have a line on every task; alone they say nothing.
     return {
         place: of_place
@@ -73,8 +67,13 @@ def lines(board: Board, task: str) -> dict[Place, Lines]:
     }
 
 
-def _scored(record: Record, metric: str) -> bool:
-    return "train" in record.counts and metric in record.scores.get("test", {})
+def _points(run: Sequence[Record], metric: str) -> dict[int, float]:
+    """The mean score over seeds by the number of training examples."""
+    scores: dict[int, list[float]] = defaultdict(list)
+    for record in run:
+        if "train" in record.counts and metric in record.scores.get("test", {}):
+            scores[record.counts["train"]].append(record.scores["test"][metric])
+    return {size: statistics.fmean(scores[size]) for size in sorted(scores)}
 
 
 def best_classical(board: Board, task: str, of_place: Lines) -> dict[int, float]:

@@ -69,6 +69,10 @@ class MetricInfo:
         """Text of :meth:`round`."""
         return f"{self.round(value):.{self.digits}f}"
 
+    def plotted(self, value: float) -> float:
+        """A recorded value on the scale of the pages, with one decimal more than in a table."""
+        return round(self.scale(value), self.digits + 1)
+
     def scale_deviation(self, mean: float, deviation: float) -> float:
         """Half the shown distance between ``mean - deviation`` and ``mean + deviation``, not
         rounded; on a linear scale, the shown deviation itself."""

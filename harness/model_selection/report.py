@@ -150,7 +150,7 @@ def _recommended(trial: Trial, chosen: Scored) -> str:
     if other is None or _is(other, chosen):
         return found
     info = display_info(choice.metric)
-    points = format_points(round(info.round(other.score) - info.round(chosen.score), 1))
+    points = format_points(info.round(other.score) - info.round(chosen.score), info.digits)
     return (
         f"{found} The {which} of them, {other.tried.entry.id}, has {info.format(other.score)} ({points}) and takes"
         f" {format_number(other.tried.seconds)} s instead of {format_number(chosen.tried.seconds)}."
@@ -171,7 +171,7 @@ def _luck(trial: Trial, chosen: Scored, models: int) -> str:
         return f"Its score, {score}, was not confirmed on the sealed rows: {reason}."
     there = trial.confirmed
     interval = f" (95 %: {format_interval(trial.choice.metric, there.interval)})" if there.interval else ""
-    points = format_points(round(info.round(there.score) - info.round(chosen.score), 1))
+    points = format_points(info.round(there.score) - info.round(chosen.score), info.digits)
     return (
         f"Confirmed once on the sealed rows: {info.format(there.score)}{interval}. It was chosen with"
         f" {info.format(chosen.score)}, before it learnt from the rows to choose by; the rest of the difference,"

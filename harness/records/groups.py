@@ -192,7 +192,9 @@ _PARENTS = ("hyperparameters", "parents")
 AXES = Named(
     "axis",
     examples=Axis(
-        ("train",), ("name", "examples"), ((*_LIMITS, "max_train"), (*_LIMITS, "budget"), (*_LIMITS, "labels"))
+        ("train",),
+        ("name", "examples"),
+        ((*_LIMITS, "max_train"), (*_LIMITS, "budget"), (*_LIMITS, "labels"), ("seed",)),
     ),
     vectors=Axis(("vectors",), (), (("hyperparameters", "vectors"), (*_PARENTS, "vectors"))),
     tokens=Axis(("tokens",), (), (("hyperparameters", "tokens"), (*_PARENTS, "tokens"))),

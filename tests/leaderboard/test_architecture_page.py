@@ -250,14 +250,25 @@ def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):
     assert str(tmp_path) not in text, "a path of one machine would change the bytes on another"
 
 
+LEARNT = {"architecture": "bert", "task": "mix", "key": "a" * 16, "row": "b" * 16}
+
+
 @pytest.mark.parametrize(
-    ("vectors", "embedding", "is_noted"),
-    [(None, 500, True), ({"file": "glove.txt", "dims": 50}, 500, False), (None, 0, False)],
-    ids=["random", "given", "no words"],
+    ("given", "embedding", "is_noted"),
+    [
+        ({"vectors": None}, 500, True),
+        ({"vectors": {"file": "glove.txt", "dims": 50}}, 500, False),
+        ({"vectors": None, "parents": {"weights": LEARNT}}, 500, False),
+        ({"vectors": None, "parents": {"vectors": LEARNT}}, 500, False),
+        ({"vectors": None, "parents": {"teacher": LEARNT}}, 500, True),
+        ({"vectors": None}, 0, False),
+    ],
+    ids=["random", "given", "learnt with all weights", "learnt", "a teacher gives none", "no words"],
 )
-def test_a_result_with_random_word_vectors_names_those_of_the_paper(store, vectors, embedding, is_noted):
-    """A record made with the paper's vectors must not be said to lack them, nor one on speech."""
-    store.write(record(score=0.5, hyperparameters={"vectors": vectors}, parameters={"embedding": embedding}))
+def test_a_result_with_random_word_vectors_names_those_of_the_paper(store, given, embedding, is_noted):
+    """A record made with the paper's vectors must not be said to lack them, nor one whose parent
+    learnt them, nor one on speech."""
+    store.write(record(score=0.5, hyperparameters=given, parameters={"embedding": embedding}))
     text = "Word vectors start at random; the paper starts from word2vec."
     entry = architecture("dan", "Deep averaging", vectors_of_paper="word2vec")
     assert (text in html_of(page_of(store, "dan", (entry,)))) == is_noted

@@ -221,6 +221,17 @@ def test_floors_are_there_to_read_the_others_by(store):
     assert [shape["y0"] for shape in layout["shapes"]] == [49.9]
 
 
+def test_what_does_not_fit_is_no_row(store):
+    unfit = {"status": "skipped", "error": {"type": "unfit", "message": "tasks of type classify have no such floor"}}
+    made = page(
+        store,
+        trained("naive_bayes", 50, 0.5),
+        trained("naive_bayes", 200, 0.6),
+        trained("floor_random", None, None, **unfit),
+    )
+    assert [row[0] for row in tables(made)[0][1:]] == ["Naive Bayes"]
+
+
 def test_smoke_runs_are_left_out(store):
     assert page(store, *(trained("uda", number, 0.7, protocol="smoke") for number in (50, 200))) == []
 

@@ -8,6 +8,7 @@ import pytest
 from harness.leaderboard.board import read
 from harness.leaderboard.pages.front_page import MINI_REMARK, picture_parts, remarks
 from harness.leaderboard.pages.page import templates
+from harness.leaderboard.pages.runs_page import missing_table
 from harness.leaderboard.picture import Picture, Square, pictures, share_of
 from harness.leaderboard.ranking import SMOKE_REMARK
 from harness.records import Store
@@ -44,7 +45,9 @@ def only(store: Store) -> Picture:
 
 
 def squares(picture: Picture, block: int = 0) -> dict[str, dict[str, Square]]:
-    return {line.architecture: dict(zip(picture.tasks, line.squares, strict=True)) for line in picture.blocks[block][1]}
+    return {
+        line.architecture: dict(zip(picture.tasks, line.squares, strict=True)) for line in picture.blocks[block].lines
+    }
 
 
 def test_a_share_is_the_way_from_the_floor_to_the_best():
@@ -87,7 +90,7 @@ def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store)
             judged(store, right(count), architecture=name, task=task_name)
     judged(store, right(99), architecture="count")
     picture = only(store)
-    lines = picture.blocks[0][1]
+    lines = picture.blocks[0].lines
     assert [line.architecture for line in lines] == ["bilstm", "dan", "count"]
     assert lines[0].means["classify"] == (pytest.approx((40 / 59 + 1) / 2), 2)
     shown = picture_parts(read(store.folder))["pictures"][0]["blocks"][0]["rows"]
@@ -107,13 +110,28 @@ def test_a_task_on_which_nobody_is_above_the_floor_does_not_sort_the_rows(store)
     assert squares(picture)["dan"]["fsdd"].style == "floor"
 
 
+def test_a_row_that_sees_more_says_so_though_no_ordinary_row_is_there(store):
+    """The only block of a picture had no title, and stood among those that see labels alone."""
+    judged(store, right(95), architecture="tree", sees=["labels of phrases"])
+    assert [(block.title, block.more) for block in only(store).blocks] == [("sees: labels of phrases", True)]
+
+
+def test_a_pair_that_was_run_in_any_section_is_not_missing(store):
+    """One of an architecture's rows sees more: in that section all its other tasks look empty."""
+    judged(store, right(70), architecture="dan")
+    judged(store, right(70), architecture="dan", task="fsdd", metric="wer")
+    judged(store, right(80), architecture="dan", sees=["labels of phrases"])
+    judged(store, right(60), architecture="bilstm")
+    assert ": 1 pairs" in missing_table(read(store.folder)).lead[0], "bilstm on fsdd"
+
+
 def test_what_sees_more_has_a_best_of_its_own(store):
     """Trees that saw the labels of phrases made all ordinary rows look pale."""
     judged(store, right(40), architecture="majority")
     judged(store, right(70), architecture="dan")
     judged(store, right(95), architecture="tree", sees=["labels of phrases"])
     picture = only(store)
-    assert [title for title, _ in picture.blocks] == ["", "sees: labels of phrases"]
+    assert [(block.title, block.more) for block in picture.blocks] == [("", False), ("sees: labels of phrases", True)]
     assert squares(picture)["dan"]["sst2"].share == 1
     assert squares(picture, 1)["tree"]["sst2"].share == 1
 

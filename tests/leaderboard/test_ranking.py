@@ -423,6 +423,30 @@ def test_floors_hold_for_all_rows_on_their_test_data(store):
     assert found == {"majority": False, "random": False, "dan": True, "bilstm": True, "cnn": False}
 
 
+def test_a_floor_that_was_counted_from_the_own_training_examples_holds_alone(store):
+    """Each word's commonest tag, of all sentences, stood above every tagger that had a tenth of
+    them."""
+    whole, part, other = ({"data": {"train": letter * 64, "test": "t" * 64}} for letter in "abc")
+    store.write(record("majority", score=0.6, **whole))
+    store.write(record("majority", score=0.4, budget=SMALL, hyperparameters={"limits": {"budget": "small"}}, **part))
+    for name, fields in (("dan", part | {"budget": SMALL}), ("bilstm", whole), ("cnn", other)):
+        store.write(record(name, score=0.55, **fields))
+    board = read(store.folder)
+    pairs = [pair for section in board.sections for pair in board.results(section, "sst2")]
+    assert {a for a, result in pairs if at_floor(board, result)} == {"bilstm", "cnn"}
+
+
+def test_a_floor_counts_the_same_tokens(store):
+    """The counts of whole words are no floor for a model of pieces."""
+    pieces = {"name": "bpe", "symbols": 100, "artefact": "5" * 64}
+    for name, score, fields in (("random", 5.0, {}), ("dan", 6.0, {}), ("bilstm", 6.0, {"tokens": pieces})):
+        metric = {"task": "lm", "score": {"nats_per_token": score}, "main_metric": "nats_per_token"}
+        store.write(record(name, data={"test": "t" * 64}, **metric, **fields))
+    board = read(store.folder)
+    found = {a: bool(at_floor(board, r)) for section in board.sections for a, r in board.results(section, "lm")}
+    assert found == {"random": False, "dan": True, "bilstm": False}
+
+
 # --- the official test ---
 
 

@@ -64,10 +64,17 @@ def test_other_settings_are_another_line(store):
     assert of(store)[1] == {"lstm": LSTM}
 
 
-def test_seeds_are_averaged_where_all_have_a_size(store):
+def test_a_point_is_the_mean_of_the_seeds_that_have_it(store):
+    """Seeds that the dearest size lacks were left out of the cheap ones as well."""
     write(store, "lstm", LSTM)
-    write(store, "lstm", {size: score + 0.1 for size, score in LSTM.items()}, seed=1)
-    assert of(store)[1]["lstm"] == pytest.approx({size: score + 0.05 for size, score in LSTM.items()})
+    write(store, "lstm", {size: score + 0.1 for size, score in LSTM.items() if size != 6920}, seed=1)
+    assert of(store)[1]["lstm"] == pytest.approx({125: 0.55, 500: 0.77, 2000: 0.75, 6920: 0.8})
+
+
+def test_other_versions_are_never_averaged(store):
+    write(store, "lstm", LSTM)
+    write(store, "lstm", dict.fromkeys(LSTM, 0.0), architecture_version=9)
+    assert of(store)[1]["lstm"] in (LSTM, dict.fromkeys(LSTM, 0.0))
 
 
 def test_two_sizes_are_no_line_and_counting_alone_no_table(store):

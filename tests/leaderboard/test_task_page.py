@@ -308,6 +308,14 @@ def test_plots_hold_the_values_of_the_records(store):
         assert plot.layout["yaxis"].get("title", {}).get("text") or plot.layout["yaxis"]["type"] == "category"
 
 
+def test_a_curve_counts_passes_where_an_epoch_has_several(store):
+    """Of 50 labels an epoch has 93 passes: nine epochs were drawn as nine passes."""
+    curve = [{"epoch": 1, "accuracy": 0.5}, {"epoch": 2, "accuracy": 0.75}]
+    made = board(store, record("dan", score=0.8, training={"curve": curve, "passes_per_epoch": 93}))
+    (line,) = next(plot.data for plot in task_plots(made, "sst2") if plot.id.startswith("dev-"))
+    assert line["x"] == [93, 186]
+
+
 def test_names_in_plots_are_text_and_not_markup_or_templates(store):
     """Plotly reads tags in every text, and %{...} in hover templates."""
     curve = {"curve": [{"epoch": 1, "accuracy": 0.5, "train_loss": 1.0}]}

@@ -40,14 +40,18 @@ def advisor_page(board: Board) -> Page:
 
 
 def _groups(board: Board) -> Iterator[dict[str, Any]]:
-    """The ranked group of every section and task whose rows learn from labelled examples alone;
-    those of generated corpora only where there are no others."""
-    sections = [section for section in board.sections if section.ranked and section.sees == ()]
+    """The ranked rows of every section and task that learn from labelled examples alone, without
+    anything given or learnt before; those of generated corpora only where there are no others."""
+    sections = [
+        section
+        for section in board.sections
+        if section.ranked and section.sees == () and not section.vectors and not section.inputs
+    ]
     real = [section for section in sections if section.tier != "mini"]
     for section in real or sections:
         for task in board.recorded_tasks:
             metric = board.main_metric(task)
-            if rows := ranked(board, section, task, metric):
+            if rows := [pair for pair in ranked(board, section, task, metric) if not pair[1].first.lineage]:
                 info = display_info(metric)
                 yield {
                     "task": task,

@@ -169,6 +169,7 @@ def _task(board: Board, choice: Choice, share: int, reader: ExampleReader) -> di
     fields: dict[str, Any] = {
         "metric": metric_label(metric),
         "unit": "points" if info.unit == PERCENT else "",
+        "digits": info.digits,
         "lower": info.lower_is_better,
         "never": never_compared(section),
         "reasons": [[differences(group, first) for group in groups] for first in groups],

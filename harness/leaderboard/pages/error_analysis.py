@@ -127,7 +127,7 @@ def curves(id: str, name: str, results: Iterable[tuple[str, str, Slices]]) -> li
             "mode": "lines+markers",
             "name": html.escape(title),
             "x": [html.escape(part) for part, _, _ in parts],
-            "y": [round(display_info(metric).scale(score or 0.0), 2) for _, _, score in parts],
+            "y": [display_info(metric).plotted(score or 0.0) for _, _, score in parts],
             "text": [f"{units:,} units" for _, units, _ in parts],
             "hovertemplate": "%{x}: %{y:.1f} % (%{text})<extra></extra>",
         }

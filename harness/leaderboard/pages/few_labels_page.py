@@ -80,6 +80,8 @@ def _places(board: Board, task: str) -> dict[Section, list[Line]]:
         if section.protocol == SMOKE:
             continue
         for architecture, result in board.results(section, task):
+            if result.unfit:
+                continue
             limits = Limits.of(result.first.hyperparameters)
             whole = Limits(limits.max_train, limits.max_epochs, limits.budget).name
             place = Section(section.tier, section.protocol, section.protocol_version, whole)
@@ -167,6 +169,6 @@ def _plot(board: Board, task: str, place: Section, lines: Sequence[NamedLine]) -
         data.append(line_with_deviations(name, known, info, i))
     groups = [result.group for line in models for result in line.points.values() if result.group]
     if groups and (floor := board.floor(groups[0], metric)):
-        layout |= floor_across(round(info.scale(floor[1]), 2))
+        layout |= floor_across(info.plotted(floor[1]))
     title = f"{board.task_name(task)}, {section_title(place)}: bars are a standard deviation over seeds"
     return Plot(f"plot-few-labels-{task}-{place.id}", title, data, layout)

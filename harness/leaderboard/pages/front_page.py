@@ -74,7 +74,7 @@ def remarks(board: Board) -> list[str]:
 def picture_parts(board: Board) -> dict[str, Any]:
     """Parts of the template for :func:`~harness.leaderboard.picture.pictures`."""
     shown = pictures(board)
-    families = {board.family(line.architecture) for each in shown for _, lines in each.blocks for line in lines}
+    families = {board.family(line.architecture) for each in shown for block in each.blocks for line in block.lines}
     return {
         "pictures": [_picture(board, each) for each in shown],
         "places": [(each.id, each.title) for each in shown],
@@ -95,11 +95,11 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
     numbers = {type: sum(board.type_of(task) == type for task in picture.tasks) for type in picture.types}
     blocks = [
         {
-            "title": title,
-            "sees": "more" if title.startswith("sees") else "ordinary",
-            "rows": [_row(board, line, picture.types, numbers) for line in lines],
+            "title": block.title,
+            "sees": "more" if block.more else "ordinary",
+            "rows": [_row(board, line, picture.types, numbers) for line in block.lines],
         }
-        for title, lines in picture.blocks
+        for block in picture.blocks
     ]
     return {"id": picture.id, "title": picture.title, "tasks": tasks, "blocks": blocks}
 

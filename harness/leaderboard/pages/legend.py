@@ -8,7 +8,8 @@ LEGEND = (
     (
         "Scores are on the test split, in percent with one decimal (perplexity as it is): mean ± standard deviation"
         " (number of seeds); one seed has no deviation. The 95 % interval is over other seeds and other examples than"
-        " those of the test split; of a single seed, over the examples alone. Examples that depend on each other"
+        " those of the test split; of a single seed, over the examples and as much as the seeds of the other rows"
+        " differ, or over the examples alone where no row has several. Examples that depend on each other"
         " (questions of one story or article, recordings of one speaker) count together."
     ),
     (

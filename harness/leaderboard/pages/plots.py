@@ -74,7 +74,7 @@ def line_with_deviations(
         "mode": "lines+markers",
         "name": html.escape(name),
         "x": [number for number, _ in points],
-        "y": [round(info.scale(summary.mean), 2) for _, summary in points],
+        "y": [info.plotted(summary.mean) for _, summary in points],
         "error_y": {"array": [_deviation(info, summary) for _, summary in points], "thickness": 1},
         "marker": {"size": 9, **series(place)},
         "line": {"color": series(place)["color"]},
@@ -93,7 +93,7 @@ def floor_across(height: float) -> dict[str, Any]:
 
 def _deviation(info: MetricInfo, summary: Summary) -> float:
     """The shown deviation over seeds; 0 of one seed."""
-    return round(info.scale_deviation(summary.mean, summary.sd or 0.0), 2)
+    return round(info.scale_deviation(summary.mean, summary.sd or 0.0), info.digits + 1)
 
 
 def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
@@ -114,7 +114,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
             if result.summary(metric) and (value := cost(architecture, result))
         ]
         if points:
-            scatter = _scatter(board, metric, points, axis, floor and round(info.scale(floor[1]), 2))
+            scatter = _scatter(board, metric, points, axis, floor and info.plotted(floor[1]))
             yield Plot(f"{name}-{id}", f"Quality against {axis}: {title}", *scatter)
     best_first = sorted(results, key=lambda pair: _quality(metric, pair[1]), reverse=True)
     score = {"title": {"text": f"dev {html.escape(axis_title(metric))}"}}
@@ -151,7 +151,7 @@ def _point(
     info = display_info(metric)
     return CostPoint(
         float(f"{cost:.4g}"),
-        round(info.scale(summary.mean), 2),
+        info.plotted(summary.mean),
         _deviation(info, summary),
         _name(board, architecture, result),
         entry.family if entry else "not registered here",
@@ -165,7 +165,7 @@ def _scatter(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Points coloured by family, with the Pareto front of those that are ranked as a line that
     names its points, and the floor as a line; the axis of costs is logarithmic."""
-    unit = html.escape(axis_title(metric))
+    unit, digits = html.escape(axis_title(metric)), display_info(metric).digits
     edge = front([point for point in points if point.ranked], lower_is_better=display_info(metric).lower_is_better)
     line = {
         "type": "scatter",
@@ -192,7 +192,7 @@ def _scatter(
                 "error_y": {"type": "data", "array": [p.sd for p in members], "thickness": 1},
                 "text": [f"{p.name} ({p.seeds} seed{'s' * (p.seeds > 1)})<br>{unit}" for p in members],
                 "marker": {"size": 9, **marker(board, family)},
-                "hovertemplate": f"%{{text}}: %{{y:.1f}}<br>%{{x:,.4g}} {axis}<extra></extra>",
+                "hovertemplate": f"%{{text}}: %{{y:.{digits}f}}<br>%{{x:,.4g}} {axis}<extra></extra>",
             }
         )
     layout: dict[str, Any] = {
@@ -264,10 +264,13 @@ def _rounded(value: float) -> float:
 
 
 def _curve(record: Record, column: str) -> dict[float, float]:
-    """Values of a column after whole passes; after parts of them where no pass was whole."""
+    """Values of a column by the passes after which they were: those of whole epochs, or of parts
+    where no epoch was whole. An epoch has several passes where there are few examples."""
     pairs = ((row.get("epoch"), row.get(column)) for row in record.training.get("curve", ()))
     points = {epoch: value for epoch, value in pairs if epoch is not None and value is not None}
-    return {epoch: value for epoch, value in points.items() if epoch == int(epoch)} or points
+    whole = {epoch: value for epoch, value in points.items() if epoch == int(epoch)} or points
+    passes = record.training.get("passes_per_epoch", 1)
+    return {passes * epoch: value for epoch, value in whole.items()}
 
 
 def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Lines) -> Plot:
@@ -305,11 +308,11 @@ def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, An
     trace = {
         "type": "scatter",
         "mode": "markers",
-        "x": [round(value, 2) for _, values in rows for _, value in values],
+        "x": [value for _, values in rows for _, value in values],
         "y": [name for name, values in rows for _ in values],
         "text": [f"seed {seed}" for _, values in rows for seed, _ in values],
         "marker": {"size": 8, "opacity": 0.75},
-        "hovertemplate": "%{y}, %{text}: %{x:.1f}<extra></extra>",
+        "hovertemplate": f"%{{y}}, %{{text}}: %{{x:.{display_info(metric).digits}f}}<extra></extra>",
     }
     layout = {
         "height": 140 + 24 * len(rows),
@@ -322,9 +325,9 @@ def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, An
 
 
 def _scores(result: Result, metric: str) -> list[tuple[int, float]]:
-    """Seeds and their test scores on the scale of the pages."""
+    """Seeds and their test scores as they are plotted."""
     tests = [(record.seed, record.scores.get("test", {})) for record in result.ok]
-    return [(seed, display_info(metric).scale(test[metric])) for seed, test in tests if metric in test]
+    return [(seed, display_info(metric).plotted(test[metric])) for seed, test in tests if metric in test]
 
 
 def _name(board: Board, architecture: str, result: Result) -> str:

@@ -134,7 +134,7 @@ def _table(board: Board, section: Section, task: str, metric: str, chains: Itera
                 [Part(format_magnitude(chain.tokens), order=chain.tokens)] if chain.tokens else BLANK,
                 [Part(format_magnitude(chain.flops), order=chain.flops)] if chain.flops else BLANK,
                 [Part(format_score(metric, chain.summary), order=info.scale(chain.summary.mean))],
-                BLANK if chain.gain is None else [Part(format_points(round(chain.gain, 1)))],
+                BLANK if chain.gain is None else [Part(format_points(chain.gain, info.digits))],
             ],
             link=board.page_of(chain.architecture),
         )

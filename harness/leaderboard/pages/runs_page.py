@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from harness.leaderboard.board import Board, task_file
-from harness.leaderboard.picture import pictures
+from harness.leaderboard.picture import Picture, pictures
 from harness.leaderboard.tables.cost import device
 from harness.leaderboard.tables.formatting import failures, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
@@ -54,16 +54,22 @@ def missing_table(board: Board) -> Table:
     lead = [
         f"Not run in {picture.title}: {missing:,} pairs of an architecture and a task that fit."
         for picture in pictures(board)
-        if (
-            missing := sum(
-                square.style == "open" for _, lines in picture.blocks for line in lines for square in line.squares
-            )
-        )
+        if (missing := _not_run(picture))
     ]
     if not blocks:
         lead.append("No cell failed.")
     columns = ["Architecture", "task", "how it ended", "reason"]
     return Table("missing", "Missing or failed", columns, blocks, lead, text_columns=(1, 2, 3))
+
+
+def _not_run(picture: Picture) -> int:
+    """The number of pairs that are in no section of a picture, and would fit."""
+    styles: dict[tuple[str, str], set[str]] = {}
+    for block in picture.blocks:
+        for line in block.lines:
+            for task, square in zip(picture.tasks, line.squares, strict=True):
+                styles.setdefault((line.architecture, task), set()).add(square.style)
+    return sum("open" in found <= {"open", "unfit"} for found in styles.values())
 
 
 def facts(board: Board) -> list[tuple[str, str]]:

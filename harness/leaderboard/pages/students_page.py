@@ -138,7 +138,7 @@ def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> 
         cells = [
             text_cell(_words(board, task, pupil)),
             [Part(format_score(metric, pupil.summary), order=info.scale(pupil.summary.mean))],
-            BLANK if pupil.gain is None else [Part(format_points(round(pupil.gain, 1)))],
+            BLANK if pupil.gain is None else [Part(format_points(pupil.gain, info.digits))],
             [Part(format_number(size * BYTES / MIB), order=size)] if size else BLANK,
             count_cells(pupil.result)["FLOPs/example"],
             *quiet_cells(board.speeds.get(pupil.architecture)).values(),

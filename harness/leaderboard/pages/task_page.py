@@ -46,6 +46,8 @@ MORE_IS_BETTER = (QUIET[1], "seeds ok", "training examples", *list(MEASURES)[:2]
 def section_table(board: Board, section: Section, task: str) -> Table:
     """The results of one section's task."""
     main, *others = board.metrics_of(task)
+    # Two metrics of one unit, such as the perplexity and its logarithm, are one column.
+    others = [metric for metric in others if metric_label(metric) != metric_label(main)]
     best = {metric: best_results(board, section, task, metric) for metric in (main, *others)}
     comparison = compare(board, section, task)
     places = ranks(board, section, task, main)

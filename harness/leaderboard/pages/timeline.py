@@ -35,7 +35,7 @@ LEAD = (
 
 class YearPoint(NamedTuple):
     """One score of one architecture; ``ranked`` is false for results that may not be compared with
-    the others, which the best-so-far line leaves out."""
+    the others and for likely misprints, which the best-so-far lines leave out."""
 
     year: int
     score: float
@@ -116,7 +116,8 @@ def _published(board: Board, task: str, metric: str) -> tuple[list[YearPoint], i
         entry = board.architectures.get(value.architecture) or board.catalogue.get(value.architecture)
         if entry and entry.year is not None:
             score = float(value.percent)
-            points.append(YearPoint(entry.year, score, value.method, entry.family, entry.paper, "published", True))
+            printed = not value.misprint
+            points.append(YearPoint(entry.year, score, value.method, entry.family, entry.paper, "published", printed))
     return points, len(values) - len(points)
 
 
@@ -134,7 +135,7 @@ def _ours(board: Board, section: Section, task: str, metric: str) -> tuple[list[
         entry = board.architectures.get(architecture)
         if entry and entry.year:
             name, origin = board.result_name(architecture, result), _origin(result)
-            score = round(display_info(metric).scale(summary.mean), 2)
+            score = display_info(metric).plotted(summary.mean)
             points.append(YearPoint(entry.year, score, name, entry.family, entry.paper, origin, result in members))
     return points, len(scores) - len(points)
 
@@ -170,7 +171,10 @@ def _lead(points: Sequence[YearPoint], without_year: int) -> str:
     elif without_year:
         sentences.append(f"{without_year} more have no known year and are left out.")
     if not all(point.ranked for point in points):
-        sentences.append("Results that are not ranked with the others are points, but not part of the line.")
+        sentences.append(
+            "Results that are not ranked with the others, and values that are likely misprints, are points, but not"
+            " part of the line."
+        )
     return " ".join(sentences)
 
 
@@ -178,9 +182,9 @@ def _lines(points: Sequence[YearPoint], lower_is_better: bool) -> Iterator[dict[
     """The best score so far by year, of the survey's values and of our results."""
     for name, dash, members in (
         ("best published so far", "dot", [point for point in points if not point.ours]),
-        ("best of ours so far", "solid", [point for point in points if point.ours and point.ranked]),
+        ("best of ours so far", "solid", [point for point in points if point.ours]),
     ):
-        steps = best_so_far(members, lower=lower_is_better)
+        steps = best_so_far([point for point in members if point.ranked], lower=lower_is_better)
         if len(steps) > 1:
             yield {
                 "type": "scatter",

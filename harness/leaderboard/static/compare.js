@@ -174,7 +174,7 @@ document.addEventListener("DOMContentLoaded", () => {
             element("td", textual ? { class: "text" } : {}, ...[lines].flat().map((line) => element("div", {}, line)))))))));
 
   const link = ({ architecture, name }) => element("a", { href: `architecture-${encodeURIComponent(architecture)}.html` }, name);
-  const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(1);
+  const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(task.digits);
 
   const sideBySide = () => {
     const [first] = chosen;

@@ -69,9 +69,10 @@ def format_interval(metric: str, bounds: tuple[float, float]) -> str:
     return " to ".join(map(display_info(metric).format, bounds))
 
 
-def format_points(points: float) -> str:
-    """A difference with its sign; zero has none."""
-    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+def format_points(points: float, digits: int = 1) -> str:
+    """A difference with its sign and so many decimals; zero has no sign."""
+    shown = f"{points:+.{digits}f}".replace("-", "−")
+    return shown if float(f"{points:.{digits}f}") else shown[1:]
 
 
 def format_number(value: float) -> str:
@@ -160,8 +161,11 @@ def causes(board: Board, result: Result) -> list[str]:
 
 
 def starts_at_random(result: Result) -> bool:
-    """True if word vectors were trained without any given ones."""
-    return any(r.parameters.get("embedding") and r.hyperparameters.get("vectors") is None for r in result.ok)
+    """True if word vectors were trained without any given ones, by a file or by a parent."""
+    parents = result.first.hyperparameters.get("parents") or {}
+    if result.first.hyperparameters.get("vectors") or parents.keys() & {"weights", "vectors"}:
+        return False
+    return any(record.parameters.get("embedding") for record in result.ok)
 
 
 def _partial(result: Result) -> bool:
