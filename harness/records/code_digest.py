@@ -47,9 +47,10 @@ _FOR_PAGES = (
     "protocol",
 )
 """Arguments of the decorators that no result depends on."""
-_BESIDE_RESULTS = ("fitted_state", "restore_fitted", "memory_needed", "cut", "from_dev", "chosen_on_dev", "chosen_with")
-"""Methods by which a system is kept or learns anew after its result, or is left out before it, and
-attributes that tell the contract alone what it does."""
+_METHODS_BESIDE = ("fitted_state", "restore_fitted", "memory_needed", "chosen_on_dev", "chosen_with")
+"""Methods by which a system is kept or learns anew after its result, or is left out before it."""
+_TOLD = ("cut", "from_dev")
+"""Attributes that tell the contract alone what a system does."""
 _SHOWN = {"support": SUPPORTING_FACTS}
 """Methods of a task that only the architectures use which name what they give in their
 ``sees``."""
@@ -198,7 +199,7 @@ def _source(file: Path, _version: tuple[int, int], unused: tuple[str, ...]) -> _
         return _Source(_described(data), ())
     try:
         tree = ast.parse(data)
-        text = _written(tree, (*_BESIDE_RESULTS, *unused))
+        text = _written(tree, (*_METHODS_BESIDE, *unused))
         imports = tuple(_imports(tree))
     except (SyntaxError, ValueError, RecursionError):
         return _Source(hashlib.sha256(data).hexdigest(), ())
@@ -212,9 +213,9 @@ def _described(data: bytes) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _written(tree: ast.AST, unused: Collection[str] = _BESIDE_RESULTS) -> str:
-    """A syntax tree as text, however deep; methods and attributes of classes of the names
-    ``unused`` are taken out of it.
+def _written(tree: ast.AST, unused: Collection[str] = _METHODS_BESIDE) -> str:
+    """A syntax tree as text, however deep; what classes have by the names ``unused``, and what they
+    tell the contract alone, is taken out of it.
 
     Unlike that of :func:`ast.dump` it has no empty fields, which newer Pythons add, so that it is
     the same for each of them.
@@ -232,7 +233,7 @@ def _written(tree: ast.AST, unused: Collection[str] = _BESIDE_RESULTS) -> str:
         else:
             if isinstance(item, ast.ClassDef):
                 item.decorator_list = [_without_prose(decorator) for decorator in item.decorator_list]
-                item.body = [each for each in item.body if left_out.isdisjoint(_names(each))]
+                item.body = [each for each in item.body if left_out.isdisjoint(_names(each)) and not _is_told(each)]
             fields = (part for name, value in _fields(item) for part in (f"{name}=", _part(value), ","))
             waiting += reversed([f"{type(item).__name__}(", *fields, ")"])
     return "".join(text)
@@ -245,6 +246,11 @@ def _names(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         return [statement.target.id]
     return [statement.name] if isinstance(statement, ast.FunctionDef | ast.ClassDef) else []
+
+
+def _is_told(statement: ast.stmt) -> bool:
+    """True for an attribute for the contract alone; a method of that name may divide texts."""
+    return isinstance(statement, ast.Assign | ast.AnnAssign) and not {*_TOLD}.isdisjoint(_names(statement))
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:

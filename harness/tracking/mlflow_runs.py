@@ -29,6 +29,7 @@ from harness.tracking.connection import Connection
 from harness.tracking.database import NotMirrored, default_uri
 from harness.tracking.experiments import NOTE, OURS, Experiments, installed
 from harness.tracking.run_fields import (
+    OF_MEANS,
     MAX_TAG,
     datasets_of,
     description,
@@ -100,8 +101,8 @@ class Tracker:
 
         A record that MLflow refuses is named by a warning and counted in :attr:`refused`; the
         others go on. Runs whose records are gone from ``store`` are removed, and a warning gives
-        their number. Runs of other results folders, and experiments that archbench did not make,
-        are left alone.
+        their number. Runs of other results folders that ``store`` has no record of, and experiments
+        that archbench did not make, are left alone.
         """
         self.refused = 0
         counts = {"added": 0, "kept": 0, "replaced": 0}
@@ -231,12 +232,16 @@ class Tracker:
 
         It ends with the last of them, has failed when one failed, and is deleted without any.
         """
-        run, tags = parent.info.run_id, parent.data.tags
+        tags = parent.data.tags
         if "row" not in tags and "grid" not in tags:  # grids are of an older layout
             return
         if not children:
-            self._client.delete_run(run)
+            self._client.delete_run(parent.info.run_id)
             return
+        scores = means(child.data.metrics for child in children if child.data.tags.get("status") == "ok")
+        if any(name.startswith(OF_MEANS) for name in parent.data.metrics.keys() - scores.keys()):
+            parent = self._without_metrics(parent, children)
+        run, tags = parent.info.run_id, parent.data.tags
         counts = Counter(child.data.tags.get("status", "unknown") for child in children)
         cells = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
         ends = {child.info.status for child in children}
@@ -244,7 +249,6 @@ class Tracker:
         ended = max(child.info.end_time or 0 for child in children)
         if tags.get("cells") != cells:
             self._client.set_tag(run, "cells", cells)
-        scores = means(child.data.metrics for child in children if child.data.tags.get("status") == "ok")
         if changed := {name: value for name, value in scores.items() if parent.data.metrics.get(name) != value}:
             from mlflow.entities import Metric
 
@@ -252,6 +256,20 @@ class Tracker:
             self._client.log_batch(run, [Metric(name, value, moment, 0) for name, value in changed.items()])
         if (parent.info.status, parent.info.end_time) != (status, ended):
             self._client.set_terminated(run, status, ended)
+
+    def _without_metrics(self, parent: Run, children: list[Run]) -> Run:
+        """The run of a mean made anew in the place of one with scores that no seed has any more:
+        MLflow takes no metric away."""
+        made = self._client.create_run(
+            parent.info.experiment_id,
+            start_time=parent.info.start_time,
+            tags={name: parent.data.tags[name] for name in parent.data.tags.keys() - {"cells"}},
+            run_name=parent.info.run_name,
+        )
+        for child in children:
+            self._client.set_tag(child.info.run_id, _PARENT, made.info.run_id)
+        self._client.delete_run(parent.info.run_id)
+        return made
 
     def _add(
         self, record: Record, experiment: str, digest: str, tags: dict[str, str], artifacts: Iterator[Path]

@@ -125,12 +125,16 @@ def metrics_of(record: Record, started: int) -> list[Metric]:
     return metrics + [Metric(name, value, time, 0) for name, value in final.items() if value is not None]
 
 
+OF_MEANS = ("test/", "best_dev/")
+"""Beginnings of the names of metrics of which the run of all seeds has the mean."""
+
+
 def means(cells: Iterable[dict[str, float]]) -> dict[str, float]:
     """Means over seeds of the scores of their runs, and from two of them on the sample standard
     deviation (``..._sd``)."""
     listed = list(cells)
     found: dict[str, float] = {}
-    for name in {name for metrics in listed for name in metrics if name.startswith(("test/", "best_dev/"))}:
+    for name in {name for metrics in listed for name in metrics if name.startswith(OF_MEANS)}:
         values = [metrics[name] for metrics in listed if name in metrics]
         found[name] = fmean(values)
         if len(values) > 1:

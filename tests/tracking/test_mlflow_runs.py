@@ -278,6 +278,24 @@ def test_seeds_hang_below_one_run_with_their_mean(tracker: Tracker, client: Mlfl
     assert len(parents(client, "mean")) == 1, "a mean without seeds goes"
 
 
+def test_a_mean_loses_the_scores_that_no_seed_has_any_more(tracker: Tracker, client: MlflowClient, store: Store):
+    """A deviation of one seed, or a mean of none, would stand there for ever."""
+    cells = [dataclasses.replace(CELL, task="lost", seed=seed) for seed in (0, 1)]
+    for cell in cells:
+        store.write(ok_record(cell))
+    tracker.sync(store)
+    (first,) = parents(client, "lost")
+    assert "test/accuracy_sd" in first.data.metrics
+    for cell, left in ((cells[1], {"test/accuracy", "best_dev/accuracy"}), (cells[0], set())):
+        store.write(Record.skeleton(cell, "failed", error={"type": "E", "message": ""}))
+        tracker.sync(store)
+        (mean,) = parents(client, "lost")
+        assert mean.data.metrics.keys() == left
+    assert (mean.info.run_name, mean.info.start_time) == (first.info.run_name, first.info.start_time)
+    below = [run for run in runs(client, "lost") if run.data.tags.get("mlflow.parentRunId") == mean.info.run_id]
+    assert len(below) == 2
+
+
 def test_sync_joins_a_mean_that_two_writers_made_twice(tracker: Tracker, client: MlflowClient, store: Store):
     made = [ok_record(dataclasses.replace(CELL, task="twice", seed=seed)) for seed in (0, 1)]
     for record in made:
