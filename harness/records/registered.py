@@ -43,15 +43,16 @@ def registered(cell: Cell) -> Registered | None:
 
 
 def seen(cell: Cell) -> list[str] | None:
-    """Data that a cell's training uses beside the labelled training examples; None where its
-    architecture is not registered."""
+    """Data that a cell's training uses beside the labelled training examples, that of what a regime
+    wraps among it; None where its architecture is not registered."""
     try:
-        architecture = registry.entries("architectures").get(cell.architecture)
+        entries = registry.entries("architectures")
     except RegistryError:
         return None
-    if architecture is None:
+    if cell.architecture not in entries:
         return None
-    none_lost = Limits.of(cell.hyperparameters).labels is None
-    own = [each for each in architecture.sees if not (each == WITHOUT_LABELS and none_lost)]
-    of_others = [f"training rows of {task}" for task in cell.companions]
-    return sorted([*own, *of_others])
+    wrapped = entries.get(str(cell.hyperparameters.get("wraps")))
+    sees = {*entries[cell.architecture].sees, *(wrapped.sees if wrapped else ())}
+    if Limits.of(cell.hyperparameters).labels is None:
+        sees.discard(WITHOUT_LABELS)
+    return sorted([*sees, *(f"training rows of {task}" for task in cell.companions)])

@@ -27,6 +27,12 @@ def test_texts_without_labels_are_seen_where_some_have_lost_theirs(architecture,
     assert seen(Cell(architecture, 1, "sst2", 1, "local", "equal", {"limits": limits}, 0)) == sees
 
 
+def test_what_a_regime_wraps_sees_for_it():
+    """A network on trees and the labels of phrases would stand among those that saw neither."""
+    cell = Cell("adversarial", 1, "sst2", 1, "local", "equal", {"wraps": "tree_lstm"}, 0)
+    assert seen(cell) == ["labels of phrases"]
+
+
 def test_rows_of_companions_are_seen_too():
     cell = Cell("vat", 1, "sst2", 1, "local", "equal", {"limits": {"labels": 9}, "companions": ["imdb"]}, 0)
     assert seen(cell) == [WITHOUT_LABELS, "training rows of imdb"]
