@@ -61,11 +61,11 @@ class UsageError(ArchbenchError):
     what would be right."""
 
 
-def near(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Names that a mistyped one may stand for, the most similar first."""
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three names that a mistyped one may stand for, the most similar first."""
     import difflib  # a listing does without
 
-    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
+    return difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

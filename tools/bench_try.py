@@ -55,7 +55,7 @@ LIMIT_S = 300
 """Seconds that each of them may take."""
 ABOVE = 4
 """Lines of a whole table on which what is handed over should be above the reference."""
-CSV, PAGE = Path("results/bench_try.csv"), Path("results/bench_try.md")
+CSV = Path("results/bench_try.csv")
 COLUMNS = (
     "set", "asked", "rows", "aside", "minutes", "handed_over", "score", "tried", "stopped", "reference",
     "reference_score", "difference", "error", "oracle", "oracle_score", "floor", "reached", "cpu", "commit",

@@ -21,25 +21,16 @@ def normalised_means(
     floors: Mapping[str, float],
     *,
     lower_is_better: Collection[str] = (),
-    shared_only: bool = False,
-) -> tuple[dict[str, float], list[str]]:
+) -> dict[str, float]:
     """Mean of each system's scores over tasks, each normalised to 0 at the floor of its task and 1
-    at the best of these systems; and the tasks.
+    at the best of these systems.
 
-    ``scores`` holds each system's score by task, ``floors`` the score of each task that needs no
-    learning, ``lower_is_better`` the tasks with error rates. A system below the floor counts less
-    than 0. :class:`~harness.errors.LeaderboardError` names the systems without a score on a task
-    that another one has, unless ``shared_only`` leaves such tasks out; and what has no floor, or
-    nobody above it.
+    ``scores`` holds each system's score by task, of the same tasks for all; ``floors`` the score of
+    each task that needs no learning, ``lower_is_better`` the tasks with error rates. A system below
+    the floor counts less than 0. :class:`~harness.errors.LeaderboardError` names what has no floor,
+    or nobody above it.
     """
-    known = sorted({task for by_task in scores.values() for task in by_task})
-    gaps = {task: [system for system in scores if task not in scores[system]] for task in known}
-    tasks = [task for task in known if not gaps[task]]
-    if len(tasks) < len(known) and not shared_only:
-        missing = "; ".join(f"{task}: {', '.join(gaps[task])}" for task in known if gaps[task])
-        raise LeaderboardError(f"no mean over tasks, because scores are missing ({missing})")
-    if not tasks:
-        raise LeaderboardError("no mean over tasks, because no task has a score of every one of them")
+    tasks = sorted({task for by_task in scores.values() for task in by_task})
     if lacking := [task for task in tasks if task not in floors]:
         raise LeaderboardError(f"no mean over tasks, because no floor is known of {', '.join(lacking)}")
     shares: dict[str, list[float]] = {system: [] for system in scores}
@@ -51,7 +42,7 @@ def normalised_means(
             raise LeaderboardError(f"no mean over tasks, because nobody is above the floor of {task}")
         for system, distance in above.items():
             shares[system].append(distance / best)
-    return {system: math.fsum(values) / len(values) for system, values in shares.items()}, tasks
+    return {system: math.fsum(values) / len(values) for system, values in shares.items()}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from harness import registry
 from harness.errors import RegistryError, UsageError, check_choice
@@ -35,8 +35,6 @@ from harness.running.overrides import Override, parse_override, parsed, unused
 from harness.running.pending import Planned
 from harness.settings import FULL, Limits, TrainingSettings
 from harness.task import Tier
-
-E = TypeVar("E", bound=Entry)
 
 GIVEN_BY_HARNESS = ("width", "classes", "labels", "symbols", "answers", "tree", "view", "seed", "task_type")
 """Constructor parameters that follow from the task or the cell, so they are no hyperparameters."""

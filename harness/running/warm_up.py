@@ -1,6 +1,8 @@
-"""What the fork server does before its first cell, by importing this: it parses all plugins, so
-that cells start with a warm cache, and asks for the commit of the code that it has imported. Cells
-inherit the answer; a later one would be of code that they do not run."""
+"""The work of the fork server before its first cell, which it does by importing this.
+
+It parses all plugins, so that cells start with a warm cache, and asks for the commit of the code
+that it has imported. Cells inherit the answer: a later one would be of code that they do not run.
+"""
 
 from contextlib import suppress
 

@@ -18,9 +18,6 @@ Scope = ast.Module | ast.ClassDef | ast.FunctionDef
 TOLD = {"name", "kind", "paper", "source", "year", "deviations", "tiny", "version", "sees", "vectors_of_paper"}
 """Arguments of a registration that tell of an architecture and compute nothing."""
 
-OF_VARIANTS = {"tiny", "year", "paper", "deviations", "without_deviations"}
-"""The same among the changes of a variant."""
-
 TECHNICAL = {"strict", "dtype", "device", "requires_grad"}
 """Arguments that have one possible value: another one raises an error, or changes nothing."""
 

@@ -104,7 +104,7 @@ def _means(
         if group and (floor := board.floor(group, metrics[task])):
             floors[task] = floor[1]
     try:
-        means, _ = normalised_means(
+        means = normalised_means(
             counted,
             floors,
             lower_is_better={task for task in ranks.tasks if display_info(metrics[task]).lower_is_better},

@@ -1,1 +1,0 @@
-"""The older place of :mod:`harness.saved_models`; it goes with the next version."""
