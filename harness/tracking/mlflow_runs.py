@@ -29,8 +29,8 @@ from harness.tracking.connection import Connection
 from harness.tracking.database import NotMirrored, default_uri
 from harness.tracking.experiments import NOTE, OURS, Experiments, installed
 from harness.tracking.run_fields import (
-    OF_MEANS,
     MAX_TAG,
+    OF_MEANS,
     datasets_of,
     description,
     flat,
@@ -260,7 +260,7 @@ class Tracker:
     def _without_metrics(self, parent: Run, children: list[Run]) -> Run:
         """The run of a mean made anew in the place of one with scores that no seed has any more:
         MLflow takes no metric away."""
-        made = self._client.create_run(
+        made: Run = self._client.create_run(
             parent.info.experiment_id,
             start_time=parent.info.start_time,
             tags={name: parent.data.tags[name] for name in parent.data.tags.keys() - {"cells"}},

@@ -111,7 +111,7 @@ def test_methods_that_keep_a_system_are_no_part_of_its_result(digest: Plugin) ->
 
 
 def test_a_method_that_is_called_as_an_attribute_for_the_contract_is_a_part(digest: Plugin) -> None:
-    """The pieces of ERNIE's texts are divided by a method `cut`: another one gives other results."""
+    """ERNIE's texts are divided into pieces by a method `cut`: another one gives other results."""
     cuts = [f"{ENCODER}\n    def cut(self, longest):\n        return longest - {number}\n" for number in (1, 2)]
     assert digest(text=cuts[0]) != digest(text=cuts[1])
 
