@@ -252,6 +252,18 @@ def test_contract_catches_a_parameter_and_a_buffer(plugin, name: str) -> None:
     assert name in failed(check(plugin(body, f"self.size = hidden; {line}"), learning=False, types=1))
 
 
+def test_contract_tells_a_class_that_cannot_be_asked_what_it_fits(plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A regime whose constructor raises ended the command in a traceback."""
+    entry = plugin(MASKED)
+
+    def asked(*_: object) -> str:
+        raise ZeroDivisionError("no rows")
+
+    monkeypatch.setattr(registry.load(entry), "unfit", asked, raising=False)
+    last = check(entry, learning=False)[-1]
+    assert (last.name, last.passed, last.message) == ("fits a task", False, "ZeroDivisionError: no rows")
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_contract_catches(plugin, name: str) -> None:
     """Each kind of unsound plugin fails the check that is named after its fault."""

@@ -87,6 +87,8 @@ def test_a_pattern_that_fits_nothing_is_an_error_and_not_an_empty_run():
     assert [e.id for e in registry.match("architectures", "kim_cnn_stat*, dan")] == ["kim_cnn_static", "dan"]
     with pytest.raises(UnknownName, match="no architecture is called 'kim_ccn"):
         registry.match("architectures", "dan,kim_ccn*")
+    with pytest.raises(RegistryError, match="no tasks are named: .*found ' , '"):  # an empty variable of a script
+        registry.match("tasks", " , ")
 
 
 def test_overlapping_patterns_choose_an_entry_once():

@@ -12,6 +12,7 @@ import typer
 
 from harness.cli.app import add_plugins, app
 from harness.cli.options import DATA, OUTPUT, READING, Architectures, DataDir, Mlflow, Plugins, Results, Tasks
+from harness.errors import UsageError
 from harness.messages import note, report
 
 if TYPE_CHECKING:
@@ -104,16 +105,23 @@ def rescore(
     Nothing is trained. The scores of the single test units are written again too.
     """
     from harness.records import Store
-    from harness.registry import comma_separated
+    from harness.registry import DESCRIPTION, comma_separated, match
     from harness.scoring import rescore as scores
 
     add_plugins(plugin)
 
-    chosen = comma_separated(architectures), comma_separated(tasks)
+    described = {p: [task.id for task in match("tasks", p)] for p in comma_separated(tasks) if p.endswith(DESCRIPTION)}
+    of_tasks = [id for pattern in comma_separated(tasks) for id in described.get(pattern, [pattern])]
+    chosen = comma_separated(architectures), of_tasks
+    fitting: set[str] = set()
 
     def matches(record: Record) -> bool:
-        pairs = zip((record.architecture, record.task), chosen, strict=True)
-        return all(any(fnmatchcase(id, pattern) for pattern in patterns) for id, patterns in pairs)
+        hits = [
+            [pattern for pattern in patterns if fnmatchcase(id, pattern)]
+            for id, patterns in zip((record.architecture, record.task), chosen, strict=True)
+        ]
+        fitting.update(*hits)
+        return all(hits)
 
     changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches)
     for path, changes in changed:
@@ -121,6 +129,8 @@ def rescore(
         for metric, (before, now) in changes.items():
             print(f"  {metric}: {'none' if before is None else f'{before:.6f}'} -> {now:.6f}")
     print(f"{len(changed)} records changed" + ("; run `archbench sync` to update MLflow" if changed else ""))
+    if idle := sorted({*chosen[0], *chosen[1]} - fitting - {"*"}):
+        raise UsageError(f"no record in {results} ended ok that is of {' or '.join(idle)}; `archbench list` has names")
 
 
 @app.command(rich_help_panel=READING)

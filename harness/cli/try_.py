@@ -87,15 +87,13 @@ def try_(
     left out. The same command goes on where it was stopped.
     """
     began = time.monotonic()
-    file = data
-    if data.suffix != registry.DESCRIPTION:
-        file = Path(f"{data.stem}.toml")
-        if not file.exists():
-            describe(data, {"text": text, "second": second, "label": label}, group, form, type, out=file)
-        elif any(given is not None for given in (text, second, label, group, form, type)):
-            raise UsageError(
-                f"{file} exists already, and says what --text, --label and the like would: correct it there"
-            )
+    file = data if data.suffix == registry.DESCRIPTION else Path(f"{data.stem}.toml")
+    if not file.exists() and file != data:
+        describe(data, {"text": text, "second": second, "label": label}, group, form, type, out=file)
+    elif any(given is not None for given in (text, second, label, group, form, type)):
+        raise UsageError(f"{file} exists already, and says what --text, --label and the like would: correct it there")
+    elif file != data:
+        _refuse_other_data(file, data)
     [entry] = registry.match("tasks", str(file if file.is_absolute() else f"./{file}"))
     from harness.model_selection.report import lines, sentences, tables, write_page
     from harness.model_selection.trial import Trial
@@ -118,6 +116,18 @@ def try_(
         print(f"next:\n  archbench predict {trial.handed_over.key} NEW.csv --results {results}")
     if trial.stopped or not any(not each.is_floor for each in trial.tried):
         raise typer.Exit(1)
+
+
+def _refuse_other_data(file: Path, data: Path) -> None:
+    """Raise :class:`UsageError` where a description is not of these data, but of others of that
+    name."""
+    from harness.user_data.description import described
+    from harness.user_data.inspection import list_in
+
+    found = described(file)
+    own = (list_in(data) if data.is_dir() else data).resolve()
+    if own not in {found.path(place).resolve() for place in found.places}:
+        raise UsageError(f"{file} exists already and is of other data than {data}: name {file} itself, or move it away")
 
 
 def _show(trial: Trial, ended: Sequence[Tried]) -> None:

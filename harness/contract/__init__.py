@@ -44,7 +44,10 @@ def check(entry: ArchitectureEntry, learning: bool = True, types: int | None = N
     results = [run("import changes no global state", lambda: changes_nothing(entry))]
     if not results[0].passed or entry.kind == "floor":  # predictions without a model have nothing to hold
         return results
-    fitting = list(islice(cases(entry), types))
+    try:
+        fitting = list(islice(cases(entry), types))
+    except Exception as error:  # its constructor, or what it says of tasks
+        return [*results, Result("fits a task", False, f"{type(error).__name__}: {error}")]
     if not fitting:
         return [*results, Result("fits a task", False, f"kind {entry.kind} fits none of the registered tasks")]
     for number, case in enumerate(fitting):

@@ -273,10 +273,10 @@ def _is_docstring(node: Any) -> bool:
 def _without_prose(decorator: ast.expr) -> ast.expr:
     """A decorator of a plugin without what it says for the pages alone, its variants included, and
     its budgets without their reasons."""
-    if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", None) in _DECORATORS:
+    if isinstance(decorator, ast.Call) and _name(decorator.func) in _DECORATORS:
         decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg not in _FOR_PAGES]
         for call in ast.walk(decorator):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", None) == "Budget":
+            if isinstance(call, ast.Call) and _name(call.func) == "Budget":
                 call.keywords = [keyword for keyword in call.keywords if keyword.arg != "reason"]
         for variants in (keyword.value for keyword in decorator.keywords if keyword.arg == "variants"):
             for variant in getattr(variants, "values", ()):
@@ -326,3 +326,9 @@ def _base(file: Path, name: _Import) -> Path | None:
     if above := next((folder for folder in file.parents if folder.name == first), None):
         return above.parent
     return None if file.parent.name in ("site-packages", "dist-packages") else file.parent
+
+
+def _name(called: ast.expr) -> str | None:
+    """The name of what is called, with or without its module: ``register``,
+    ``registry.register``."""
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)

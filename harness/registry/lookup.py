@@ -55,8 +55,11 @@ def match(sort: Literal["problems"], patterns: str) -> list[ProblemEntry]: ...
 def match(sort: Sort, patterns: str) -> list[Entry]: ...
 def match(sort: Sort, patterns: str) -> Any:
     """Entries whose id fits one of the comma-separated shell wildcards; a pattern that fits nothing
-    is an error."""
-    wanted = comma_separated(patterns)
+    is an error, and so are none."""
+    if not (wanted := comma_separated(patterns)):
+        raise RegistryError(
+            f"no {sort} are named: expected ids or wildcards with commas between them, found {patterns!r}"
+        )
     files = {p: _add_descriptions(p) for p in wanted if sort == "tasks" and p.endswith(DESCRIPTION)}
     known = entries(sort)
     chosen: dict[str, Entry] = {}

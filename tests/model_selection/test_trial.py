@@ -63,6 +63,19 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     assert not [r for r in store.all() if is_kept(store.folder, r.key) and r.task != "reviews_sealed"]
 
 
+def test_a_description_of_other_data_is_not_tried(command):
+    """Two files of one name: the choice was made by the rows of the first, without a word."""
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "reviews.csv").write_text(reviews(100))
+    with pytest.raises(SystemExit):
+        cli.main(["new-task", "a/reviews.csv"])
+    code, _, err = command("b/reviews.csv", "-a", CHEAP)
+    assert code == 2 and "reviews.toml exists already and is of other data than b/reviews.csv" in err
+    code, _, err = command("reviews.toml", "--label", "label", "-a", CHEAP)
+    assert code == 2 and "reviews.toml exists already, and says what --text, --label" in err
+
+
 def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     """All that was computed before Ctrl-C, or yesterday, counts."""
     Path("reviews.csv").write_text(reviews(200))

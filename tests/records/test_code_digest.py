@@ -110,6 +110,12 @@ def test_methods_that_keep_a_system_are_no_part_of_its_result(digest: Plugin) ->
     assert digest(text=told) == digest()
 
 
+def test_a_decorator_may_be_named_with_its_module(digest: Plugin) -> None:
+    text = ENCODER.replace("from harness.registry", "from harness import registry\nfrom harness.registry")
+    text = text.replace("@register(", "@registry.register(")
+    assert digest(text=text) == digest(text=text.replace('name="Mine"', 'name="Other"'))
+
+
 def test_a_method_that_is_called_as_an_attribute_for_the_contract_is_a_part(digest: Plugin) -> None:
     """ERNIE's texts are divided into pieces by a method `cut`: another one gives other results."""
     cuts = [f"{ENCODER}\n    def cut(self, longest):\n        return longest - {number}\n" for number in (1, 2)]
