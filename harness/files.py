@@ -22,6 +22,10 @@ LONGEST_LINE = 1 << 20
 """Longest line of a file of word vectors, in bytes: a word and its values. A file with a longer one
 holds something else."""
 
+RATES = range(4000, 192_001)
+"""Samples per second that a recording may have; from a rate that no device has, resampling would
+need more memory than there is."""
+
 MAX_RECORD_BYTES, MAX_UNPACKED_BYTES = 1 << 26, 1 << 27
 """Size limits in bytes for a record and for its unpacked predictions or outcomes; larger files are
 refused."""

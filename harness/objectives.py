@@ -99,7 +99,8 @@ class Step:
     ``batches`` has a batch for each of the objective's streams, or for the one whose turn it is
     (:attr:`Objective.in_turn`), ``progress`` is the share of the
     training that is done (0 at the first step, below 1 at the last). ``state`` is what the step
-    before left there, detached from its graph: None at the start of an epoch. An objective that
+    before left there, detached from its graph: None at the start of an epoch, and of each pass over
+    rows that are read in their order. An objective that
     carries state from batch to batch sets it anew. ``seed`` is the cell's and ``passes`` the number
     of the pass over the rows, from 1: what an objective draws of a row may depend on these two and
     on the row, so that it is the same on one device and on several. In pass 0 it asks what

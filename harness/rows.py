@@ -75,11 +75,8 @@ def _are_tags(values: Sequence[Any], rows: Sequence[Row]) -> bool:
     if not _are(values, list, tuple):
         return False
     texts: list[Any] = [row.get("text") for row in rows]
-    tags = set(chain.from_iterable(values))
-    return (
-        _are(tags, str)
-        and "" not in tags
-        and (not _are(texts, list, tuple) or list(map(len, values)) == list(map(len, texts)))
+    return _are_names(list(chain.from_iterable(values))) and (
+        not _are(texts, list, tuple) or list(map(len, values)) == list(map(len, texts))
     )
 
 
@@ -163,6 +160,9 @@ def _faults_of_column(where: str, rows: Sequence[Row], name: str, form: str | No
         form = "string" if isinstance(values[0], str) else "words"  # as its first row has it
     fit, wanted = FORMS[form]
     wrong = [number for number, value in enumerate(values) if not fit([value], [rows[number]])]
+    if not wrong:  # each is right by itself
+        wrong = [n for n, value in enumerate(values) if not fit([values[0], value], [rows[0], rows[n]])]
+        wanted = f"{wanted}, of the kind that the first row has"
     value = values[wrong[0]]
     shown = "None" if value is None else f"{value!r:.60} ({type(value).__name__})"
     yield f"{where}, {_row(rows, wrong[0])}: column {name} is {shown}, expected {wanted}{_others(wrong)}"

@@ -34,6 +34,8 @@ class TrainingSettings:
     of the gradient, ``vector_dims`` the width of word vectors, ``patience`` the epochs without a
     better dev score after which training stops. ``min_steps`` optimiser steps are made in any case:
     where ``epochs`` passes have fewer, more passes are made, and patience counts from there on.
+    Epochs are whole: where they have several passes, up to one more than that is made. The steps
+    are those of one device; several read as many batches in fewer steps.
 
     Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
     Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
@@ -50,8 +52,10 @@ class TrainingSettings:
     - ``plateau``: times ``factor`` after every epoch whose dev score is not the best so far;
     - ``slanted_triangle``: from ``lowest`` up to 1 over the warm-up and down to ``lowest`` again.
 
-    Warm-up is ``warmup_steps``, or ``warmup_share`` of all steps; it rises linearly to the full
-    rate in front of every schedule.
+    Warm-up is ``warmup_steps``, or ``warmup_share`` of all steps. It is a part of
+    ``warmup_inverse_sqrt`` and ``slanted_triangle``; every other schedule is multiplied by a factor
+    that rises linearly to 1. ``cosine`` begins to fall behind it, ``linear`` at the first step, so
+    that it does not reach the full rate.
 
     ``reduction`` says what the loss is summed over: ``mean`` is the mean that the problem's head
     takes; ``sentence`` sums over the words or symbols of a row and takes the mean of the rows;

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Split = Literal["train", "dev", "test"]
 Tier = Literal["mini", "local", "hub", "own"]
+_TOGETHER = ("group", "first", "text", "passage", "facts", "source", "id")
+"""Columns by the first of which rows are kept together."""
 SUPPORTING_FACTS = "supporting facts"
 """Word in the ``sees`` of an architecture that is shown, in training, which facts support an
 answer."""
@@ -120,8 +122,9 @@ class Task:
 
     def together(self, rows: Sequence[Row]) -> list[str]:
         """A text for each row; rows with the same one are parted by no division: the question of a
-        candidate, else the text, or the first one of a pair."""
-        return [str(row.get("group", row.get("first", row.get("text")))) for row in rows]
+        candidate, else the text, the first one of a pair, the passage, story or source; the id of a
+        recording."""
+        return [str(next(row[name] for name in _TOGETHER if row.get(name) is not None)) for row in rows]
 
     def signature(self) -> str:
         """Digest by which a change of its own files is seen; those of ``--data-dir`` are looked at

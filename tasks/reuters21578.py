@@ -44,10 +44,10 @@ _PARTS = ("TRAIN", "TEST")
         " the topics that have an item in both, and the items that have one of these: 7,770 and 3,019. There is no"
         " official dev set: 10 % of the training items, chosen by the SHA-256 of their text, are held out as dev and"
         " not trained on; a topic whose only item is among them is an error of every system. The text is title,"
-        " dateline and body. A topic is said when its probability is above 0.5; this threshold is not tuned. F1 is over"
-        " the topics that occur in the answers or in the predictions. P@k divides by k whatever the number of topics,"
-        " of which an item has 1.2 on average. The only sources on the hub are scripts, which are not run: there is no"
-        " tier hub."
+        " author, dateline and body. A topic is said when its probability is above 0.5; this threshold is not tuned. F1"
+        " is over the topics that occur in the answers or in the predictions. P@k divides by k whatever the number of"
+        " topics, of which an item has 1.2 on average. The only sources on the hub are scripts, which are not run:"
+        " there is no tier hub."
     ),
 )
 class Reuters21578(Task):

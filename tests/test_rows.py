@@ -78,10 +78,17 @@ def test_rows_of_every_type_pass_as_its_task_adapters_make_them(type):
         ("rank", {"label": 1}, 'column label is 1 (int), expected the string "1" (right) or "0" (wrong)'),
         ("rank", {"group": 4}, "column group is 4 (int)"),
         ("tag", {"tags": ["O"]}, "column tags is ['O'] (list), expected a list of tags"),
+        ("tag", {"tags": [["B-PER"], ["O"]]}, "column tags is [['B-PER'], ['O']] (list), expected a list of tags"),
         ("tag", {"text": "Ann sings"}, "column text is 'Ann sings' (str), expected a list of strings"),
         ("extract", {"answers": {"text": ["Ann"], "start": []}}, "column answers is {'text': ['Ann'], 'start': []}"),
         ("extract", {"answers": {"text": "Ann", "start": 0}}, 'expected {"text": [strings], '),
         ("answer", {"facts": []}, "column facts is [] (list), expected a list of texts, at least one"),
+        (
+            "answer",
+            {"facts": [["Ann", "sings"]]},
+            "column facts is [['Ann', 'sings']] (list), expected a list of texts, at least one, of the kind that the"
+            " first row has",
+        ),
         ("answer", {"answer": None}, "column answer is None"),
         ("transcribe", {"audio": "a.wav"}, "column audio is 'a.wav' (str), expected {\"bytes\":"),
         ("transcribe", {"transcript": None}, "column transcript is None, expected a string"),

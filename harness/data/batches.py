@@ -82,7 +82,7 @@ class Batches:
     Each epoch is shuffled from (seed, epoch), so that a resumed epoch sees the same batches. In
     distributed training process ``rank`` of ``world`` takes every world-th batch. All get equally
     many, as each step waits for all of them; where the batches do not divide, the last ones are
-    dealt out anew in smaller parts, so that an epoch has every row once.
+    dealt out anew, in smaller parts wherever these go round: an epoch has every row once.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Streams:
 
 
 def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None) -> list[np.ndarray]:
-    """The batches with the last ones in smaller parts, so that their number divides by ``world``;
+    """The batches with the last ones dealt out anew, so that their number divides by ``world``;
     whole groups stay together.
 
     ``ValueError`` when there are fewer rows (or groups) than processes.
@@ -145,10 +145,9 @@ def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None)
     over = len(batches) % world
     if not over:
         return batches
-    for rounds in (
-        1,
-        2,
-    ):  # one more round may have too few rows to go round: then the round before is shared out with it
+    # The last round may have too few rows to go round. Then the round before is shared out with it;
+    # where both are too few for two rounds, they become one.
+    for rounds, parts in ((1, world), (2, 2 * world), (2, world)):
         kept = max(0, len(batches) - over - (rounds - 1) * world)
         rows = np.concatenate(batches[kept:])
         starts = (
@@ -156,8 +155,8 @@ def _divisible(batches: list[np.ndarray], world: int, groups: np.ndarray | None)
             if groups is None
             else np.flatnonzero(np.diff(groups[rows], prepend=groups[rows[0]] - 1))
         )
-        if len(starts) >= rounds * world:
-            cuts = [part[0] for part in np.array_split(starts, rounds * world)]
+        if len(starts) >= parts:
+            cuts = [part[0] for part in np.array_split(starts, parts)]
             return batches[:kept] + np.split(rows, cuts[1:])
     raise ValueError(f"{len(starts)} training examples cannot be shared by {world} devices: use fewer (--devices)")
 

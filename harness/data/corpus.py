@@ -141,7 +141,7 @@ class Corpus:
     are texts alone, of the split ``unlabelled``, and the target knows nothing of them, nor does the
     view unless the objective asks for them (``streams``).
     ``cache`` is a folder for encoded splits, shared by all architectures that read the same view of
-    the same data; keys of ``parents``, which may give something to the view, are part of what is
+    the same data; digests of ``parents``, which may give something to the view, are part of what is
     the same. Dev and test are read from what the problem lets a system see: of what a row says of
     its answer, nothing reaches the view.
     ``sees`` is what the architecture declares that it learns from beside the training examples: if
@@ -278,6 +278,8 @@ class Corpus:
         identity = [
             self.view.settings(),
             _source(type(self.view)),
+            # It makes one text of a story, or of a question and a passage.
+            _source(type(self.problem)),  # type: ignore[arg-type]
             sorted(self.fields),
             self._fitted_to,
             data,
@@ -289,8 +291,8 @@ class Corpus:
 
 
 @functools.cache
-def _source(view: type) -> str:
-    """Digest of the code of a view and its bases: what another version of it encoded is not
+def _source(kind: type) -> str:
+    """Digest of the code of a class and its bases: what another version of it encoded is not
     read."""
-    files = sorted({inspect.getfile(cls) for cls in view.__mro__ if cls.__module__ != "builtins"})
+    files = sorted({inspect.getfile(cls) for cls in kind.__mro__ if cls.__module__ != "builtins"})
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()

@@ -45,8 +45,9 @@ def chosen(rows: datasets.Dataset, most: int, seed: int, stratum: str | None = N
             order = order[_evenly(np.array(rows[stratum])[order])]
         return np.sort(order[:most])
     groups = np.array(rows["group"])
-    names = generator.permutation(np.unique(groups))
-    sizes = np.cumsum([(groups == name).sum() for name in names])
+    counts = dict(zip(*np.unique(groups, return_counts=True), strict=True))
+    names = generator.permutation(list(counts))
+    sizes = np.cumsum([counts[name] for name in names])
     return np.flatnonzero(np.isin(groups, names[: max(1, np.searchsorted(sizes, most, "right"))]))
 
 

@@ -1,5 +1,5 @@
 """Pretrained word vectors from a text file: GloVe's ``word v1 v2 ...`` or word2vec's, whose first
-line gives count and width."""
+line gives count and width. A word may have blanks in it, as some of GloVe's have."""
 
 from __future__ import annotations
 
@@ -48,26 +48,36 @@ def _lines(file: Path) -> Iterator[str]:
         raise DataError(f"{file}: after line {number}: {error}; expected UTF-8 text") from error
 
 
+def _is_of_word(part: str) -> bool:
+    """True if a part behind a blank may belong to a word: a number is a value too many."""
+    try:
+        float(part)
+    except ValueError:
+        return part != ""
+    return False
+
+
 def read_vectors(file: Path, vocabulary: Vocabulary) -> tuple[Tensor, int]:
     """Vectors (len(vocabulary), dims) and how many words the file knew; the others are uniform in
     +-0.25, as in Kim (2014).
 
     Raises :class:`DataError` with file and line for a line whose number of values differs from the
-    first one's, or is not a number that a 32-bit float can hold.
+    first one's, and for a value that is not a number that a 32-bit float can hold.
     """
     wanted = {word: number for number, word in enumerate(vocabulary.words, start=2)}
     found: dict[int, np.ndarray] = {}
     dims = None
     for number, line in enumerate(_lines(file), start=1):
-        parts = line.rstrip("\r\n").rstrip(" ").split(" ")
-        if number == 1 and len(parts) == 2:
+        text = line.rstrip("\r\n").rstrip(" ")
+        if number == 1 and text.count(" ") == 1:
             continue
         if dims is None:
-            dims = len(parts) - 1
+            dims = text.count(" ")
             if not 1 <= dims <= MOST_VALUES:
                 raise DataError(f"{file}:{number}: {dims} values, expected a word and 1 to {MOST_VALUES:,} of them")
-        if len(parts) - 1 != dims:
-            raise DataError(f"{file}:{number}: {len(parts) - 1} values, but the lines before have {dims}")
+        parts = text.rsplit(" ", dims)
+        if len(parts) <= dims or not all(map(_is_of_word, parts[0].split(" ")[1:])):
+            raise DataError(f"{file}:{number}: {text.count(' ')} values, but the lines before have {dims}")
         row = wanted.get(parts[0])
         if row is not None:
             try:

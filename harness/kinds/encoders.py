@@ -110,7 +110,9 @@ class SequenceEncoder(Encoder):
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        return {"text": Words(), "audio": Frames()}.get(column)
+        """A fresh view for texts in ``column``: the class's own, or else the usual one."""
+        own = super().reads(column, hyperparameters)
+        return {"text": Words(), "audio": Frames()}.get(column) if own is None else own
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         raise NotImplementedError

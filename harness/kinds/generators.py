@@ -11,7 +11,7 @@ from harness.kinds.encoders import Encoder, SequenceEncoder
 from harness.objectives import Carried
 from harness.views.base import View
 from harness.views.stream import Stream
-from harness.views.words import WordBatch, Words
+from harness.views.words import WordBatch
 
 
 class Generator(Encoder):
@@ -27,7 +27,9 @@ class Generator(Encoder):
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        return SequenceEncoder.reads(column, hyperparameters)
+        """A fresh view for sources in ``column``: the class's own, or else the usual one."""
+        own = super().reads(column, hyperparameters)
+        return SequenceEncoder.reads(column, {}) if own is None else own
 
     def start(self, vectors: Tensor, mask: Tensor) -> Any:
         raise NotImplementedError
@@ -50,7 +52,7 @@ class CopyingGenerator(Generator):
 
     @classmethod
     def reads(cls, column: str, hyperparameters: dict[str, Any]) -> View | None:
-        return Words() if column == "text" else None
+        return super().reads(column, hyperparameters) if column == "text" else None
 
 
 class LanguageModel(Encoder):

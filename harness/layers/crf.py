@@ -193,8 +193,9 @@ def _forward_by_matmul(
     would not be exact.
 
     A weight or potential of 0 is harmless, but where all that leads to a label is forbidden or
-    vanishes beside the best score (a sum below tiny / eps, from which underflow may have taken a
-    visible part; no weight is above 1), log Z and its gradient are wrong.
+    vanishes beside the best score (a sum below tiny / eps, had its states not been scaled up, from
+    which underflow may have taken a visible part; no weight is above 1), log Z and its gradient are
+    wrong.
     """
     towards, most = transitions.amax(0), end.amax()
     weights = (transitions - towards).exp()
@@ -213,8 +214,10 @@ def _forward_by_matmul(
     ends = (end - most).exp()
     total = (forward[at_end] * ends).sum(1, keepdim=True)
     limit = torch.finfo(forward.dtype)
+    # No more than any sum of the sentence is, unscaled; to take each by its own scale is slower.
+    smallest = torch.cat([total, *sums], 1).amin(1) * scale.amin((0, 2))
     # Written so that a NaN, from a label or a sentence that nothing leads to, fails as well.
-    if not torch.cat([total, *sums], 1).amin() >= limit.tiny / limit.eps:
+    if not smallest.amin() >= limit.tiny / limit.eps:
         return None
     log_partition = total.log() + most + (scale.log() + shifts).cumsum(0)[at_end]
     return _Chart(forward, weights, potentials / scale, ends / total, log_partition.squeeze(1))

@@ -11,7 +11,8 @@ def pool(states: Tensor, mask: Tensor, how: str) -> Tensor:
     the real positions.
 
     ``ends`` joins the first half of the last state with the second half of the first: the end
-    states of a bidirectional encoder. A text without positions gives zeros.
+    states of a bidirectional encoder. A text without positions gives zeros by ``max`` and ``mean``,
+    and the states at its first place by the others.
     """
     lengths = mask.sum(1)
     if how == "max":

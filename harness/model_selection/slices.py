@@ -4,6 +4,7 @@ until one is chosen."""
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from harness.files import write_whole
 from harness.task import Split
 from harness.user_data.description import parse
 from harness.user_data.splits import carved, hashes
-from harness.user_data.table import PLACE
+from harness.user_data.table import GROUP, PLACE
 from harness.user_data.task import SPLITS, OwnTask
 from harness.user_data.writing import quoted
 
@@ -59,7 +60,8 @@ def slices(task: OwnTask, folder: Path) -> Slices:
 
     Rows that the task keeps on one side (equal texts, one group) stay together here too. From
     1,000 rows on, test of the description is sealed; below, each row is in one fold of a
-    cross-validation. Raises :class:`~harness.errors.DataError` for rows that cannot be read.
+    cross-validation. Raises :class:`~harness.errors.DataError` for rows that cannot be read, and
+    :class:`~harness.errors.UsageError` for rows too many of which stay together.
     """
     if list(task.description.places) != ["all"] or task.description.hub:
         raise UsageError(
@@ -89,14 +91,14 @@ def slices(task: OwnTask, folder: Path) -> Slices:
             )
             parts_again: list[Path] = []
             if share == CHOICE:  # more rows to choose by tell enough
-                quarters = range(1, 1 + round(1 / CHOICE))  # the first chooses already
-                quarter_of = carved(hashed[learnt], dict.fromkeys(quarters, CHOICE))  # type: ignore[arg-type]
-                for quarter in quarters[1:]:
+                quarter_of = _in_parts(hashed[learnt], round(1 / CHOICE))
+                for quarter in range(2, 1 + round(1 / CHOICE)):  # the first chooses already
                     others, own = learnt[quarter_of != quarter], learnt[quarter_of == quarter]
                     split: Mapping[Split, np.ndarray] = {"train": others, "dev": dev, "test": own}
-                    parts_again.append(_write(task, folder, f"again_{quarter}", places, split))
+                    if len(own):  # else no group was small enough for it
+                        parts_again.append(_write(task, folder, f"again_{quarter}", places, split))
             return Slices((choosing,), sealed, True, rows, len(train), words, tuple(parts_again))
-    fold_of = carved(hashed, dict.fromkeys(range(FOLDS), 1 / FOLDS))  # type: ignore[arg-type]
+    fold_of = _in_parts(hashed, FOLDS)
     again = hashes(task.keys(table), CONFIRM)
     folds = []
     for fold in range(1, FOLDS + 1):
@@ -114,8 +116,17 @@ def slices(task: OwnTask, folder: Path) -> Slices:
     return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
 
 
+def _in_parts(hashed: np.ndarray, parts: int) -> np.ndarray:
+    """The part of each row (rows,), from 1: as many in each as rows with one hash allow. The last
+    part has what is too large for the others."""
+    part_of = carved(hashed, dict.fromkeys(range(1, parts), 1 / parts))  # type: ignore[arg-type]
+    return np.where(part_of == 0, parts, part_of)
+
+
 def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Mapping[Split, np.ndarray]) -> Path:
-    """Write the description of a slice, and the split of each of its rows."""
+    """Write the description of a slice, and the split of each of its rows; none may be empty."""
+    if not all(map(len, split.values())):
+        raise _undivided(task)
     found = task.description
     file = folder / f"{found.id}_{name}.toml"
     lines = ["row,split", *(f"{place},{key}" for key, rows in split.items() for place in places[rows])]
@@ -134,6 +145,19 @@ def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Ma
     ]
     _write_changed(file, "\n".join(["# Made by `archbench try`.", *plain, *tables, ""]))
     return file
+
+
+def _undivided(task: OwnTask) -> UsageError:
+    """The error that rows which stay together leave a split without any."""
+    found, table = task.description, task.read_file("all")
+    [(key, count)] = Counter(task.keys(table)).most_common(1)
+    named = {GROUP: found.group} | found.columns
+    kept = next((name for name in (GROUP, task.problem.cluster) if name in table.column_names), None)
+    columns = ", ".join(repr(named[name]) for name in ([kept] if kept else task.inputs_in(table)))
+    return UsageError(
+        f"{found.file}: rows that are equal in {columns} stay together, and {count:,} of {len(table):,} are:"
+        f" {key!r:.60}; `archbench try` divides the rows, which needs smaller groups or more rows"
+    )
 
 
 def _write_changed(file: Path, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,9 +99,17 @@ MAX_FACTS = 50
 """Facts of a story that are read, the newest (Sukhbaatar et al. 2015)."""
 
 
-def story_as_text(row: Row) -> list[str]:
-    """Question and newest facts as one text, for architectures that have no memory."""
-    return [*words_of(row["question"]), "|", *(word for fact in row["facts"][-MAX_FACTS:] for word in words_of(fact))]
+def story_as_text(row: Row, view: View) -> list[str]:
+    """Question and newest facts as one text, for architectures that have no memory: as many facts
+    as the view reads to their end, and at least one.
+
+    They stand in the order they were told, and views cut at the end.
+    """
+    question, facts = [*words_of(row["question"]), "|"], [*map(words_of, row["facts"][-MAX_FACTS:])]
+    oldest = 0
+    while oldest < len(facts) - 1 and view.cuts([*question, *chain(*facts[oldest:])]):
+        oldest += 1
+    return [*question, *chain(*facts[oldest:])]
 
 
 @register_problem(
@@ -130,7 +139,7 @@ class AnswerProblem(Problem):
     def fields(self, gives: str, view: View) -> Fields:
         if gives in ("fact vector", "chosen facts"):
             return {"facts": lambda row: row["facts"], "question": lambda row: [row["question"]]}
-        return {"text": story_as_text}
+        return {"text": lambda row: story_as_text(row, view)}
 
     def target(self, gives: str) -> AnswerTarget:
         return SupportedTarget() if gives == "chosen facts" else AnswerTarget()
@@ -140,7 +149,7 @@ class AnswerProblem(Problem):
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[str]]:
         """The commonest answer, answers drawn as often as training shows them, and the last word of
         the newest fact."""
-        newest = [[w for w in words_of(row["facts"][-1]) if w.isalnum()][-1:] for row in rows]
+        newest = [[w for w in words_of(row["facts"][-1]) if w[:1].isalnum()][-1:] for row in rows]
         drawn = majority_and_random((row["answer"] for row in train), len(rows))
         return drawn | {"newest word": ["".join(words) for words in newest]}
 

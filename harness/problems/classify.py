@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from harness.errors import DataError
 from harness.kinds import Encoder, PretrainedEncoder, SequenceEncoder, TreeEncoder
 from harness.problems.base import (
     IGNORED,
@@ -34,7 +35,7 @@ from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
 from harness.views.base import View, words_of
-from harness.views.tree import without_labels
+from harness.views.tree import ABSENT, without_labels
 
 
 class ClassTarget(Target):
@@ -182,16 +183,24 @@ class ClassifyTree(Classify):
 
 SENTIMENTS = ("very negative", "negative", "neutral", "positive", "very positive")
 """Names of the node labels 0 to 4 of sentiment trees."""
+SIDES = ("negative", "negative", "neutral", "positive", "positive")
+"""Names of the same labels where a task tells the two sides apart alone."""
 
 
 def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
-    """Node labels 0-4 as the task's classes: by name for five classes; for two, each side of
-    neutral (neutral nodes have no class)."""
-    if classes == len(SENTIMENTS):
-        order = [names.index(name) for name in SENTIMENTS]
-    else:
-        negative, positive = names.index("negative"), names.index("positive")
-        order = [negative, negative, IGNORED, positive, positive]
+    """Node labels 0-4 as the task's classes: by name for five classes; for others, each side of
+    neutral (without such a class neutral nodes have none).
+
+    :class:`DataError` where nodes have labels and the classes other names.
+    """
+    wanted, known = SENTIMENTS if classes == len(SENTIMENTS) else SIDES, numbers(names)
+    if not {*wanted} - {"neutral"} <= {*known} and bool((labels != ABSENT).any()):
+        raise DataError(
+            f"the task's classes are {', '.join(names)}, and the nodes of its trees have labels, which are sentiments"
+            f" from 0 to 4; expected are the classes {', '.join(SENTIMENTS)}, or negative and positive, or nodes"
+            " without labels, as in ( ( a) ( tree))"
+        )
+    order = [known.get(name, IGNORED) for name in wanted]
     table = torch.tensor([*order, IGNORED], device=labels.device)
     return table[labels]
 

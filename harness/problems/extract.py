@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,7 +34,7 @@ from harness.problems.symbols import Generate, GenerateOrCopy, SymbolTarget
 from harness.ragged import Columns
 from harness.registry import register_problem
 from harness.task import Row
-from harness.views.base import View, words_of
+from harness.views.base import View, plain, words_of
 from harness.views.subwords import Windows
 
 LONGEST_ANSWER = 30
@@ -317,6 +318,30 @@ def question_and_passage(row: Row) -> list[str]:
     return [*words_of(row["question"]), "|", *words_of(row["passage"])]
 
 
+class AsWritten(Generate):
+    """An answer word by word, written as the passage writes these words."""
+
+    def texts(self, found: list[list[int]], batch: Batch, split: EncodedSplit) -> list[str]:
+        texts = super().texts(found, batch, split)
+        passages = (plain(split.rows[int(row)]["passage"]) for row in batch.rows)
+        return [as_written(text, passage) for text, passage in zip(texts, passages, strict=True)]
+
+
+class CopiedAsWritten(AsWritten, GenerateOrCopy):
+    """The same, with words that are copied."""
+
+
+def as_written(words: str, passage: str) -> str:
+    """Words between blanks as a passage writes them, blanks and case; as they are where it has them
+    nowhere.
+
+    >>> as_written("24 – 10", "Denver won 24–10.")
+    '24–10'
+    """
+    found = re.search(r"\s*".join(map(re.escape, words.split())), passage, re.IGNORECASE)
+    return found[0] if found else words
+
+
 class CopiedAnswer(SymbolTarget):
     """Words of an answer, for which those of the question and of the passage can be copied."""
 
@@ -343,8 +368,8 @@ class ExtractProblem(Problem):
     heads: ClassVar = {
         "states": Extract,
         "spans": ExtractSpan,
-        "next symbols": Generate,
-        "symbols and copies": GenerateOrCopy,
+        "next symbols": AsWritten,
+        "symbols and copies": CopiedAsWritten,
         "joined states": ExtractJoined,
     }
 

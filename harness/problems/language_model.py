@@ -92,7 +92,7 @@ class NextWord(Head):
         return encoder.log_probabilities(self.drop(states), words.next[texts, start:stop]), state
 
     def loss(self, encoder: Any, outputs: Foretold, target: None) -> Tensor:
-        return -outputs.logs.sum() / outputs.mask.sum()
+        return -outputs.logs.sum() / outputs.mask.sum().clamp(min=1)
 
     def row_losses(self, encoder: Any, outputs: Foretold, target: None) -> Tensor:
         return -outputs.logs.sum(1)

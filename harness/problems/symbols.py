@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ class SymbolTarget(Target):
     ``reserved`` numbers come before the symbols: 1 for CTC's blank; 4 for generation (padding,
     start, end, unknown).
     """
+
+    longest: int = 0
+    """Symbols of the longest training text."""
 
     def __init__(self, reserved: int, by_word: bool):
         self.reserved, self.by_word = reserved, by_word
@@ -53,9 +57,9 @@ class SymbolTarget(Target):
         return row["transcript"] if "transcript" in row else next(iter(row["answers"]["text"]), "")
 
     def fit(self, rows: Sequence[Row]) -> None:
-        self.symbols = Vocabulary.of(
-            (s for row in rows for s in self.split(self.text(row))), min_count=2 if self.by_word else 1
-        ).words
+        texts = [self.split(self.text(row)) for row in rows]
+        self.symbols = Vocabulary.of(chain.from_iterable(texts), min_count=2 if self.by_word else 1).words
+        self.longest = max(map(len, texts), default=0)
 
     def __len__(self) -> int:
         return self.reserved + len(self.symbols)
@@ -82,6 +86,8 @@ class Generate(Head):
     """An answer symbol by symbol: teacher forcing in training, beam search after it."""
 
     START, END, LONGEST = 1, 2, 60
+    """Numbers of the marks around an answer, and the symbols, the end counted, that each may have
+    where no training answer is longer."""
     smooths = True
 
     def __init__(self, encoder: Any, target: SymbolTarget):
@@ -128,7 +134,8 @@ class Generate(Head):
     def found(self, encoder: Any, outputs: Any) -> list[list[int]]:
         """The symbols that the beam finds for each source."""
         state = encoder.start(*self.read(outputs))
-        return beam_search(encoder.step, state, self.START, self.END, self.LONGEST, beam=encoder.beam)
+        longest = max(self.LONGEST, self.target.longest + 1)
+        return beam_search(encoder.step, state, self.START, self.END, longest, beam=encoder.beam)
 
     def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The probability of the symbols and the end behind them, under teacher forcing."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.metrics.tagging import spans
+from harness.problems.answers.tags import OUTSIDE
 from harness.problems.base import (
     IGNORED,
     Answer,
@@ -36,8 +37,11 @@ from harness.views.base import View
 
 
 class TagTarget(Target):
-    """One label per word: int64 (B, T), ignored at padding. A label that training never showed is
-    ignored too; scoring still counts it."""
+    """One label per word: int64 (B, T), ignored at padding.
+
+    A label that training never showed is ignored too, but by a CRF, whose chain has no gaps: its
+    loss on dev reads the first label there. Scoring counts it as an error.
+    """
 
     def fit(self, rows: Sequence[Row]) -> None:
         self.labels = sorted({tag for row in rows for tag in row["tags"]})
@@ -45,7 +49,12 @@ class TagTarget(Target):
     def encode(self, rows: Sequence[Row], view: View) -> Columns:
         known = numbers(self.labels)
         cut = getattr(view, "max_length", None)
-        return {"tags": Ragged.of([known.get(tag, IGNORED) for tag in row["tags"][:cut]] for row in rows)}
+        tags = Ragged.of([known.get(tag, IGNORED) for tag in row["tags"][:cut]] for row in rows)
+        return {"tags": tags} | self.places(rows, view)
+
+    def places(self, rows: Sequence[Row], view: View) -> Columns:
+        """The number of words of each sentence, those beyond the view's limit among them."""
+        return {"words": np.array([len(row["text"]) for row in rows], dtype=np.int64)}
 
     def collate(self, columns: Columns, rows: np.ndarray) -> Tensor:
         return padded(columns["tags"], rows, IGNORED)[0]
@@ -79,41 +88,52 @@ class Tag(Head):
         return self.emissions(encoder, inputs["text"])
 
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
-        emissions, mask = outputs
-        if self.knows_none(target):
-            return emissions.new_zeros(())
+        """Mean over the words that have a label, by a CRF over the sentences that have one: 0 where
+        none has."""
+        gold = self.gold(outputs, target)
         if self.crf is None:
-            return F.cross_entropy(
-                emissions.flatten(0, 1), target[:, : emissions.shape[1]].flatten(), ignore_index=IGNORED
-            )
-        return self.crf.loss(emissions, target.clamp(min=0), mask)
+            total = F.cross_entropy(outputs[0].flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum")
+            return total / (gold != IGNORED).sum().clamp(min=1)
+        return self.row_losses(encoder, outputs, target).sum() / (gold != IGNORED).any(1).sum().clamp(min=1)
 
     def row_losses(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
-        emissions, mask = outputs
-        target = target[:, : emissions.shape[1]]
+        (emissions, mask), gold = outputs, self.gold(outputs, target)
         if self.crf is None:
-            losses = F.cross_entropy(emissions.transpose(1, 2), target, ignore_index=IGNORED, reduction="none")
+            losses = F.cross_entropy(emissions.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
             return losses.sum(1)
-        return self.crf.log_partition(emissions, mask) - self.crf.score(emissions, target.clamp(min=0), mask)
+        losses = self.crf.log_partition(emissions, mask) - self.crf.score(emissions, gold.clamp(min=0), mask)
+        return losses.where((gold != IGNORED).any(1), 0)  # an empty sentence, too, has a word that was read
+
+    @staticmethod
+    def gold(outputs: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
+        """Labels (B, T) of the words that were read."""
+        mask = outputs[1]
+        return target[:, : mask.shape[1]].masked_fill(~mask, IGNORED)
 
     def decode(
         self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit
     ) -> list[list[str]]:
+        """A label for each word: beyond the view's limit :data:`OUTSIDE`, or the first label where
+        there is no such. An empty sentence has none, though it is read as one unknown word."""
         emissions, mask = outputs
-        numbers = emissions.argmax(-1) if self.crf is None else self.crf.viterbi(emissions, mask)
-        names = np.array(self.target.labels, dtype=object)
+        best = emissions.argmax(-1) if self.crf is None else self.crf.viterbi(emissions, mask)
+        labels = self.target.labels
+        names, beyond = np.array(labels, dtype=object), OUTSIDE if OUTSIDE in labels else labels[0]
+        words = split.targets["words"][batch.rows].tolist()
         return [
-            list(names[row[:length]]) for row, length in zip(numbers.cpu().numpy(), mask.sum(1).tolist(), strict=True)
+            [*names[row[: min(read, count)]], *[beyond] * (count - read)]
+            for row, read, count in zip(best.cpu().numpy(), mask.sum(1).tolist(), words, strict=True)
         ]
 
     def answers(self, encoder: Any, outputs: tuple[Tensor, Tensor], batch: Batch, split: EncodedSplit) -> list[Answer]:
-        """The probability of each word's tag: by its softmax, or the marginal one of the CRF."""
+        """The probability of the tag of each word that was read: by its softmax, or the marginal
+        one of the CRF."""
         emissions, mask = outputs
         shares = emissions.double().softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)
         tags, known = self.decode(encoder, outputs, batch, split), numbers(self.target.labels)
         of_tags = [
-            [row[place, known[tag]].item() for place, tag in enumerate(found)]
-            for row, found in zip(shares.cpu(), tags, strict=True)
+            [row[place, known[tag]].item() for place, tag in enumerate(found[:read])]
+            for row, found, read in zip(shares.cpu(), tags, mask.sum(1).tolist(), strict=True)
         ]
         return with_probability(tags, of_tags)
 

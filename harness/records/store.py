@@ -11,6 +11,7 @@ import uuid
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +102,21 @@ class Store:
 
     def set_aside(self, record: Record) -> Path:
         """Renames a record and its files so that its cell counts as not run; returns the record's
-        new path, which no reader looks at. It names the data and the code that made it."""
+        new path, which no reader looks at. It names the data and the code that made it.
+
+        Another run may have done the same: a record that it has made since is left as it is.
+        """
         code = record.code or {}
-        origin = record.data.get("test", "unknown"), code.get("architecture", ""), code.get("task", "")
-        digest = "-".join(part[:8] for part in origin if part)
+        data = hashlib.sha256(json.dumps(record.data, sort_keys=True).encode()).hexdigest()
+        origin = data, code.get("architecture", ""), code.get("task", "")
+        name = ".".join([record.key, "-".join(part[:8] for part in origin if part)])
         path = self.path(record)
-        for file in (self._predictions_path(record), self._outcomes_path(record), path):
-            if file.exists():
-                os.replace(
-                    file, aside := file.with_name(f"{record.key}.{digest}{file.name.removeprefix(record.key)}.old")
-                )
-        return aside
+        with suppress(RecordError):  # it is gone, or damaged since
+            if self.read(path) == record:
+                for file in (self._predictions_path(record), self._outcomes_path(record), path):
+                    with suppress(FileNotFoundError):
+                        os.replace(file, file.with_name(f"{name}{file.name.removeprefix(record.key)}.old"))
+        return path.with_name(f"{name}.json.old")
 
     def read(self, path: str | Path) -> Record:
         """The record in one file; :class:`RecordError` names the file when it is damaged or does

@@ -92,7 +92,7 @@ class Assembly:
             max_train=limits.max_train,
             labels=limits.labels,
             cache=cache,
-            parents=sorted(parent["key"] for parent in cell.parents.values()),
+            parents=sorted(self.parents.digests.values()),
             sees=self.encoder_entry.sees,
             streams=[stream for objective in objectives for stream in objective.streams],
             companions=self.companions,

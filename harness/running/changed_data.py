@@ -1,5 +1,5 @@
-"""Detection of data files that changed after a record was written: such a record is no result of
-this grid."""
+"""Detection of data files that changed after a record was written, or after what its cell started
+from was trained: such a record is no result of this grid."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from harness import registry
-from harness.errors import DataError
+from harness.errors import DataError, ModelError
 from harness.files import taking_the_place_of
-from harness.records import Record
+from harness.records import Cell, Record
 from harness.registry import TaskEntry
+from harness.saved_models.folder import describe
+from harness.saved_models.storage import MODELS
 from harness.settings import Limits
 from harness.task import Tier
 
@@ -36,9 +40,9 @@ class DataFolder:
             raise DataError(f"--data-dir {folder}: {error}") from error
         """Digest of names, sizes and times of its files."""
 
-    def holds(self, record: Record) -> bool:
-        """True for a record that was made with data of this place."""
-        return record.tier == self.tier
+    def holds(self, made: Cell | Record) -> bool:
+        """True for a cell or record whose data are of this place."""
+        return made.tier == self.tier
 
     def differing(self, record: Record) -> list[str]:
         """Splits, and tasks trained on beside the record's own, whose data are not those of the
@@ -47,11 +51,15 @@ class DataFolder:
         Raises :class:`~harness.errors.DataError` when the files cannot be read.
         """
         most = Limits.of(record.hyperparameters).labelled
-        fingerprints = self._fingerprints(record.task, most)
         others = [each for each in record.companions or () if "train" in each]
-        return [split for split, digest in record.data.items() if fingerprints[split] != digest] + [
+        return self.differing_splits(record, record.data) + [
             each["task"] for each in others if self._fingerprints(each["task"], most)["train"] != each["train"]
         ]
+
+    def differing_splits(self, made: Cell | Record, data: Mapping[Any, str]) -> list[str]:
+        """Splits of a cell's own task whose fingerprints are not those of ``data``."""
+        fingerprints = self._fingerprints(made.task, Limits.of(made.hyperparameters).labelled)
+        return [split for split, digest in data.items() if fingerprints[split] != digest]
 
     @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
     def _fingerprints(self, task: str, most: int | None) -> dict[str, str]:
@@ -94,8 +102,44 @@ class OwnData(DataFolder):
         self.task, self.folder, self.cache = task.id, None, cache
         self.signature = registry.load(task)(task).signature()
 
-    def holds(self, record: Record) -> bool:
-        return record.tier == self.tier and record.task == self.task
+    def holds(self, made: Cell | Record) -> bool:
+        return made.tier == self.tier and made.task == self.task
+
+
+class Ancestors:
+    """The ``cells`` that others may start from, and whether what they learnt from is what the data
+    in ``places`` are now.
+
+    What cannot be asked counts as unchanged: a model that none of the cells made, another tier, and
+    files that are not at hand.
+    """
+
+    def __init__(self, cells: Iterable[Cell], places: Sequence[DataFolder], results: Path):
+        self.cells, self.places, self.results = {cell.key: cell for cell in cells}, places, results
+
+    def changed(self, lineage: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The tasks of which some of these ancestors (:class:`harness.records.blocks.Ancestor`)
+        learnt other data."""
+        return list(dict.fromkeys(each["task"] for each in lineage if self._is_changed(each)))
+
+    @functools.cache  # noqa: B019 - it lives as long as the one plan that asks
+    def changed_of_kept(self, key: str) -> list[str]:
+        """As :meth:`changed`, of the kept model of a key and those that it started from."""
+        if key not in self.cells or not self.places:
+            return []
+        try:
+            origin = describe(self.results / MODELS / key).origin
+        except ModelError:  # a damaged one is no reason to train: loading it says what is wrong
+            return []
+        return self.changed([{"key": key, "task": self.cells[key].task, "corpus": origin.data}, *origin.lineage])
+
+    def _is_changed(self, ancestor: Mapping[str, Any]) -> bool:
+        cell, corpus = self.cells.get(ancestor["key"]), ancestor.get("corpus")
+        if cell is None or not corpus:
+            return False
+        with suppress(DataError):
+            return any(place.holds(cell) and place.differing_splits(cell, corpus) for place in self.places)
+        return False
 
 
 def code_digest(task: TaskEntry) -> str:

@@ -15,7 +15,8 @@ from harness.running.worker_settings import Settings
 
 def checkpoints(cell: Cell, settings: Settings, data: dict[str, str]) -> Path:
     """The folder of the checkpoints from which a fit of this cell may go on: they were made by the
-    same code from the same ``data`` (fingerprints by split). Others of this cell are removed."""
+    same code from the same ``data`` (digests of splits, companions and parents, by what they are
+    of). Others of this cell are removed."""
     origin = [code_of_cell(cell), own_version(), data]
     digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
     folder = settings.work / "checkpoints" / f"{cell.key}-{digest}"
@@ -29,4 +30,6 @@ def forget_checkpoints(cell: Cell, settings: Settings, kept: Path | None = None)
         if folder != kept:
             shutil.rmtree(folder, ignore_errors=True)
             if kept is not None:
-                print("the checkpoint there was is one of other code or data: training begins anew")
+                print(
+                    "the checkpoint there was is one of another parent or of other code or data: training begins anew"
+                )

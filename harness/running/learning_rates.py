@@ -3,7 +3,6 @@ its limit of time."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from harness.metrics import CLEARLY, above, better
 from harness.running.assembly import Assembly
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
-from harness.settings import PILOT_SHARE, Limits
+from harness.settings import PILOT_SHARE
 from harness.training.fit import fit
 from harness.training.fit_module import Diverged, FitModule
 
@@ -42,19 +41,19 @@ def try_rates(assembly: Assembly, settings: Settings, folder: Path) -> dict[floa
 
     :class:`TooSlow` is raised where one pilot shows that the training will pass a limit of time.
     """
-    rates, passes = assembly.training.learning_rates, assembly.training.epochs
-    share = PILOT_SHARE * passes / (Limits.of(assembly.cell.hyperparameters).max_epochs or passes)
+    rates = assembly.training.learning_rates
     tried: dict[float, Pilot | None] = dict.fromkeys(rates)
     for lr in rates if len(rates) > 1 else ():
         pilot = assembly.training_of(assembly.model(assembly.cell.seed), lr)
         pilot.dev_split = assembly.pilot_dev
+        share = PILOT_SHARE * pilot.settings.epochs / assembly.most_epochs(pilot)
         began = clocks()
         if assembly.cell.devices == 1:  # several processes would have to end together
             pilot.after_step = _asked(began, share, settings)
         try:
             fit(pilot, folder, assembly.cell.devices, settings.strategy, assembly.cell.precision, 1, pilot=True)
             loss = pilot.curve[-1]["dev_loss"]
-            if math.isfinite(loss):  # a pilot may be too short for its training loss to show it
+            if loss is not None:  # else it is not finite; a pilot may be too short for its training loss to show it
                 tried[lr] = Pilot(pilot.selection, pilot.curve[-1][pilot.main_metric], loss)
         except Diverged as failure:
             print(failure)
@@ -106,7 +105,8 @@ class Foresight(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, FitModule)
         recipe, of_epoch = module.settings, module.steps_of_epoch(trainer.world_size)
-        self.least = min(max((1 + recipe.patience) * of_epoch, recipe.min_steps), self.epochs * of_epoch)
+        patient = max((1 + recipe.patience) * of_epoch, -(-recipe.min_steps // trainer.world_size))
+        self.least = min(patient, self.epochs * of_epoch)
         self.asked = trainer.current_epoch > 0
         self.began = clocks()
 

@@ -286,11 +286,12 @@ def name(parent: dict[str, str]) -> str:
 
 
 def missing(cell: Cell, results: Path, record_of: Callable[[str], Record | None]) -> str | None:
-    """The reason why a cell cannot start, or None: a parent whose kept folder is not there.
-    ``record_of`` gives the record of a parent's key, where it is known."""
+    """The reason why a cell cannot start, or None: a parent whose kept folder is not there, or of
+    before its cell was run again and failed. ``record_of`` gives the record of a parent's key,
+    where it is known."""
     for role, parent in cell.parents.items():
-        if not storage.is_kept(results, parent["key"]):
-            record = record_of(parent["key"])
+        record = record_of(parent["key"])
+        if not storage.is_kept(results, parent["key"]) or (record is not None and record.status != "ok"):
             ended = "is not kept"
             if record is not None:
                 error = (record.error or {}).get("message", "").strip().splitlines()

@@ -10,7 +10,7 @@ from harness.errors import DataError
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
-from harness.running.changed_data import DataFolder, OwnData
+from harness.running.changed_data import Ancestors, DataFolder, OwnData
 from harness.running.estimate import Estimate
 from harness.running.memory import too_large
 from harness.running.order import in_shard, parse_shard
@@ -66,6 +66,11 @@ class Planning:
             planned = [item for item in planned if in_shard(first[item.cell.key], shard)]
         self.cells = [item.cell for item in planned]
         self.needed: frozenset[str] = frozenset()
+        self._aside: dict[str, Record] = {}  # records that are renamed if their cells can run again, by key
+        self._because: dict[str, str] = {}  # what changed, by the key of a cell that is to run again
+        self._was_unkept: set[str] = set()  # keys of cells that are to run again in order to be kept
+        cells = [*self.cells, *(item.cell for item in self._parents)]
+        self._ancestors = Ancestors(cells, [], self.store.folder)  # asked for no data before these are read
         self.pending = self._pending(planned)
         self._changed = self._changed_with_children()
         if request.keep or request.refit:
@@ -77,11 +82,12 @@ class Planning:
         places = self._places()
         self._read_data(places)
         if places:
-            for data in places:
-                self._drop_other_data(data)
+            self._ancestors = Ancestors(cells, places, self.store.folder)
+            self._drop_other_data(places)
             self._settle_parents()
             self._read_data(places)  # now also of the tasks whose cells run again
         self._skip_too_large()
+        self._set_aside()
         self._tell_of_other_code()
         for error in self.pending.damaged:
             tell_error(f"damaged record: its cell is skipped until you move the file away: {error}")
@@ -153,22 +159,25 @@ class Planning:
 
     def _settle_parents(self) -> None:
         """Put the parents of the pending cells before them, unless they are kept: those that are no
-        part of the grid, and those that ended well without being kept. A cell whose parent failed
-        or does not fit is skipped."""
+        part of the grid, and those that ended well without being kept. A cell whose parent failed,
+        is skipped or does not fit is skipped, and the failure counts among the finished cells."""
         others = {item.cell.key: item for item in self._parents}
         finished = {record.key: record for record in self.pending.finished}
         running = {cell.key for cell in self.pending.run}
+        skipped = {item.cell.key: item.reason for item in self.pending.skip}
         needed = set(self.needed)
         again: set[str] = set()
+        failed: dict[str, Record] = {}
 
         def reason(cell: Cell) -> str | None:
             """The reason why the parents of a cell cannot be had; those that can are planned."""
             for role, parent in cell.parents.items():
                 key = parent["key"]
                 needed.add(key)
-                stands = not (self.request.changed and key in self._changed)
-                if key in running or (stands and is_kept(self.store.folder, key)):
+                if key in running or self._stands(key):
                     continue
+                if key in skipped:
+                    return f"its parent {parents.name(parent)} in the role {role} cannot start: {skipped[key]}"
                 if key in others and key not in finished:
                     more = self._pending([others[key]])
                     self.pending.damaged.extend(more.damaged)
@@ -184,21 +193,44 @@ class Planning:
                 if record is not None and record.status == "ok":
                     if why := reason(record.cell):
                         return f"its parent {parents.name(parent)} in the role {role} cannot start: {why}"
-                    if not self.request.dry_run:
-                        self.store.set_aside(record)
+                    self._aside[key] = record
                     again.add(key)
                     running.add(key)
                     self.pending.run.append(record.cell)
                     continue
+                if record is not None:
+                    failed[key] = record
                 return parents.missing(cell, self.store.folder, finished.get)
             return None
 
-        for cell in list(self.pending.run):
-            if why := reason(cell):
-                self.pending.run.remove(cell)
-                self.pending.skip.append(Planned(cell, why))
+        unable = [Planned(cell, why) for cell in list(self.pending.run) if (why := reason(cell))]
+        standing = {record.key for record in self.pending.finished}
+        self.pending.finished.extend(record for key, record in failed.items() if key not in standing)
         self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
         self.needed = frozenset(needed)
+        self._skip(unable)
+
+    def _skip(self, items: Sequence[Planned]) -> None:
+        """Move cells from the pending ones to the skipped, and those that start from them."""
+        keys = {item.cell.key for item in items}
+        self.pending.run[:] = [cell for cell in self.pending.run if cell.key not in keys]
+        self.pending.skip.extend(items)
+        if items:
+            self._settle_parents()
+
+    def _skip_and_tell(self, items: Sequence[Planned]) -> None:
+        self._skip(items)
+        told = dict.fromkeys(f"skipped: {cell.architecture} on {cell.task}: {reason}" for cell, reason, _ in items)
+        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
+            self.tell(message)
+
+    def _stands(self, key: str) -> bool:
+        """True for a parent that is kept as it would be trained now."""
+        if not is_kept(self.store.folder, key) or (self.request.changed and key in self._changed):
+            return False
+        if changed := self._ancestors.changed_of_kept(key):
+            self._because[key] = f"the data of {' and '.join(changed)} changed"
+        return not changed
 
     def _places(self) -> list[DataFolder]:
         """The places whose files may have changed since a record was made: the data folder, and the
@@ -207,7 +239,8 @@ class Planning:
         places: list[DataFolder] = []
         if tier == "local" and self.data_dir is not None:
             places.append(DataFolder(self.data_dir, work / "fingerprints.json"))
-        cells = (*self.pending.run, *(record.cell for record in self.pending.finished))
+        before = (item.cell for item in self._parents)
+        cells = (*self.pending.run, *(record.cell for record in self.pending.finished), *before)
         ids = {id for cell in cells for id in (cell.task, *cell.companions)}
         own = [
             entry
@@ -267,61 +300,71 @@ class Planning:
         if self.request.tier != "local" or self.data_dir is None or not is_here("local", self.data_dir):
             return
         missing = absent(entries, self.data_dir) if entries else {}
-        told: dict[str, None] = {}
-        for cell in list(self.pending.run):
+        items: list[Planned] = []
+        for cell in self.pending.run:
             if name := next((name for name in cell.companions if name in missing), None):
                 reason = (
                     f"is trained on {name} beside {cell.task}, and --data-dir {self.data_dir} lacks its files:"
                     f" {missing[name]} (-o {cell.architecture}.companions=... names other tasks, or none by [])"
                 )
-                self.pending.run.remove(cell)
-                self.pending.skip.append(Planned(cell, reason))
-                told[f"skipped: {cell.architecture} on {cell.task}: {reason}"] = None
-        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
-            self.tell(message)
+                items.append(Planned(cell, reason))
+        self._skip_and_tell(items)
 
     def _skip_too_large(self) -> None:
         """Move cells that need more memory than there is from the pending ones to the skipped."""
         most = self.request.memory_limit
         if most is None and self.request.engine != "local":
             return  # nodes of a cluster have memory of their own
-        large = too_large(self.pending.run, self._found, most)
-        keys = {item.cell.key for item in large}
-        self.pending.skip.extend(large)
-        self.pending.run[:] = [cell for cell in self.pending.run if cell.key not in keys]
-        told = dict.fromkeys(f"skipped: {cell.architecture} on {cell.task}: {reason}" for cell, reason, _ in large)
-        for message in told if not self.request.dry_run else ():  # which shows the reason of each cell
-            self.tell(message)
+        self._skip_and_tell(too_large(self.pending.run, self._found, most))
 
-    def _drop_other_data(self, data: DataFolder) -> None:
-        """Move cells whose records were made with other data files back to the pending ones; the
-        old records are kept under another name."""
-        for record in [each for each in self.pending.finished if each.status == "ok" and data.holds(each)]:
-            name = record.cell.words
+    def _drop_other_data(self, places: Sequence[DataFolder]) -> None:
+        """Move cells whose records, or what they started from, were made with other data files back
+        to the pending ones."""
+        for record in [each for each in self.pending.finished if each.status == "ok"]:
             try:
-                differing = data.differing(record)
+                differing = [each for place in places if place.holds(record) for each in place.differing(record)]
             except DataError as error:
-                self.tell(f"{name} is finished, but its data cannot be compared: {error}")
+                self.tell(f"{record.cell.words} is finished, but its data cannot be compared: {error}")
                 continue
-            if differing:
-                renamed = "" if self.request.dry_run else self.store.set_aside(record).name
-                note = f"; the old record was renamed to {renamed}" if renamed else ""
-                self.tell(f"{name} will be run again because its {' and '.join(differing)} data changed{note}")
-                self.pending.finished.remove(record)
-                self.pending.run.append(record.cell)
+            changed = self._ancestors.changed(record.lineage or ())
+            if differing or changed:
+                parts = " and ".join(differing or changed)
+                self._because[record.key] = f"its {parts} data changed" if differing else f"the data of {parts} changed"
+                self._run_again(record)
+
+    def _run_again(self, record: Record) -> None:
+        """Move a finished cell back to the pending ones."""
+        self._aside[record.key] = record
+        self.pending.finished.remove(record)
+        self.pending.run.append(record.cell)
 
     def _run_unkept(self) -> None:
         """Move finished cells whose model is not kept back to the pending ones: it cannot be had
-        otherwise. The old records are kept under another name."""
-        unkept = self.unkept(self.pending.finished)
-        for record in unkept:
-            if not self.request.dry_run:
-                self.store.set_aside(record)
-            self.pending.finished.remove(record)
-            self.pending.run.append(record.cell)
-        if unkept:
+        otherwise."""
+        for record in self.unkept(self.pending.finished):
+            self._was_unkept.add(record.key)
+            self._run_again(record)
+
+    def _set_aside(self) -> None:
+        """Rename the records of the cells that run again; those of cells that cannot run stand."""
+        if self.request.changed:
+            self._aside |= {record.key: record for record in self.pending.changed}
+        cannot = {item.cell.key: item.reason for item in self.pending.skip}
+        standing = [record for key, record in self._aside.items() if key in cannot]
+        self.pending.skip[:] = [item for item in self.pending.skip if item.cell.key not in self._aside]
+        self.pending.finished.extend(standing)
+        again = {key: record for key, record in self._aside.items() if key not in cannot}
+        for key, record in again.items():
+            renamed = "" if self.request.dry_run else self.store.set_aside(record).name
+            if why := self._because.get(key):
+                note = f"; the old record was renamed to {renamed}" if renamed else ""
+                self.tell(f"{record.cell.words} will be run again because {why}{note}")
+        if unkept := self._was_unkept & again.keys():
             option = "refit" if self.request.refit else "keep"
             self.tell(f"{len(unkept)} finished without being kept run again (--{option}); the old records are *.old")
+        told = [f"the record of {each.architecture} on {each.task} stands: {cannot[each.key]}" for each in standing]
+        for message in dict.fromkeys(told):
+            self.tell(message)
 
     def unkept(self, records: Sequence[Record]) -> list[Record]:
         """The records of cells that ended well and whose model should be kept and is not."""
@@ -330,17 +373,14 @@ class Planning:
         return [r for r in kept if not is_kept(self.store.folder, r.key, settings.refits(r.cell))]
 
     def _tell_of_other_code(self) -> None:
-        """Say how many records other code made; those of cells that run again are set aside."""
+        """Say how many records other code made: of cells that run again, or of finished ones."""
         if self.request.changed:
-            others = self.pending.changed
+            keys = {cell.key for cell in self.pending.run}
             then = "run again; the old records are renamed to *.old"
-            for record in others if not self.request.dry_run else ():
-                self.store.set_aside(record)
         else:
-            standing = {record.key for record in self.pending.finished}
-            others = [record for record in self.pending.changed if record.key in standing]
+            keys = {record.key for record in self.pending.finished}
             then = "--changed runs them again"
-        if others:
+        if others := [record for record in self.pending.changed if record.key in keys]:
             self.tell(f"{len(others)} made by other code; {then}")
 
     @property

@@ -181,8 +181,10 @@ def summarise(pending: Pending, records: list[Record], store: Store) -> None:
     print(f"{len(records)} cells run" + (f": {', '.join(parts)}" if parts else ""))
     if pending.finished:
         print(f"{len(pending.finished)} finished before: {', '.join(_counts(pending.finished))}")
-    if pending.skip:
-        print(f"{len(pending.skip)} skipped because they do not fit (each record holds the reason)")
+    if unfit := sum(item.unfit for item in pending.skip):
+        print(f"{unfit} skipped because they do not fit (each record holds the reason)")
+    for reason, count in Counter(item.reason for item in pending.skip if not item.unfit).items():
+        print(f"{count} skipped: {reason}")
     for record in records:
         if record.status not in ("ok", "interrupted"):
             print(f"  {record.status}: {record.cell.words}: {result(record)}; log: {(record.error or {}).get('log')}")

@@ -56,7 +56,9 @@ class Session(Planning):
             self._warn_of_shared_speeds()
         with neighbours.run_of_cells(alone=request.speed_alone):
             for item in self.pending.skip:
-                self.store.write(skipped(item, settings.command))
+                found = self.store.find(item.cell)
+                if found is None or found.status != "ok":  # another run may have had the room
+                    self.store.write(skipped(item, settings.command))
             if not self.pending.run:
                 return []
             with Mirror(request.mlflow, self.store, self._log, self.tell) as mirror:
@@ -69,8 +71,8 @@ class Session(Planning):
         return log_file(self.store.folder / "work", record)
 
     def complete(self, records: Sequence[Record]) -> bool:
-        """True when every cell of the grid ended ok or skipped; ``records`` are those that
-        :meth:`run` returned."""
+        """True when every cell of the grid, and each that they start from, ended ok or skipped;
+        ``records`` are those that :meth:`run` returned."""
         stopped = len(records) < len(self.pending.run)
         failed = any(record.status not in ("ok", "skipped") for record in [*self.pending.finished, *records])
         return not (self.broken or self.pending.damaged or stopped or failed or self.unkept(records))

@@ -89,7 +89,9 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields["speed"]["beside"] = watch.beside
     forget_checkpoints(cell, settings)  # a cell that ended is not resumed
     seconds = fields.pop("seconds", {"train": 0.0, "dev": 0.0})
+    earlier = fields.pop("earlier", {"train": 0.0, "dev": 0.0, "train_processor": 0.0})
     total, computed = since(began)
+    total, computed = total + earlier["train"] + earlier["dev"], computed + earlier["train_processor"]
     record = record.model_copy(update=fields | {"status": status})
     other = max(0.0, total - seconds["train"] - seconds["dev"])
     record.seconds = seconds | {"other": other, "total": total, "total_processor": computed}
@@ -274,6 +276,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
     assembly = Assembly(cell, settings)
     data = {str(split): digest for split, digest in assembly.corpus.fingerprints.items()}
     data |= {each.task.entry.id: each.identity for each in assembly.companions}
+    data |= {f"parent {role}": digest for role, digest in assembly.parents.digests.items()}
     folder = checkpoints(cell, settings, data)
     pilots = try_rates(assembly, settings, folder)
     training = assembly.training_of(assembly.model(cell.seed), best_rate(pilots, assembly))
@@ -324,4 +327,5 @@ def _score_and_measure(
         "speed": speed,
         "flops_per_example": flops and flops / dev.share,
         "seconds": dict(training.seconds),
+        "earlier": training.earlier,
     }

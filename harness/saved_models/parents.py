@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from harness.errors import ModelError
 from harness.kinds import Architecture
+from harness.records import Cell
 from harness.records.blocks import Ancestor
+from harness.records.code_digest import code_of_cell
 from harness.saved_models import folder as files
 from harness.saved_models.base import KeptModel
 from harness.task import Row
 from harness.views.pieces import Pieces
 from harness.views.words import Vocabulary
+
+NO_ARRAYS = hashlib.sha256(save({})).hexdigest()
+"""Digest of the weights' file of every system that keeps none."""
 
 
 class Parents:
@@ -65,6 +73,12 @@ class Parents:
             return _aligned(word_vectors(self.models["vectors"]), vocabulary)
 
     @property
+    def digests(self) -> dict[str, str]:
+        """By role, a digest of what comes from the parent: its files, and the code by which it
+        answers. Its key stays as it is when it is trained anew."""
+        return {role: _digest(model.description) for role, model in self.models.items()}
+
+    @property
     def ancestors(self) -> list[Ancestor]:
         """All cells that the training starts from, the oldest first, each once in a role."""
         found: dict[tuple[str, str], Any] = {}
@@ -81,7 +95,7 @@ class Parents:
             role: {
                 "name": parent["architecture"],
                 "key": parent["key"],
-                "artefact": self.models[role].description.files[files.WEIGHTS],
+                "artefact": _artefact(self.models[role].description),
             }
             for role, parent in self.cells.items()
         }
@@ -184,6 +198,17 @@ def _aligned(vectors: Mapping[str, np.ndarray], vocabulary: Vocabulary) -> tuple
     return table, known
 
 
+def _digest(described: files.Description) -> str:
+    code = code_of_cell(Cell.from_dict(described.origin.cell))
+    return hashlib.sha256(json.dumps([code, described.files], sort_keys=True).encode()).hexdigest()
+
+
+def _artefact(described: files.Description) -> str:
+    """Digest of the file in which is what a model learnt: that of its weights, if it has any."""
+    weights = described.files[files.WEIGHTS]
+    return described.files[files.STATE] if weights == NO_ARRAYS else weights
+
+
 def _ancestor(role: str, described: files.Description) -> dict[str, Any]:
     origin = described.origin
     found = {
@@ -191,7 +216,7 @@ def _ancestor(role: str, described: files.Description) -> dict[str, Any]:
         "role": role,
         "architecture": origin.cell["architecture"],
         "task": origin.cell["task"],
-        "artefact": described.files[files.WEIGHTS],
+        "artefact": _artefact(described),
         "corpus": origin.data,
         **origin.spent,
     }

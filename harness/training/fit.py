@@ -25,8 +25,12 @@ class _Patience(EarlyStopping):
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, FitModule)
         last = module.in_last_phase(module.current_epoch + 1)
-        if not last or (module.current_epoch + 1) * module.own_steps_per_epoch <= module.settings.min_steps:
+        batches = (module.current_epoch + 1) * module.own_steps_per_epoch * trainer.world_size
+        if not last or batches <= module.settings.min_steps:
             self.wait_count = -1  # what this epoch may add
+        # All processes have the same. Lightning's own log would round it to float32, in which an
+        # epoch that is kept as better may be none.
+        trainer.callback_metrics["selection"] = torch.tensor(module.selection, dtype=torch.float64)
         super().on_train_epoch_end(trainer, module)
         if not last:
             self.best_score = torch.full_like(self.best_score, -torch.inf)

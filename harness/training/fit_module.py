@@ -47,7 +47,8 @@ class FitModule(pl.LightningModule):
     ``unlabelled`` are the rows of the objective's stream of that name, ``companions`` those of its
     streams of further tasks. An epoch is one pass over
     the training examples; where ``min_steps`` ask for several times the passes of the settings, it
-    is so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise.
+    is so many, ``passes_per_epoch``: dev is asked less than twice as often as otherwise. Epochs are
+    whole: of 4 passes that have to be 215, 5 epochs of 53 are made, 265 passes.
     :func:`fit` sets ``epochs``, the number after which training ends at the latest: the objective's
     progress counts on it, the learning rate's schedule on that of the settings.
     """
@@ -81,8 +82,10 @@ class FitModule(pl.LightningModule):
         self.epochs = -(-passes // self.passes_per_epoch)
         self.settings = dataclasses.replace(settings, epochs=self.epochs)
         self.sharded = False
-        self.curve: list[dict[str, float]] = []
+        self.curve: list[dict[str, Any]] = []
         self.seconds = {"train": 0.0, "dev": 0.0, "train_processor": 0.0}
+        self.earlier = dict(self.seconds)
+        """Those of processes before this one, which goes on with their training."""
         self.clock = StepClock()
         self.automatic_optimization = False
         self.pilot = False
@@ -175,9 +178,10 @@ class FitModule(pl.LightningModule):
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)  # type: ignore[arg-type]
 
     def first_steps(self, count: int) -> list[Step]:
-        """The first steps of this epoch, as in the last phase of the training."""
+        """The first steps of a training on one device, as in its last phase. No trainer is asked:
+        a fit that was over before it was resumed has none."""
         streams = self.objective.streams
-        rows = zip(*(self.batches(stream).rows()[:count] for stream in streams), strict=False)
+        rows = zip(*(self._batches(stream, 0, 1).rows()[:count] for stream in streams), strict=False)
         batches = [{s: self.splits[s].collate(r) for s, r in zip(streams, each, strict=True)} for each in rows]
         return [Step(each, self.objective.settled_after, None, self.seed, 1) for each in batches]
 
@@ -195,7 +199,9 @@ class FitModule(pl.LightningModule):
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[dict[str, Any]]]:  # type: ignore[override]
         settings = self.settings
-        left_out = exempt(self.model, settings.decay_exempt)
+        left_out = exempt(self.model, settings.decay_exempt) | exempt(
+            self.objective, settings.decay_exempt, "objective"
+        )
         self.trained = self.objective.trained(self.model)
         optimizers = [
             optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
@@ -216,6 +222,8 @@ class FitModule(pl.LightningModule):
         self.clock.pause()
         if self.settings.averaging and self.average is None:
             self.average = begun(self.model)
+        if self.average is not None:  # a checkpoint's is on the CPU
+            self.average = {name: value.to(self.device) for name, value in self.average.items()}
 
     def training_step(self, chunk: list[tuple[np.ndarray | None, ...]], index: int) -> None:
         if index == 0:
@@ -239,6 +247,8 @@ class FitModule(pl.LightningModule):
         done = self.current_epoch * self.steps_per_epoch + self._steps
         progress = done / self._steps_of_phases()
         passes = 1 + done * self.passes_per_epoch // self.steps_per_epoch
+        if self.objective.sequential and done % (self.steps_per_epoch // self.passes_per_epoch) == 0:
+            self._state = None  # a pass begins with other streams than those that ended the one before
         step = Step(batches, progress, self._state, self.seed, passes)
         losses = self._minimised(optimizers, step)
         for schedule in schedules:
@@ -303,13 +313,15 @@ class FitModule(pl.LightningModule):
         if self.sharded:
             self.unshard()  # type: ignore[operator]
         exchange(self.average, self.model)
-        predictions, dev_loss = predict_with_loss(self.model, self.dev_split, self.settings.batch_size, self.device)
+        groups = self.dev_split.groups if self.whole_groups else None
+        predictions, dev_loss = predict_with_loss(
+            self.model, self.dev_split, self.settings.batch_size, self.device, groups
+        )
         scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
         # The first process's, whose weights are kept: running means (batch norm) are its own, and
         # all must choose the same epoch and rate.
         quality = selection(self.main_metric, scores[self.main_metric], dev_loss)
         self.selection = self.trainer.strategy.broadcast(quality)
-        self.log("selection", self.selection, sync_dist=self.trainer.world_size > 1)
         earlier = self.best is not None and not self.in_last_phase(self.best["epoch"])
         if not self.pilot and (self.best is None or earlier or self.selection > self.best["selection"]):
             weights = self.trainer.strategy.lightning_module_state_dict()
@@ -323,7 +335,8 @@ class FitModule(pl.LightningModule):
         self.seconds["train"] += trained - self._began
         self.seconds["train_processor"] += computed
         self.seconds["dev"] += ended - trained
-        row = {"epoch": self.current_epoch + 1, "train_loss": loss, "dev_loss": dev_loss}
+        row: dict[str, Any] = {"epoch": self.current_epoch + 1, "train_loss": loss}
+        row["dev_loss"] = dev_loss if math.isfinite(dev_loss) else None  # a record has no other numbers
         row |= {f"train_{name}": value for name, value in means.items() if math.isfinite(value)}
         self.curve.append(row | scores | {"seconds": ended - self._began})
         rate = examples * self.splits["labelled"].share / max(1e-9, trained - self._began)
@@ -340,6 +353,9 @@ class FitModule(pl.LightningModule):
         best = self.best is not None and self.best["epoch"] == self.current_epoch + 1
         if self.settings.lr_schedule == "plateau" and not self.pilot and not best:
             self.plateau *= self.settings.factor
+            for one in _listed(self.optimizers(use_pl_optimizer=False)):
+                for group in one.param_groups:  # the next step's rate is set already
+                    group["lr"] *= self.settings.factor
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         for name in RESUMED:
@@ -348,6 +364,7 @@ class FitModule(pl.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         for name in RESUMED:
             setattr(self, name, checkpoint[name])
+        self.earlier = dict(self.seconds)
 
 
 def _listed(values: Any) -> list[Any]:

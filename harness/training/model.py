@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -266,9 +267,14 @@ def scored_vectors(model: Model, split: Split, batch_size: int, device: torch.de
 
 
 def predict_with_loss(
-    model: Model, split: Split, batch_size: int, device: torch.device | str = "cpu"
+    model: Model,
+    split: Split,
+    batch_size: int,
+    device: torch.device | str = "cpu",
+    groups: np.ndarray | None = None,
 ) -> tuple[list[Any], float]:
-    """As :func:`predict`, with the mean loss."""
+    """As :func:`predict`, with the mean loss. Rows of one of the ``groups`` (rows,) stay in one
+    batch, as a loss that compares them wants it."""
     losses: list[float] = []
 
     def answer(batch: Batch) -> list[Any]:
@@ -276,17 +282,22 @@ def predict_with_loss(
         losses.append(loss.item() * len(batch.rows))
         return predictions
 
-    return _over_batches(model, split, batch_size, device, answer), sum(losses) / len(split)
+    return _over_batches(model, split, batch_size, device, answer, groups), sum(losses) / len(split)
 
 
 def _over_batches(
-    model: Model, split: Split, batch_size: int, device: torch.device | str, answer: Callable[[Batch], list[Any]]
+    model: Model,
+    split: Split,
+    batch_size: int,
+    device: torch.device | str,
+    answer: Callable[[Batch], list[Any]],
+    groups: np.ndarray | None = None,
 ) -> list[Any]:
     predictions: list[Any] = [None] * len(split)
     was_training = model.training
     model.eval()
     with torch.inference_mode():
-        for rows in length_buckets(split.padded_lengths, batch_size, None):
+        for rows in length_buckets(split.padded_lengths, batch_size, None, groups):
             batch = on_device(split.collate(rows), device)
             for row, prediction in zip(rows, answer(batch), strict=True):
                 predictions[row] = prediction

@@ -80,11 +80,11 @@ def _group_factor(name: str, settings: TrainingSettings) -> float:
     return next((factor for pattern, factor in settings.groups if fnmatchcase(name, pattern)), 1.0)
 
 
-def exempt(model: nn.Module, kinds: Iterable[str]) -> frozenset[str]:
+def exempt(model: nn.Module, kinds: Iterable[str], called: str = "") -> frozenset[str]:
     """Names of the parameters that weight decay leaves out, by the kinds of
-    :data:`harness.settings.EXEMPT`."""
+    :data:`harness.settings.EXEMPT`; they begin with what the model is ``called``."""
     names: set[str] = set()
-    for prefix, module in model.named_modules():
+    for prefix, module in model.named_modules(prefix=called):
         for name, _ in module.named_parameters(prefix, recurse=False):
             leaf = name.rpartition(".")[2]
             if (

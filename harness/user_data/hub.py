@@ -25,7 +25,8 @@ def read(hub: tuple[str, str, str | None], split: str, wanted: Sequence[Column])
         raise DataError(f"{place}: {type(error).__name__}: {error!s:.300}") from error
     names = list(rows.column_names)
     chosen = [names[number] for number in places_of(place, names, wanted, len(names))]
-    classes = {name: each.names for name in chosen if isinstance(each := rows.features[name], datasets.ClassLabel)}
+    kinds = {name: getattr(each := rows.features[name], "feature", each) for name in chosen}  # of a list its values'
+    classes = {name: kind.names for name, kind in kinds.items() if isinstance(kind, datasets.ClassLabel)}
 
     def values() -> Iterator[tuple[int, Sequence[Any]]]:
         number = 1
@@ -39,7 +40,10 @@ def read(hub: tuple[str, str, str | None], split: str, wanted: Sequence[Column])
 
 
 def _named(value: Any, names: list[str] | None) -> Any:
-    """The name of a class; -1, which the hub writes for an unknown one, is an empty cell."""
+    """The name of a class, or those of a list; -1, which the hub writes for an unknown one, is an
+    empty cell."""
     if names is None or value is None:
         return value
+    if isinstance(value, list):
+        return [_named(each, names) for each in value]
     return names[value] if 0 <= value < len(names) else None

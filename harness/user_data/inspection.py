@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness.errors import DataError, UsageError, did_you_mean
 from harness.user_data import raw_tables
 from harness.user_data.description import ENDINGS, MISSING, Column, Source
+from harness.user_data.splits import hashes
 from harness.user_data.table import is_missing
 from harness.user_data.task import SPLIT_NAMES
 from harness.user_data.text import guessed_encoding, lines
@@ -362,9 +365,20 @@ def split_column(looked: Looked) -> Column | None:
 
 
 def id_column(looked: Looked, taken: Iterable[Column]) -> Column | None:
-    """The column of ids, if there is one; whether they differ is seen when they are read."""
+    """The column of ids, if there is one: each row has its own value there."""
     used = set(taken)
-    return looked.first_of(IDS, lambda each: not each.empty and each.column not in used and not each.lists)
+
+    def fits(each: Profile) -> bool:
+        whole = not each.empty and not each.lists and each.column not in used
+        return whole and each.each == 1.0 and (each.values is not None or _all_differ(looked, each.column))
+
+    return looked.first_of(IDS, fits)
+
+
+def _all_differ(looked: Looked, column: Column) -> bool:
+    """True if no value of a column stands in two rows, also behind those that were counted."""
+    rows = raw_tables.read(looked.path, looked.source, [column]).rows
+    return len(np.unique(hashes(str(value).strip() for _, (value,) in rows))) == looked.rows
 
 
 def list_in(folder: Path) -> Path:

@@ -101,7 +101,7 @@ def _fields(path: Path, source: Source) -> Iterator[tuple[int, list[str]]]:
     if not quoted:
         for number, text in enumerate(texts, 1):
             line = text.removesuffix("\n").removesuffix("\r")
-            if line.strip():
+            if delimiter in line or line.strip():  # a row of empty cells is a row
                 yield number, line.split(delimiter)
         return
     limit = csv.field_size_limit(LONGEST_LINE)  # a document may be longer than csv's 131,072 characters
@@ -211,23 +211,25 @@ def _conll(path: Path, source: Source, wanted: Sequence[Column] | None) -> Cells
 
 
 def _sentences(path: Path, source: Source) -> Iterator[tuple[int, list[list[str]]]]:
-    """The first line of each sentence, and the fields of its words; a comment (``# ...``) may stand
-    before the first word."""
-    begun, words, count = 0, list[list[str]](), 0
+    """The first line of each sentence, and the fields of its words.
+
+    A comment (``# ...``) may stand before the first word. It has another number of fields than a
+    word, or lacks its tabs; one that opens the file may be like a word.
+    """
+    begun, words, opens = 0, list[list[str]](), True
+    count, tabs = _form_of_words(path, source)
     for number, text in lines(path, source.encoding):
-        line = text.strip()
-        fields = text.rstrip("\r\n").split("\t") if "\t" in text else line.split()
+        line, fields = text.strip(), _columns(text)
         is_word = bool(line) and fields[0] != DOCUMENT
-        if is_word and len(fields) != count:
-            if line.startswith("#") and not words:
-                continue
-            if count:
+        if is_word and line.startswith("#") and not words:
+            is_word = len(fields) == count and ("\t" in text or not tabs) and not (opens and line.startswith("# "))
+        if is_word:
+            opens = False
+            if len(fields) != count:
                 raise DataError(
                     f"{path}, line {number}: {len(fields)} columns instead of {count}: {line!r:.80}; words are"
                     " separated by line, sentences by a blank line"
                 )
-            count = len(fields)
-        if is_word:
             if not all(map(str.strip, fields)):
                 raise DataError(f"{path}, line {number}: an empty column: {line!r:.80}")
             begun = begun or number
@@ -237,6 +239,20 @@ def _sentences(path: Path, source: Source) -> Iterator[tuple[int, list[list[str]
             begun, words = 0, []
     if words:
         yield begun, words
+
+
+def _form_of_words(path: Path, source: Source) -> tuple[int, bool]:
+    """The number of fields of the first line that can be no comment, and whether it has tabs."""
+    for _, text in lines(path, source.encoding):
+        fields = _columns(text)
+        if text.strip() and fields[0] != DOCUMENT and not text.lstrip().startswith("#"):
+            return len(fields), "\t" in text
+    return 0, False
+
+
+def _columns(text: str) -> list[str]:
+    """The fields of a line of CoNLL, between tabs if it has some, else between blanks."""
+    return text.rstrip("\r\n").split("\t") if "\t" in text else text.split()
 
 
 READERS = {"csv": _delimited, "tsv": _delimited, "jsonl": _jsonl, "parquet": _parquet, "conll": _conll}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from harness.errors import DataError
-from harness.files import read_limited
+from harness.files import RATES, read_limited
 from harness.registry import ProblemEntry
 from harness.rows import in_parts
 from harness.user_data.description import ANSWER_START, Column, Description, Source
@@ -53,6 +53,14 @@ def _words(value: Any) -> list[str]:
     return found
 
 
+def _names(value: Any) -> list[str]:
+    found = value.split() if isinstance(value, str) else value
+    names = list(map(_name, found)) if isinstance(found, list) else [""]
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError("names, none of them twice: a list of them, or a text with blanks between them")
+    return names
+
+
 def _number(value: Any) -> float:
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         raise ValueError("a number")
@@ -81,6 +89,8 @@ def _recording(folder: Path, value: Any) -> dict[str, Any]:
         with wave.open(io.BytesIO(content)) as file:
             if not file.getnframes():
                 raise ValueError("a WAV file with samples")
+            if (rate := file.getframerate()) not in RATES:
+                raise ValueError(f"a WAV file of {RATES[0]:,} to {RATES[-1]:,} samples a second, not {rate:,}")
         return {"bytes": content, "path": path.name}
     except (OSError, EOFError, RuntimeError, wave.Error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "too short"
@@ -103,6 +113,7 @@ FORMS: dict[str, Form] = {
     "text": Form(_text, pa.string()),
     "string": Form(_text, pa.string()),
     "name": Form(_name, pa.string()),
+    "names": Form(_names, WORDS),
     "words": Form(_words, WORDS),
     "tags": Form(_words, WORDS),
     "texts": Form(_words, WORDS),
@@ -112,8 +123,9 @@ FORMS: dict[str, Form] = {
     "answers": Form(_text, pa.struct({"text": WORDS, "start": pa.list_(pa.int64())})),
 }
 """The form of a column (:data:`harness.rows.FORMS`) as a file holds it."""
-MAY_BE_MISSING = ("answers",)
-"""Forms in which an empty cell says something: a question without an answer."""
+MAY_BE_MISSING = ("answers", "names")
+"""Forms in which an empty cell says something: a question without an answer, a text without a
+label."""
 
 
 def wanted(description: Description) -> dict[str, Column]:
@@ -221,6 +233,8 @@ def _finished(row: dict[str, Any], forms: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(f"{len(words)} words and {len(row[name])} {name}; expected one for each word")
     for name in (name for name, form in forms.items() if form == "answers"):
         row[name] = _answer(row["passage"], row[name], row.pop(ANSWER_START, None))
+    for name in (name for name, form in forms.items() if form == "names"):
+        row[name] = row[name] or []
     return row
 
 

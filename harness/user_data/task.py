@@ -203,7 +203,7 @@ class OwnTask(Task):
         tables = {split: self.table(split) for split in SPLITS}
         train, *others = tables.items()
         notes = []
-        for name in (name for name, form in self.problem.forms.items() if form in ("name", "tags")):
+        for name in (name for name, form in self.problem.forms.items() if form in ("name", "names", "tags")):
             if name in self.problem.inputs:
                 continue
             known = set(values_of(train[1][name]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -15,8 +16,13 @@ from harness.ragged import Columns
 Text = str | list[str]
 """A raw text, or the list of its words where the corpus comes tokenised."""
 
-WORD = re.compile(r"\w+(?:['’]\w+)?|[^\w\s]")
-"""A run of letters and digits with an inner apostrophe, or one other mark."""
+_MARKS = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
+"""Signs that stand on, under or behind a letter: accents, vowels of Hindi, Hebrew and Arabic. They
+belong to its word, and are no letters themselves to a regular expression."""
+# Only behind a run of letters, and there beyond Latin-1, is it worth to look for them.
+_RUN = rf"\w++(?:(?![\0-\u02ff])[{_MARKS}]++\w*+)*+"
+WORD = re.compile(rf"{_RUN}(?:['’]{_RUN})?|[^\w\s]")
+"""A run of letters and digits, with signs on them and an inner apostrophe, or one other mark."""
 
 
 def words_of(text: Text) -> list[str]:
@@ -58,6 +64,10 @@ class View(ABC):
     @abstractmethod
     def encode(self, texts: Sequence[Any]) -> Columns:
         """Flat arrays of the texts, in their order."""
+
+    def cuts(self, text: Any) -> bool:
+        """True for a text that is not read to its end, as far as is known before :meth:`fit`."""
+        return False
 
     @abstractmethod
     def lengths(self, columns: Columns) -> np.ndarray:

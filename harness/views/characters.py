@@ -61,6 +61,9 @@ class Characters(View):
         characters = plain(text).lower()[: self.length] or " "
         return characters[::-1] if self.reverse else characters
 
+    def cuts(self, text: Text) -> bool:
+        return self.length is not None and len(plain(text)) > self.length
+
     def encode(self, texts: Sequence[Text]) -> Columns:
         ids = np.zeros(max(map(ord, self.alphabet)) + 2, dtype=np.int32)
         ids[[ord(c) for c in self.alphabet]] = np.arange(1, len(self.alphabet) + 1)

@@ -37,7 +37,7 @@ class CodedFrames(Frames):
 
     def cepstra(self, audio: Audio) -> np.ndarray:
         """Cepstra of each stack of frames (T, 39), which are clustered."""
-        return cepstra(audio, self.rate)[:: self.stack]
+        return cepstra(audio, self.rate, self.window_ms, self.step_ms)[:: self.stack]
 
     def fit(self, texts: Sequence[Audio]) -> None:
         super().fit(texts)

@@ -15,6 +15,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 
+from harness.files import RATES
 from harness.ragged import Columns, Ragged, mask_of
 from harness.views.base import View
 
@@ -30,7 +31,7 @@ _UNKNOWN_SIZE = 0x7FFFF000
 
 def decode(audio: Audio, rate: int) -> np.ndarray:
     """Samples (n,) at ``rate`` per second, channels averaged; ``ValueError`` with the path of a
-    damaged recording."""
+    damaged recording, and of one whose own rate is none of :data:`harness.files.RATES`."""
     data = audio["bytes"] or b""
     declared = int.from_bytes(data[4:8], "little") + 8 if data[:4] == b"RIFF" else 0
     if len(data) < declared < _UNKNOWN_SIZE:  # libsndfile would read what there is without a word
@@ -41,6 +42,9 @@ def decode(audio: Audio, rate: int) -> np.ndarray:
         raise ValueError(f"{audio['path']}: not a readable recording ({len(data)} bytes): {error}") from error
     if not len(samples):
         raise ValueError(f"{audio['path']}: the recording holds no samples")
+    if found_rate not in RATES:
+        expected = f"{RATES[0]:,} to {RATES[-1]:,}"
+        raise ValueError(f"{audio['path']}: the recording has {found_rate:,} samples a second, expected {expected}")
     mono = samples.mean(axis=1)
     if found_rate == rate:
         return mono
@@ -66,10 +70,10 @@ def differences(frames: np.ndarray) -> np.ndarray:
     return (2 * (padded[4:] - padded[:-4]) + padded[3:-1] - padded[1:-3]) / 10
 
 
-def cepstra(audio: Audio, rate: int) -> np.ndarray:
+def cepstra(audio: Audio, rate: int, window_ms: int = 25, step_ms: int = 10) -> np.ndarray:
     """13 coefficients of the cosine transform of 24 log-mel bands, their slopes and the slopes of
-    these, every 10 ms: (T, 39)."""
-    bands = Frames(rate=rate, mels=24, energy=False, stack=1).features(audio)
+    these, of a window every ``step_ms``: (T, 39)."""
+    bands = Frames(rate=rate, mels=24, energy=False, stack=1, window_ms=window_ms, step_ms=step_ms).features(audio)
     found = scipy.fft.dct(bands, norm="ortho")[:, :13]
     slopes = differences(found)
     return np.concatenate([found, slopes, differences(slopes)], axis=1)

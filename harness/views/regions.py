@@ -34,9 +34,10 @@ class Regions(VocabularyView):
     the vocabulary; as a ``bag`` it is as long as the vocabulary, with a one for each distinct word.
     Place 0 is left free. Known are the ``most`` commonest words of the training texts; of others
     there is no one. Regions begin ``stride`` words apart, the first with the text's first word at
-    its end, the last with the last word at its beginning. Those without a known word are left out
-    unless ``empty``, bags also where they are the same as the one before. A text has at least one
-    region, and is cut after ``max_length`` words.
+    its end, the last with the last word at its beginning or, where the stride passes over that, as
+    few words before it as it can be. Those without a known word are left out unless ``empty``, bags
+    also where they are the same as the one before. A text has at least one region, and is cut after
+    ``max_length`` words.
     """
 
     size: int = 3
@@ -53,6 +54,9 @@ class Regions(VocabularyView):
     def read(self, text: Text) -> list[str]:
         """The words of a text as this view sees them."""
         return [word.lower() for word in words_of(text)[: self.max_length]]
+
+    def cuts(self, text: Text) -> bool:
+        return len(words_of(text)) > self.max_length
 
     def fit(self, texts: Sequence[Text]) -> None:
         found = Vocabulary.of((word for text in texts for word in self.read(text)), min_count=1)

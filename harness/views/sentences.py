@@ -94,6 +94,10 @@ class Sentences(VocabularyView):
         sentences = [words[: self.max_words] for words in found]
         return [[word.lower() for word in words] for words in sentences] if self.lower else sentences
 
+    def cuts(self, text: Text) -> bool:
+        sentences = sentences_of(text)
+        return len(sentences) > self.max_sentences or len(self.divided(sentences[-1])) > self.max_words
+
     def fit(self, texts: Sequence[Text]) -> None:
         self.vocabulary = Vocabulary.of(
             (word for text in texts for words in self.read(text) for word in words), self.min_count

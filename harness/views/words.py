@@ -142,6 +142,9 @@ class Words(VocabularyView):
         """The words of a text as they are written, or their pieces."""
         return self.divided(words_of(text))[: self.max_length] or [""]
 
+    def cuts(self, text: Text) -> bool:
+        return len(self.divided(words_of(text))) > self.max_length
+
     def form(self, word: str) -> str:
         """The entry of the vocabulary that a written word counts as."""
         word = word.lower() if self.lower else word

@@ -1,8 +1,9 @@
 """Articles in syllables of Pinyin: the mini tier of Sogou News.
 
 The corpus whose words are written apart. A word is a pair of syllables, each syllable is in words
-of every section and the same pair the other way round is a word of another one: neither a syllable
-nor a bag of them tells the section, neighbours do.
+of every section, and the same pair the other way round is a word of another one (of
+``entertainment`` a word of its own): neither a syllable nor a bag of them tells the section,
+neighbours do.
 """
 
 from __future__ import annotations

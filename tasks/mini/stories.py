@@ -2,8 +2,8 @@
 
 Six skills: where a person is (the newest of their moves counts), where a thing is (who has it, and
 where they are), where a person was before, whether a person is somewhere, how many things someone
-has, and who gave a thing to whom. A bag of the story's words does not tell the answer: every place
-and every person of a story is told of more than once.
+has, and who gave a thing to whom. A bag of the story's words does not tell the answer: each story
+is of three persons and several places, and the answer rests on who went where, and when.
 """
 
 from __future__ import annotations

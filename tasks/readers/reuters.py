@@ -31,7 +31,8 @@ class Document(NamedTuple):
 
 
 def documents(path: Path) -> Iterator[Document]:
-    """Documents of the archive, in its order; the text is title, dateline and body in one.
+    """Documents of the archive, in its order; the text is title, author, dateline and body in
+    one.
 
     Raises :class:`DataError` for a document that has no end, or lacks a text, its topics or one of
     the attributes TOPICS, LEWISSPLIT and NEWID.

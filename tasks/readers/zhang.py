@@ -1,5 +1,5 @@
-"""The collections of Zhang et al. 2015: CSV files of a class number from 1 and one or two texts,
-all in quotes, a row a line."""
+"""The collections of Zhang et al. 2015: CSV files of a class number from 1 and one or two texts in
+quotes, a row a line. The number is in quotes too, except in DBpedia's files."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 LARGEST_TABLE = 1 << 32
 """Bytes that a file may have, unpacked; the largest, of Amazon, has 1.6 billion."""
+_NUMBER = r'("?)([0-9]+)\1'
 _FIELD = r'"([^"]*(?:""[^"]*)*)"'
 
 
 def quoted(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each line.
+    """Line number and fields of each line, a number and texts.
 
     Python's own reader takes no field as long as the longest articles. Raises :class:`DataError`
-    for a line that is not so many fields in quotes, for bytes that are not UTF-8, and for a file
-    that is truncated, damaged or larger than the limits.
+    for a line that is not so many fields, for bytes that are not UTF-8, and for a file that is
+    truncated, damaged or larger than the limits.
     """
-    pattern = re.compile(",".join([_FIELD] * columns))
+    pattern = re.compile(",".join([_NUMBER, *[_FIELD] * (columns - 1)]))
     number, size = 0, 0
     try:
         most = min(LARGEST_TABLE, max(SMALL_TEXT, HIGHEST_RATIO * path.stat().st_size))
@@ -46,9 +47,10 @@ def quoted(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
                 line = (without_mark(raw) if number == 1 else raw).decode().removesuffix("\n").removesuffix("\r")
                 if (found := pattern.fullmatch(line)) is None:
                     raise DataError(
-                        f"{path}, line {number}: {line[:80]!r}, expected {columns} fields in quotes, parted by commas"
+                        f"{path}, line {number}: {line[:80]!r}, expected {columns} fields in quotes, parted by commas;"
+                        " the first, a number, may stand without"
                     )
-                yield number, [field.replace('""', '"') for field in found.groups()]
+                yield number, [field.replace('""', '"') for field in found.groups()[1:]]
     except UnicodeDecodeError as error:
         raise undecodable(f"{path}, line {number}", "utf-8", error) from error
     except (EOFError, OSError, zlib.error) as error:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
-from harness.problems.base import IGNORED, Batch
+from harness.problems.base import IGNORED
 from harness.problems.tag import Tag, TagTarget
-from tests.support.batches import assert_each_alone, random_texts
+from tests.support.batches import assert_each_alone, random_texts, sentences
 from tests.support.models import small
 from tests.support.oracles import lstm
 from tests.support.same import assert_same
@@ -63,7 +63,7 @@ def test_loss_is_minus_the_log_probability_of_the_gold_sequence_among_all_sequen
 def test_decoding_finds_the_best_sequence_which_is_not_the_best_label_of_each_word():
     encoder, head = model()
     outputs = head(encoder, {"text": batch()})
-    decoded = head.decode(encoder, outputs, Batch({}, None, None, 0), None)
+    decoded = head.decode(encoder, outputs, *sentences(*LENGTHS))
     for row, length in enumerate(LENGTHS):
         scores = sequence_scores(head, outputs[0][row, :length])
         assert decoded[row] == [LABELS[label] for label in max(scores, key=scores.get)]
@@ -99,7 +99,7 @@ def test_the_scheme_of_the_tagger_forbids_labels_that_break_it():
     texts = random_texts([7] * 20, 2, 5)
     for encoder, broken in ((free, True), (bound, False)):
         head = Tag(encoder, target)
-        decoded = head.decode(encoder, head(encoder, {"text": texts}), Batch({}, None, None, 0), None)
+        decoded = head.decode(encoder, head(encoder, {"text": texts}), *sentences(*[7] * 20))
         pairs = [pair for labels in decoded for pair in itertools.pairwise(["O", *labels])]
         assert (("O", "I-X") in pairs) == broken
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from architectures.tagging.bilstm_softmax import BiLSTMSoftmax
-from harness.problems.base import IGNORED, Batch
+from harness.problems.base import IGNORED
 from harness.problems.tag import Tag, TagTarget
-from tests.support.batches import assert_each_alone, random_texts
+from tests.support.batches import assert_each_alone, random_texts, sentences
 from tests.support.models import small
 from tests.support.oracles import lstm
 from tests.support.same import assert_same
@@ -83,7 +83,7 @@ def test_the_loss_is_the_mean_over_real_words_of_their_own_softmax():
 def test_each_word_gets_its_own_best_label():
     encoder, head = model()
     outputs = head(encoder, {"text": batch()})
-    decoded = head.decode(encoder, outputs, Batch({}, None, None, 0), None)
+    decoded = head.decode(encoder, outputs, *sentences(*LENGTHS))
     for row, length in enumerate(LENGTHS):
         assert decoded[row] == [
             "ABC"[max(range(3), key=outputs[0][row, t].tolist().__getitem__)] for t in range(length)

@@ -9,7 +9,7 @@ import torch
 from architectures.tagging.birnn_tagger import BidirectionalRNNTagger
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words import WordBatch
-from tests.support.batches import assert_each_alone, mask_of, random_texts
+from tests.support.batches import assert_each_alone, mask_of, random_texts, sentences
 from tests.support.models import small
 from tests.support.oracles import rnn
 
@@ -57,6 +57,6 @@ def test_labels_are_chosen_word_by_word():
     head = Tag(tagger, target)
     assert head.crf is None
     emissions = tagger(batch())
-    assert head.decode(tagger, (emissions, batch().mask), None, None)[1] == [
+    assert head.decode(tagger, (emissions, batch().mask), *sentences(*LENGTHS))[1] == [
         "ABC"[i] for i in emissions[1, :2].argmax(1)
     ]

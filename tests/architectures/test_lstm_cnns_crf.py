@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from architectures.tagging.lstm_cnns_crf import BiLSTMCNNsCRF
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
-from tests.support.batches import mask_of, poisoned
+from tests.support.batches import mask_of, poisoned, sentences
 from tests.support.models import small
 from tests.support.oracles import convolution, lstm
 from tests.support.same import assert_same
@@ -113,4 +113,5 @@ def test_labels_are_decoded_as_a_sequence():
     with torch.no_grad():
         head.crf.transitions.fill_(-100.0)
         head.crf.transitions[0, 1] = head.crf.transitions[1, 2] = 0.0
-    assert head.decode(model, head(model, {"text": words}), None, None)[0] == ["A", "B", "C"]
+    decoded = head.decode(model, head(model, {"text": words}), *sentences(*map(len, SENTENCES)))
+    assert decoded[0] == ["A", "B", "C"]

@@ -12,7 +12,7 @@ from torch import Tensor
 from architectures.tagging.lstm_crf_char import CoupledBiLSTM, CoupledLSTM, LSTMCRFCharacters
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
-from tests.support.batches import assert_each_alone, random_vectors
+from tests.support.batches import assert_each_alone, random_vectors, sentences
 from tests.support.models import small
 from tests.support.recurrent import coupled
 from tests.support.same import assert_same
@@ -199,5 +199,5 @@ def test_labels_are_decoded_as_a_sequence():
     with torch.no_grad():
         head.crf.transitions.fill_(-100.0)
         head.crf.transitions[0, 1] = head.crf.transitions[1, 2] = head.crf.transitions[2, 0] = 0.0
-    decoded = head.decode(model, head(model, {"text": words}), None, None)
+    decoded = head.decode(model, head(model, {"text": words}), *sentences(*map(len, SENTENCES)))
     assert "".join(decoded[0]) in "ABCABCABC" and "".join(decoded[1]) in "ABCABC"

@@ -165,6 +165,36 @@ def test_a_resumed_epoch_sees_the_same_batches_and_the_next_epoch_others():
     assert drawn(Batches(lengths, 8, lambda rows: rows, seed=4)) != before
 
 
+def shared(world: int, seed: int, batch_size: int, groups: np.ndarray | None, rows: int) -> list[list[list[int]]]:
+    """The batches of each process in one epoch."""
+    shares = []
+    for rank in range(world):
+        batches = Batches(np.ones(rows, dtype=int), batch_size, lambda rows: rows, seed, groups)
+        batches.rank, batches.world = rank, world
+        shares.append(drawn(batches))
+        assert len(batches) == len(shares[-1]) > 0
+    return shares
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=24), st.integers(1, 40), st.integers(2, 4), st.integers(0, 9))
+def test_as_many_questions_as_processes_are_enough(sizes, batch_size, world, seed):
+    """Which questions share a batch is chance: a training on two devices would end in one epoch of
+    many, for want of examples that it has."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    if len(sizes) < world:
+        with pytest.raises(ValueError, match=f"^{len(sizes)} training examples cannot be shared by {world} devices"):
+            shared(world, seed, batch_size, groups, len(groups))
+        return
+    batches = [batch for share in shared(world, seed, batch_size, groups, len(groups)) for batch in share]
+    assert sorted(row for batch in batches for row in batch) == list(range(len(groups)))
+    assert sum(len(set(groups[batch])) for batch in batches) == len(sizes), "a question is in two batches"
+
+
+def test_three_rows_in_batches_of_one_are_shared_by_two_processes():
+    assert sorted(len(batch) for share in shared(2, 0, 1, None, 3) for batch in share) == [1, 2]
+
+
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_processes_share_the_batches_evenly(world):
     """Unequal counts would leave one process waiting for ever in the last all-reduce."""

@@ -20,6 +20,7 @@ from harness.data import corpus, encodings
 from harness.data.loaded_rows import training_rows
 from harness.errors import DataError
 from harness.objectives import Supervised
+from harness.problems.base import Problem
 from harness.ragged import Ragged
 from harness.records import Store
 from harness.settings import TrainingSettings
@@ -233,6 +234,16 @@ def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):
     toy_corpus(cache=tmp_path)
     before = entries(tmp_path)
     monkeypatch.setattr(corpus, "_source", lambda view: "another digest")
+    toy_corpus(cache=tmp_path)
+    assert len(entries(tmp_path)) == 2 * len(before)
+
+
+def test_what_other_code_of_the_problem_encoded_is_not_read(tmp_path, monkeypatch):
+    """It chooses which facts of a story are a text: columns of the older choice would be read for
+    ever."""
+    toy_corpus(cache=tmp_path)
+    before, source = entries(tmp_path), corpus._source
+    monkeypatch.setattr(corpus, "_source", lambda kind: source(kind) + issubclass(kind, Problem) * " mended")
     toy_corpus(cache=tmp_path)
     assert len(entries(tmp_path)) == 2 * len(before)
 

@@ -45,6 +45,15 @@ def test_known_words_get_the_files_vectors(tmp_path, vocabulary, text, name):
     assert torch.equal(table[0], torch.zeros(3))
 
 
+def test_a_word_may_have_blanks_in_it(tmp_path, vocabulary):
+    """GloVe's file of 840 billion words has a few: it is the one that most papers name."""
+    text = GLOVE + ". . . 7 7 7\nat name@domain.com 8 8 8\nzyzzyva 4 5 6\n"
+    table, known = read_vectors(write(tmp_path, text), vocabulary)
+    assert known == 3 and table[3].tolist() == [4, 5, 6]
+    table, known = read_vectors(write(tmp_path, text), Vocabulary(["at", "name@domain.com", ". . ."], [1] * 3))
+    assert known == 1 and table[4].tolist() == [7, 7, 7], "a part of a word has not its vector"
+
+
 def test_unknown_words_are_uniform_as_kim_has_them(tmp_path):
     """Vectors of another scale than the known ones would tell the model which words the file
     lacks."""
@@ -70,6 +79,8 @@ def test_vectors_that_are_missing_follow_the_seed(tmp_path, vocabulary):
         ("the 1 2 3\nfilm 1 2\n", 2, "2 values, .* 3"),
         ("2 3\nthe 1 2 3\nfilm 1 2 3 4\n", 3, "4 values, .* 3"),
         ("the 1 2 3\nfilm 1 x 3\n", 2, "x"),
+        ("the 1 2 3\nno film 0 1 2 3\n", 2, "5 values, .* 3"),
+        ("the 1 2 3\nfilm  1 2 3\n", 2, "4 values, .* 3"),
     ],
 )
 def test_a_line_that_is_not_like_the_others_is_named(tmp_path, vocabulary, text, line, message):

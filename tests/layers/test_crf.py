@@ -217,12 +217,18 @@ def test_large_scores_in_float32_stay_exact_and_finite():
     [
         ([[0.0, -500.0], [0.0, 0.0]], [[0.0, -200.0], [0.0, 0.0], [0.0, 900.0]]),
         ([[0.0, -60.0], [0.0, 60.0]], [[0.0, -110.0], [0.0, 200.0], [0.0, 0.0]]),
+        # The best score at the second place comes by a weight of e^-60, by which all sums behind it
+        # are scaled up: what underflowed beside it seems large.
+        (
+            [[0.0, -60.0, 0.0], [0.0, 0.0, -65.0], [0.0, 0.0, 0.0]],
+            [[0.0, -300.0, -300.0], [0.0, 105.0, -300.0], [0.0, 0.0, 200.0]],
+        ),
     ],
 )
 def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted(transitions, emissions):
     """exp of a score 110 below the best is 0 in float32; a transition or a later emission can still
     make that path the one that matters."""
-    crf = LinearChainCRF(2)
+    crf = LinearChainCRF(len(transitions))
     with torch.no_grad():
         crf.transitions.copy_(torch.tensor(transitions))
     emissions = torch.tensor([emissions], requires_grad=True)
@@ -230,7 +236,7 @@ def test_a_path_that_underflows_beside_the_best_one_and_wins_later_is_counted(tr
     sequences, scores = enumerated(crf, emissions[0].detach())
     torch.testing.assert_close(log_partition, scores.logsumexp(0, keepdim=True))
     log_partition.sum().backward()
-    through_1 = torch.tensor(sequences).T.float() @ scores.softmax(0)
+    through_1 = (torch.tensor(sequences) == 1).T.float() @ scores.softmax(0)
     torch.testing.assert_close(emissions.grad[0, :, 1], through_1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,14 +56,14 @@ def test_ten_thousand_rows_that_choose_are_enough(own, tmp_path, monkeypatch):
     assert found.again == () and len(ids(found.choosing[0])["test"]) == 150
 
 
-@pytest.mark.parametrize("count", [120, 999])
+@pytest.mark.parametrize("count", [120, 402, 999])
 def test_below_that_each_row_is_in_one_fold(own, tmp_path, count):
     found = slices(own(reviews(count)), tmp_path / "try")
     assert not found.sealed and len(found.choosing) == FOLDS
     assert ids(found.last) == ids(found.choosing[0])
     folds = [ids(file) for file in found.choosing]
     tested = [row for fold in folds for row in fold["test"]]
-    assert len(tested) == len(set(tested)) and len(tested) >= count - FOLDS
+    assert len(tested) == len(set(tested)) == count
     assert all(not fold["test"] & (fold["train"] | fold["dev"]) and fold["dev"] for fold in folds)
     assert all(len(set.union(*fold.values())) == count for fold in folds)
 
@@ -79,10 +80,57 @@ def test_equal_texts_stay_together(own, tmp_path, count):
         assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
 
 
+GROUPED = HEAD + '[splits]\ngroup = "writer"\n'
+
+
+def written(count: int, writer: Callable[[int], int]) -> str:
+    """Reviews with the number of the writer of each."""
+    lines = (f"film {n} was fine,{('neg', 'pos')[n % 2]},{writer(n)}" for n in range(count))
+    return "\n".join(["review,stars,writer", *lines, ""])
+
+
+def test_a_group_larger_than_a_fold_is_in_one(own, tmp_path):
+    """The page says that each row is scored by a model that was trained without it: 120 of these
+    400 were scored by none."""
+    task = own(written(400, lambda n: 0 if n < 120 else n % 40 + 1), GROUPED)
+    tested = [row for file in slices(task, tmp_path / "try").choosing for row in ids(file)["test"]]
+    assert len(tested) == len(set(tested)) == 400
+
+
+def test_a_group_larger_than_a_quarter_is_asked_in_the_last(own, tmp_path):
+    """As the first part has it, so that all parts together have each row that may choose."""
+    task = own(written(1200, lambda n: 0 if n < 300 else n), GROUPED)
+    found = slices(task, tmp_path / "try")
+    parts = [ids(file) for file in (*found.choosing, *found.again)]
+    assert found.sealed
+    known = parts[0]["train"] | parts[0]["test"]
+    assert sorted(row for part in parts for row in part["test"]) == sorted(known)
+
+
+@pytest.mark.parametrize(
+    ("count", "writers", "largest"),
+    [
+        (400, 4, "100 of 400 are: '[0-3]'"),  # larger than a fold
+        (400, 5, "80 of 400 are: '[0-4]'"),  # larger than what ends a training
+        (1200, 5, "240 of 1,200 are: '[0-4]'"),  # larger than what is chosen by
+    ],
+)
+def test_groups_that_cannot_be_divided_are_named(own, tmp_path, count, writers, largest):
+    """A split without rows would be told by the name of a file that the user never wrote."""
+    task = own(written(count, lambda n: n % writers), GROUPED)
+    with pytest.raises(UsageError, match=f"reviews.toml: rows that are equal in 'writer' stay together, and {largest}"):
+        slices(task, tmp_path / "try")
+
+
+def test_equal_texts_that_cannot_be_divided_are_named_by_their_column(own, tmp_path):
+    rows = "".join(f"film {n % 3} was fine,{('neg', 'pos')[n % 2]}\n" for n in range(400))
+    with pytest.raises(UsageError, match=r"equal in 'review' stay together, and 134 of 400 are: 'film 0 was fine'; .*"):
+        slices(own("review,stars\n" + rows), tmp_path / "try")
+
+
 def test_a_group_is_known_to_each_slice(own, tmp_path):
     """What is handed over is chosen by rows divided anew, which would part a writer's."""
-    rows = "".join(f"film {n} was fine,{('neg', 'pos')[n % 2]},{n // 4}\n" for n in range(400))
-    task = own("review,stars,writer\n" + rows, HEAD + '[splits]\ngroup = "writer"\n')
+    task = own(written(400, lambda n: n // 4), GROUPED)
     [entry] = registry.match("tasks", str(slices(task, tmp_path / "try").last))
     part = registry.load(entry)(entry)
     found = part.read("train")

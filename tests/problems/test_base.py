@@ -63,7 +63,7 @@ def test_labels_are_smoothed_by_heads_of_classes_and_symbols_alone():
     """Others would take a setting that changes nothing, and record it."""
     found = {head: head.smooths for entry in registry.entries("problems").values() for head in heads_of(entry)}
     assert {head.__name__ for head, smooths in found.items() if smooths} == {
-        *("Classify", "ClassifyTree", "Match", "MatchPair", "MatchJoined", "StoryHead", "Generate")
+        *("Classify", "ClassifyTree", "Match", "MatchPair", "MatchJoined", "StoryHead", "Generate", "AsWritten")
     }
 
 

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from harness import registry
 from harness.data.corpus import Corpus
-from harness.kinds import CopyingGenerator
+from harness.kinds import CopyingGenerator, Generator
+from harness.problems import problem
+from harness.problems.extract import AsWritten, as_written
 from harness.problems.symbols import GenerateOrCopy
 from harness.training.model import Model, answers, build, predict
 from harness.views.words import Words
@@ -141,6 +143,58 @@ def test_an_answer_is_copied_from_question_or_passage():
     symbols = corpus.dev.targets["symbols"].values
     assert not (symbols == 3).any(), "every answer of the mini corpus stands in its passage"
     assert (symbols >= len(corpus.target)).any(), "and some words of them in no training answer"
+
+
+PASSAGE = "Denver's 24–10 win in the\n3rd  Super Bowl (50), it said, was a WIN."
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ("24 – 10", "24–10"),
+        ("the 3rd super bowl ( 50 )", "the\n3rd  Super Bowl (50)"),
+        ("win", "win"),
+        ("denver ' s", "Denver's"),
+        ("won", "won"),
+        ("win win", "win win"),
+        ("( . * ) +", "( . * ) +"),
+        ("", ""),
+    ],
+)
+def test_an_answer_is_written_as_the_passage_writes_it(words, written):
+    """Blanks around a hyphen would be another answer: of SQuAD's own answers a tenth would be
+    wrong."""
+    assert as_written(words, PASSAGE) == written
+
+
+class Says(Generator):
+    """Says two symbols, whatever it reads."""
+
+    def __init__(self, width: int, symbols: int):
+        super().__init__()
+        self.symbols = symbols
+
+    def start(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        return torch.zeros(len(vectors), dtype=torch.long)
+
+    def step(self, symbols: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        said = torch.tensor([4, 5, END])[state.clamp(max=2)]
+        return F.one_hot(said, self.symbols).float().log(), state + 1
+
+
+@pytest.mark.parametrize("passage", ["It was 3-0 .", ["It", "was", "3-0", "."]])
+@pytest.mark.parametrize("encoder", [Says, Echo])
+def test_generated_and_copied_answers_of_questions_are_written_so(encoder, passage):
+    """Others are not: a translation stands in no passage."""
+    rows = [{"id": "1", "passage": passage, "question": "?", "answers": {"text": ["3-0", "-0"], "start": [7, 8]}}]
+    task = ToyTask(dict.fromkeys(("train", "dev", "test"), rows), "extract", "f1")
+    corpus = toy_corpus(task, gives=encoder.gives)
+    corpus.target.symbols = ["3", "-"]
+    head = build(encoder, corpus.problem, {}, corpus.view, corpus.target, dims=2).head
+    batch = corpus.dev.collate(np.array([0]))
+    assert head.texts([[4, 5]], batch, corpus.dev) == ["3-"]
+    assert isinstance(head, GenerateOrCopy) == (encoder is Echo)
+    assert not issubclass(problem("translate").heads[encoder.gives], AsWritten)
 
 
 @pytest.mark.parametrize(("task", "runs"), [("multi30k", True), ("squad2", True), ("an4", False), ("sst2", False)])

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
+from harness.errors import DataError
 from harness.kinds import (
     Encoder,
     Generator,
@@ -37,6 +38,7 @@ from harness.problems.tag import Tag, TagJoined, TagTarget
 from harness.ragged import Ragged
 from harness.views.subwords import SubwordBatch
 from harness.views.words import WordBatch
+from tests.support.batches import sentences
 
 INF = math.inf
 
@@ -276,6 +278,16 @@ def test_node_labels_of_five_classes_go_by_name():
     assert found[5] == IGNORED
 
 
+def test_nodes_whose_labels_are_no_classes_of_the_task_are_told():
+    """Which class a node of sentiment 3 has nobody knows. A tree without labels teaches by its
+    root."""
+    with pytest.raises(DataError, match=r"classes are ham, spam.*sentiments from 0 to 4.*negative and positive"):
+        node_classes(torch.tensor([3, -1]), 2, ["ham", "spam"])
+    assert node_classes(torch.tensor([-1, -1]), 2, ["ham", "spam"]).tolist() == [IGNORED, IGNORED]
+    found = node_classes(torch.arange(5), 3, ["negative", "neutral", "positive"])
+    assert found.tolist() == [0, 0, 1, 2, 2], "a class for neutral nodes, where there is one"
+
+
 def test_node_labels_of_two_classes_lie_on_each_side_of_neutral():
     for names in (["negative", "positive"], ["positive", "negative"]):
         found = node_classes(torch.tensor([0, 1, 2, 3, 4, -1]), 2, names).tolist()
@@ -359,7 +371,7 @@ def test_softmax_tagging_averages_over_words_and_leaves_padding_out():
     p = head.output(text.vectors).log_softmax(-1)
     torch.testing.assert_close(head.loss(encoder, outputs, gold), -(p[0, 0, 0] + p[0, 1, 1] + p[1, 0, 1]) / 3)
     best = [["AB"[i] for i in row[:length]] for row, length in zip(p.argmax(-1).tolist(), [3, 1], strict=True)]
-    assert head.decode(encoder, outputs, batch(2), None) == best
+    assert head.decode(encoder, outputs, *sentences(3, 1)) == best
 
 
 class PieceNumbers(PretrainedEncoder):
@@ -396,7 +408,7 @@ def test_the_first_piece_of_a_word_is_tagged():
     score_of = head.output(torch.eye(6))
     torch.testing.assert_close(emissions[0], score_of[[1, 3, 4]])
     torch.testing.assert_close(emissions[1, 0], score_of[1])
-    assert [len(row) for row in head.decode(encoder, (emissions, mask), batch(2), None)] == [3, 1]
+    assert [len(row) for row in head.decode(encoder, (emissions, mask), *sentences(3, 1))] == [3, 1]
 
 
 def test_words_are_labelled_by_what_the_encoder_makes_of_their_states():
@@ -651,6 +663,18 @@ def test_generation_writes_until_the_end_symbol_and_leaves_reserved_symbols_out(
         assert Generate(encoder, generated(by_word=False)).decode(encoder, outputs, batch(2), None) == ["apebee", ""]
 
 
+@pytest.mark.parametrize(("longest", "most"), [(0, 60), (59, 60), (75, 76)])
+def test_an_answer_may_be_as_long_as_the_longest_of_training(longest, most):
+    """With its end behind it: transcripts of sentences have more characters than answers have
+    words. Whoever never ends is stopped there."""
+    table = torch.zeros(6, 6)
+    table[:, B] = 9.0
+    encoder, target = Chain(table), generated()
+    target.longest = longest
+    [found] = Generate(encoder, target).found(encoder, words(torch.zeros(1, 1, 6), [1]))
+    assert found == [B] * most
+
+
 def test_generation_searches_with_the_beam_that_the_architecture_asks_for():
     """Greedy takes ``ape`` (.55) and then splits it in two; ``bee`` is worth .45 in all."""
     p = torch.full((6, 6), 1e-9)
@@ -682,10 +706,10 @@ def test_a_chunk_scheme_forbids_what_breaks_it():
     tagger = BiLSTMCRF(4, 3, hidden=2, scheme="BIO")
     emissions = torch.tensor([[[0.0, 9.0, 1.0], [0.0, 9.0, 0.0]]])
     mask = torch.ones(1, 2, dtype=torch.bool)
-    decoded = Tag(tagger, target).decode(tagger, (emissions, mask), None, None)
+    decoded = Tag(tagger, target).decode(tagger, (emissions, mask), *sentences(2))
     assert decoded == [["B-PER", "I-PER"]]
     free = BiLSTMCRF(4, 3, hidden=2)
-    assert Tag(free, target).decode(free, (emissions, mask), None, None) == [["I-PER", "I-PER"]]
+    assert Tag(free, target).decode(free, (emissions, mask), *sentences(2)) == [["I-PER", "I-PER"]]
 
 
 class OwnScores(TextEncoder):

@@ -22,6 +22,7 @@ from harness.kinds import LanguageModel
 from harness.metrics import score
 from harness.objectives import Step
 from harness.problems import problem
+from harness.problems.language_model import Foretold, NextWord, Vocabulary
 from harness.records.groups import comparable, group_of
 from harness.running import grid
 from harness.running.worker import run_cell
@@ -45,6 +46,15 @@ def test_the_unigram_floor_by_hand():
 def test_the_uniform_floor_has_the_perplexity_of_its_vocabulary():
     values = score(["nats_per_token", "perplexity"], ASKED.floors(TRAIN, ROWS)["uniform"], ROWS)
     assert values == {"nats_per_token": pytest.approx(math.log(4)), "perplexity": pytest.approx(4)}
+
+
+def test_texts_without_words_have_a_loss():
+    """A batch of dev may have no others: a loss that is no number would end the cell."""
+    head = NextWord(None, Vocabulary())
+    silent = Foretold(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.bool), None)
+    assert head.loss(None, silent, None) == 0
+    mixed = Foretold(torch.tensor([[-1.0, -2.0], [0.0, 0.0]]), torch.tensor([[True, True], [False, False]]), None)
+    assert head.loss(None, mixed, None) == 1.5
 
 
 def test_bits_per_character_are_of_the_text_and_not_of_the_tokens():

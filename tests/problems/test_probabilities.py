@@ -23,6 +23,7 @@ from harness.problems.tag import Tag, TagTarget
 from harness.problems.transcribe import Transcribe
 from harness.ragged import Ragged
 from harness.views.subwords import Windows
+from tests.support.batches import sentences
 
 
 class Given(Encoder):
@@ -90,7 +91,7 @@ def test_a_head_that_decodes_in_its_own_way_is_given_all_that_there_is(head, out
     """A plugin's may cut its answers out of the rows, as that of spans does."""
     seen, decode = [], head.decode
     monkeypatch.setattr(head, "decode", lambda *given: (seen.append(given), decode(*given))[1])
-    encoder, of_two, split = object(), batch(2), SimpleNamespace(rows=[{}, {}])
+    encoder, (of_two, split) = object(), sentences(1, 1)
     assert len(head.answers(encoder, outputs, of_two, split)) == 2
     assert [id(each) for each in seen[0]] == [id(each) for each in (encoder, outputs, of_two, split)]
 
@@ -177,7 +178,7 @@ def test_a_tag_has_the_sum_of_all_taggings_that_have_it(crf):
         for parameter in head.crf.parameters():
             torch.nn.init.normal_(parameter)
     with torch.no_grad():
-        found = head.answers(None, (emissions, mask), batch(2), None)
+        found = head.answers(None, (emissions, mask), *sentences(3, 2))
         for row, length in enumerate((3, 2)):
             paths = list(product(range(3), repeat=length))
             weights = [math.exp(weight(head.crf, emissions[row : row + 1, :length], path)) for path in paths]
@@ -185,6 +186,17 @@ def test_a_tag_has_the_sum_of_all_taggings_that_have_it(crf):
             for place, (tag, share) in enumerate(zip(found[row]["prediction"], found[row]["probability"], strict=True)):
                 of_tag = [w for w, path in zip(weights, paths, strict=True) if LABELS[path[place]] == tag]
                 assert share == pytest.approx(sum(of_tag) / sum(weights), rel=1e-4)
+
+
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_a_word_that_was_not_read_has_a_tag_and_no_probability(decoder):
+    """A number there would be that of another word; an empty sentence has none at all."""
+    emissions, mask = torch.randn(3, 2, 3), torch.tensor([[True, True], [True, False], [True, False]])
+    with torch.no_grad():
+        long, short, empty = of_tagger(decoder).answers(None, (emissions, mask), *sentences(4, 1, 0))
+    assert (len(long["prediction"]), len(long["probability"])) == (4, 2)
+    assert (len(short["prediction"]), len(short["probability"])) == (1, 1)
+    assert (empty["prediction"], empty["probability"]) == ([], [])
 
 
 def weight(crf: LinearChainCRF | None, emissions: Tensor, path: tuple[int, ...]) -> float:

@@ -14,7 +14,12 @@ from harness.errors import ContractError
 from harness.kinds import Encoder
 from harness.problems import problem
 from harness.problems.answer import AnswerTarget, StoryHead, SupportedHead, SupportedTarget, story_as_text
+from harness.views.bag import Bag
+from harness.views.characters import Characters
 from harness.views.facts import Facts
+from harness.views.regions import Regions
+from harness.views.sentences import Sentences
+from harness.views.words import Words
 
 ROWS = [
     {"facts": ["Mary sat.", "Ann took the ball."], "question": "Who sat?", "answer": "Mary", "skill": "person"},
@@ -30,6 +35,9 @@ class Reader(Encoder):
 
     def forward(self, facts: Tensor, question: Tensor) -> Tensor:
         return facts + 2 * question
+
+
+LONG = {"facts": [f"fact{number} ." for number in range(51)], "question": "who ?"}
 
 
 def target(answers: str = "cab") -> AnswerTarget:
@@ -127,10 +135,38 @@ def test_an_architecture_that_chooses_facts_and_does_not_ask_for_them_is_told_wh
 
 
 def test_a_story_is_one_text_of_its_question_and_its_fifty_newest_facts():
-    row = {"facts": [f"fact{number} ." for number in range(51)], "question": "who ?"}
-    text = story_as_text(row)
+    text = story_as_text(LONG, Words())
     assert text[:5] == ["who", "?", "|", "fact1", "."]
     assert text[-2:] == ["fact50", "."] and len(text) == 3 + 2 * 50
+
+
+@pytest.mark.parametrize(
+    ("view", "first"),
+    [
+        (Words(max_length=13), "fact46"),
+        (Sentences(max_sentences=6), "fact46"),
+        (Characters(length=len("who ? |" + 5 * " fact46 .")), "fact46"),
+        (Regions(max_length=13), "fact46"),
+        (Bag(), "fact1"),
+        (Characters(length=None), "fact1"),
+        (Words(max_length=2), "fact50"),
+    ],
+)
+def test_of_a_long_story_the_newest_facts_are_read(view, first):
+    """Views cut at the end, where the newest fact stands, which is what most questions ask for."""
+    text = story_as_text(LONG, view)
+    assert text[:5] == ["who", "?", "|", first, "."] and text[-2:] == ["fact50", "."]
+    assert problem("answer").fields("vector", view)["text"](LONG) == text
+    view.fit([text])
+    if first == "fact46":
+        units = view.lengths(view.encode([text, [*text[:3], "fact45", ".", *text[3:]]]))
+        assert units[0] == units[1], "one fact more, and the end would be cut off"
+
+
+def test_facts_without_full_stops_are_one_sentence_whose_end_is_read():
+    facts = [f"fact{number} here" for number in range(9)]
+    text = story_as_text({"facts": facts, "question": "who ?"}, Sentences(max_words=5))
+    assert text == ["who", "?", "|", "fact7", "here", "fact8", "here"]
 
 
 def test_who_asks_for_what_is_given_it():

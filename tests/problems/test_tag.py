@@ -4,15 +4,24 @@ each type."""
 from __future__ import annotations
 
 import itertools
+import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from harness.data.corpus import Split
+from harness.kinds import PretrainedEncoder, SequenceEncoder, Tagger
+from harness.metrics import score
 from harness.problems import problem
-from harness.problems.base import IGNORED
-from harness.problems.tag import Tag, TagTarget
+from harness.problems.base import IGNORED, NoTarget
+from harness.problems.tag import Tag, TagJoined, TagTarget
+from harness.training.model import build, predict, predict_with_loss
+from harness.views.subwords import SubwordBatch, Subwords
+from harness.views.words import Words
+from tests.support.batches import sentences
 
 MASK = torch.tensor([[True] * 3, [True, False, False]])
 GOLD = torch.tensor([[0, IGNORED, 1, IGNORED], [1, IGNORED, IGNORED, IGNORED]])
@@ -59,6 +68,124 @@ def test_by_a_crf_a_sentence_costs_its_share_of_all_taggings():
     rows = head.row_losses(encoder, (emissions, MASK), GOLD)
     torch.testing.assert_close(rows, torch.stack(expected))
     torch.testing.assert_close(head.loss(encoder, (emissions, MASK), GOLD[:, :3]), rows.mean())
+
+
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_a_word_without_a_label_teaches_nothing(decoder):
+    """An empty sentence is read as one unknown word: what it cost would teach what that is. A batch
+    of such sentences alone, as buckets of like lengths make it, would end the training."""
+    encoder, head = tagger(decoder)
+    emissions = torch.randn(2, 3, 2, requires_grad=True)
+    gold = torch.tensor([[0, 1, 0], [IGNORED] * 3])
+    both = head.loss(encoder, (emissions, MASK), gold)
+    torch.testing.assert_close(both, head.loss(encoder, (emissions[:1], MASK[:1]), gold[:1]))
+    assert head.row_losses(encoder, (emissions, MASK), gold)[1] == 0
+    nothing = head.loss(encoder, (emissions[1:], MASK[1:]), gold[1:])
+    nothing.backward()
+    assert nothing == 0 and not emissions.grad.any()
+
+
+def test_words_whose_pieces_are_cut_off_teach_nothing():
+    """Their place in the sequence is that of the mark before the text, which would learn their
+    labels."""
+    view, target = Subwords(size=60, max_length=6), TagTarget()
+    rows = [{"text": ["ab"] * 9, "tags": ["O"] * 4 + ["X"] * 5}, {"text": ["a"] * 9, "tags": ["O"] * 9}]
+    view.fit([row["text"] for row in rows])
+    target.fit(rows)
+    pieces = view.collate(view.encode([["a", "b", "a b" * 9, "b", "b"], ["a"] * 9]), np.arange(2))
+    gold = target.collate(target.encode(rows, view), np.arange(2))
+    head = TagJoined(SimpleNamespace(size=3), target)
+    emissions = torch.randn(*pieces.firsts.shape, 2)
+    read = pieces.word_mask.sum(1).tolist()
+    assert read[0] < read[1] < len(rows[0]["text"])
+    logs = emissions.log_softmax(-1)
+    costs = torch.cat([-logs[row, range(words), gold[row, :words]] for row, words in enumerate(read)])
+    torch.testing.assert_close(head.loss(None, (emissions, pieces.word_mask), gold), costs.mean())
+    torch.testing.assert_close(head.row_losses(None, (emissions, pieces.word_mask), gold).sum(), costs.sum())
+
+
+def test_a_word_beyond_the_limit_is_outside_of_spans_or_else_has_the_first_label():
+    """Who hands in a sentence has a tag for each of its words; the score counts all of them."""
+    encoder, head = tagger("softmax")
+    emissions = torch.tensor([[[0.0, 1.0]] * 2])
+    outputs = emissions, torch.ones(1, 2, dtype=torch.bool)
+    assert head.decode(encoder, outputs, *sentences(4)) == [["B", "B", "A", "A"]]
+    head.target.labels = ["B-X", "O"]
+    assert head.decode(encoder, outputs, *sentences(4)) == [["O", "O", "O", "O"]]
+    assert head.decode(encoder, outputs, *sentences(0)) == [[]]
+
+
+class States(SequenceEncoder):
+    """The vectors themselves."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.size = width
+
+    def forward(self, vectors, mask):
+        return vectors
+
+
+class Chain(Tagger):
+    """Emissions in a chain."""
+
+    decoder = "crf"
+
+    def __init__(self, width: int, labels: int):
+        super().__init__()
+        self.scores = nn.Linear(width, labels)
+
+    def forward(self, words):
+        return self.scores(words.vectors)
+
+
+class PieceStates(PretrainedEncoder):
+    """A vector for each piece."""
+
+    size = 4
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.table = nn.Embedding(width, 4)
+
+    def forward(self, pieces: SubwordBatch):
+        return self.table(pieces.ids)
+
+
+ODD = [
+    {"id": "long", "text": ["Ann", "saw", "Bonn"] * 9, "tags": ["B-PER", "O", "B-LOC"] * 9},
+    {"id": "empty", "text": [], "tags": []},
+    {"id": "plain", "text": ["Ann", "ran"], "tags": ["B-PER", "O"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "view"),
+    [
+        (States, Words(max_length=5, min_count=1)),
+        (Chain, Words(max_length=5, min_count=1)),
+        (PieceStates, Subwords(size=60, max_length=9)),
+    ],
+    ids=["states", "chain", "pieces"],
+)
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_sentences_that_are_too_long_or_empty_are_learnt_from_and_scored(encoder, view, batch_size):
+    """A score that refuses them ends a cell when it is trained."""
+    view.fit([row["text"] for row in ODD])
+    asked, target = problem("tag"), TagTarget()
+    target.fit(ODD)
+    columns = {"text": view.encode([row["text"] for row in ODD])}
+    split = Split(ODD, view, target, columns, target.encode(ODD, view))
+    model = build(encoder, asked, {}, view, target, 4)
+    predicted, loss = predict_with_loss(model, split, batch_size)
+    assert [len(tags) for tags in predicted] == [27, 0, 2] and math.isfinite(loss)
+    assert 0 <= score(["span_f1"], predicted, ODD)["span_f1"] <= 1
+    assert asked.slices("span_f1", predicted, ODD)
+    for row in range(len(ODD)):
+        model.loss(split.collate(np.array([row]))).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+    new = Split(ODD, view, NoTarget(), columns, target.places(asked.input_rows(ODD), view))
+    assert predict(model, new, batch_size) == predicted, "a kept model, which is given no tags"
 
 
 def test_the_state_of_each_word_is_dropped_before_the_layer():

@@ -3,6 +3,8 @@ answers."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -190,6 +192,18 @@ def test_words_come_back_in_lower_case_and_rare_ones_as_nothing():
     assert target.join(columns["symbols"][0].tolist()) == "the harbour"
     assert target.join([1, *columns["symbols"][1].tolist(), 2, 0]) == "the harbour"
     assert len(columns["symbols"][2]) == 0
+
+
+@pytest.mark.parametrize(("by_word", "longest"), [(False, 9), (True, 2)])
+def test_the_longest_training_text_is_known_in_a_kept_model_too(by_word, longest):
+    """By it an answer is stopped: one that was kept by an older version has none, and the usual
+    limit."""
+    target, kept = SymbolTarget(4, by_word), SymbolTarget(4, by_word)
+    target.fit([{"transcript": "one"}, {"transcript": "two three"}, {"transcript": ""}])
+    assert target.longest == longest and kept.longest == 0
+    kept.restore(json.loads(json.dumps(target.state())))
+    assert kept.longest == longest
+    kept.restore({"reserved": 4, "by_word": by_word, "symbols": ["a"]})
 
 
 def test_a_character_that_training_never_showed_is_left_out_for_ctc():

@@ -501,6 +501,28 @@ def test_failed_write_keeps_the_old_record(store: Store, monkeypatch: pytest.Mon
     assert store.read(path).scores == {"test": {"accuracy": 0.99}}
 
 
+def test_records_of_other_training_data_are_set_aside_under_names_of_their_own(store: Store):
+    """The second would take the place of the first, which nobody can compute again."""
+    names = set()
+    for train in ("1", "2"):
+        record = full_record().model_copy(update={"data": {"train": train * 64, "test": "e" * 64}})
+        store.write(record)
+        names.add(store.set_aside(record).name)
+    assert len(names) == 2 and {path.name for path in store.path(CELL).parent.iterdir()} == names
+
+
+def test_of_two_runs_that_set_a_record_aside_the_later_leaves_what_it_finds(store: Store):
+    """It ended in a traceback, and would take away what the first has computed since."""
+    old = full_record()
+    store.write(old)
+    aside = store.set_aside(old)
+    assert store.set_aside(old) == aside and aside.is_file()
+    new = old.model_copy(update={"command": "archbench run --changed"})
+    store.write(new)
+    store.set_aside(old)
+    assert store.find(CELL) == new and json.loads(aside.read_text())["command"] == old.command
+
+
 def test_unwritable_results_folder_is_noticed_before_anything_runs(tmp_path: Path):
     """Hours of training must not end in a record that cannot be written."""
     (tmp_path / "file").write_text("")

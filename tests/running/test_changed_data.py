@@ -1,17 +1,27 @@
-"""Records of other data: found before they are taken for results of this grid, and kept."""
+"""Records of other data, or that started from what learnt other data: found before they are taken
+for results of this grid, and kept."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness import registry
 from harness.errors import DataError
-from harness.records import Store
+from harness.records import Cell, Record, Store
+from harness.running import memory
 from harness.running.changed_data import DataFolder
+from harness.running.pending import Planned
+from harness.running.preflight import Preflight, Reading
+from harness.running.request import Request
+from harness.running.session import Session
+from harness.saved_models import folder as files
+from harness.saved_models import storage
 from harness.task import fingerprint
 from tests.support.made_records import record
 
@@ -49,6 +59,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for split, content in SPLITS.items():
         (place / f"{split}.json").write_text(json.dumps(content))
     return place
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process of its own reads the data before a run."""
+    counts = {split: len(content) for split, content in SPLITS.items()}
+    reading = Reading(counts, train_bytes=100)
+    monkeypatch.setattr(Preflight, "read", lambda self, tasks, _: {task.id: reading for task in tasks})
+    monkeypatch.setattr(Preflight, "known", lambda self, tasks: {task.id: reading for task in tasks})
 
 
 def differing(folder: Path, **fields) -> list[str]:
@@ -117,6 +136,204 @@ def test_a_record_that_is_set_aside_is_kept_and_not_read(tmp_path):
     aside = store.set_aside(made)
     assert store.find(made.cell) is None
     assert list(store.all()) == []
-    assert aside.name == f"{made.key}.01234567.json.old"
+    assert aside.suffixes == [aside.suffixes[0], ".json", ".old"] and aside.name.startswith(f"{made.key}.")
     assert json.loads(aside.read_text())["key"] == made.key
-    assert {file.name for file in path.parent.iterdir()} == {aside.name, f"{made.key}.01234567.predictions.json.xz.old"}
+    predictions = aside.name.replace(".json.old", ".predictions.json.xz.old")
+    assert {file.name for file in path.parent.iterdir()} == {aside.name, predictions}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "made"),
+    [
+        ({"keep": True}, {}),
+        ({"changed": True}, {"code": {"architecture": "a" * 64, "task": "b" * 64, "harness": 1}}),
+        ({}, {"data": MADE_WITH | {"train": "0" * 64}}),
+    ],
+    ids=["not kept", "other code", "other data"],
+)
+def test_a_result_stands_where_its_cell_cannot_run_again(folder, monkeypatch, fields, made, dry_run):
+    """It left all tables for a skipped cell, with exit code 0, because the machine was busy."""
+
+    def plan(**options: Any) -> Session:
+        known = dict(architectures="naive_bayes", tasks="colours", tier="local", data_dir=folder, mlflow="none")
+        return Session(Request(folder.parent / "results", **known | options), told.append)
+
+    told: list[str] = []
+    [cell] = plan().pending.run
+    stands = Record.skeleton(cell, "ok", **{"data": MADE_WITH} | made)
+    file = Store(folder.parent / "results").write(stands)
+    told.clear()
+    assert plan(**fields, dry_run=True).pending.run == [cell]
+    assert not any("stands" in note for note in told)
+    monkeypatch.setattr(memory, "psutil", SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=0)))
+    session = plan(**fields, dry_run=dry_run)
+    assert (session.pending.run, session.pending.skip) == ([], [])
+    assert session.pending.finished == [stands]
+    assert any(note.startswith("the record of naive_bayes on colours stands: its fit needs") for note in told)
+    session.run()
+    assert session.store.find(cell) == stands
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+# --- cells that start from others ---
+
+FAMILY = """
+import json
+from harness.kinds import TextEncoder
+from harness.registry import register, register_task
+from harness.task import Task
+
+@register_task("shades", name="Shades", type="classify", metrics=("accuracy",), main_metric="accuracy",
+               sizes={"train": 4, "dev": 2, "test": 2}, epochs=1, protocol="made for a test")
+class Shades(Task):
+    def local(self, folder, split):
+        return json.loads((folder / "shades" / f"{split}.json").read_text())
+
+@register("elder", name="Elder", kind="text", paper="Nobody 2001", source="-", year=2001)
+@register("younger", name="Younger", kind="text", paper="Nobody 2002", source="-", year=2002,
+          parents={"weights": "elder@colours"})
+class Elder(TextEncoder):
+    takes = ("weights",)
+
+    def __init__(self, width, hidden=2):
+        super().__init__()
+"""
+
+
+class Family:
+    """A child whose parent learnt from another task; both have ended, and the parent is kept."""
+
+    def __init__(self, data: Path):
+        self.data, self.store, self.told = data, Store(data.parent / "results"), list[str]()
+        self.elder, self.younger = self.plan().pending.run
+        self.ended(self.elder)
+        self.ended(self.younger)
+        self.told.clear()
+
+    def plan(self, architectures: str = "younger", tasks: str = "shades", **options: Any) -> Session:
+        known = dict(tier="local", data_dir=self.data, mlflow="none") | options
+        return Session(Request(self.store.folder, architectures=architectures, tasks=tasks, **known), self.told.append)
+
+    def ended(self, cell: Cell, status: Any = "ok") -> Record:
+        """The record of a cell, and what it kept, as if it had run on the files of now."""
+        place = self.data / "shades" if cell.task == "shades" else self.data
+        data = {split: fingerprint(json.loads((place / f"{split}.json").read_text())) for split in SPLITS}
+        told: dict[str, Any] = {"data": data}
+        if status != "ok":
+            told["error"] = {"type": "RuntimeError", "message": "it broke", "log": None}
+        elif cell.parents:
+            learnt = files.describe(self.model).origin.data
+            ancestor = {"key": self.elder.key, "architecture": "elder", "task": "colours", "corpus": learnt}
+            told["lineage"] = [ancestor | {"role": "weights"}]
+        else:
+            files.write(self.model, description(cell, data), {}, {})
+        made = Record.skeleton(cell, status, **told)
+        self.store.write(made)
+        return made
+
+    @property
+    def model(self) -> Path:
+        return storage.place(self.store.folder, self.elder.key)
+
+
+def description(cell: Cell, data: dict[str, str]) -> files.Description:
+    origin = files.Origin(key=cell.key, cell=cell.to_dict(), data=data, predictions=None)
+    part = files.Part(architecture=cell.architecture, version=1, settings={})
+    return files.Description(archbench=None, origin=origin, type="classify", inputs={"text": "words"}, part=part)
+
+
+@pytest.fixture
+def family(folder: Path, quick: None) -> Family:
+    (folder.parent / "family.py").write_text(FAMILY)
+    registry.add_plugin(folder.parent / "family.py")
+    (folder / "shades").mkdir()
+    for split, content in SPLITS.items():
+        (folder / "shades" / f"{split}.json").write_text(json.dumps(content))
+    return Family(folder)
+
+
+def change(family: Family) -> None:
+    """Give the parent's task other training rows."""
+    (family.data / "train.json").write_text(json.dumps(rows(4, 5)))
+
+
+OTHER_CHILD = {"overrides": ["younger.hidden=3"]}
+
+
+def test_a_parent_whose_data_stayed_is_used_and_its_children_stand(family):
+    """A language model would be trained again for each of its children."""
+    assert family.plan().pending.run == []
+    [child] = family.plan(**OTHER_CHILD).pending.run
+    assert child.parents == family.younger.parents
+    assert family.told == []
+
+
+@pytest.mark.parametrize("grid", [("younger", "shades"), ("elder,younger", "colours,shades")])
+def test_what_started_from_other_data_runs_again_with_its_parent(family, grid):
+    """Its score is one of a model of texts that the files do not hold any more."""
+    change(family)
+    both = {family.elder.key, family.younger.key}
+    dry = family.plan(*grid, dry_run=True)
+    assert both <= {cell.key for cell in dry.pending.run} and len(list(dry.store.all())) == 2
+    session = family.plan(*grid)
+    assert both <= {cell.key for cell in session.pending.run}
+    assert list(session.store.all()) == []
+    because = "younger on shades, seed 0 will be run again because the data of colours changed; the old record was ren"
+    assert any(because in note for note in family.told)
+    for cell in (family.elder, family.younger):
+        family.ended(cell)
+    assert not both & {cell.key for cell in family.plan(*grid).pending.run}, "and once only"
+
+
+def test_a_new_child_does_not_start_from_a_model_of_other_data(family):
+    change(family)
+    parent, child = family.plan(**OTHER_CHILD).pending.run
+    assert parent == family.elder and child != family.younger
+    assert any("elder on colours, seed 0 will be run again because" in note for note in family.told)
+
+
+def test_a_child_from_before_its_parent_was_trained_again_runs_again(family):
+    """A run of the parent alone would leave it as it is for ever."""
+    change(family)
+    family.ended(family.elder)
+    assert family.plan().pending.run == [family.younger]
+
+
+def test_a_kept_model_of_before_its_record_is_no_parent(family):
+    """The parent was run again without being kept: its record is new, what is kept is not."""
+    old = storage.files_of(family.store.folder, family.elder.key)
+    change(family)
+    family.ended(family.elder)
+    storage.write_files(family.store.folder, family.elder.key, old)
+    assert sorted(cell.architecture for cell in family.plan().pending.run) == ["elder", "younger"]
+
+
+def test_a_parent_whose_files_are_not_at_hand_is_left_as_it_is(family):
+    """Whoever was sent a language model has not the texts that it read."""
+    (family.data / "train.json").unlink()
+    assert family.plan().pending.run == []
+    [child] = family.plan(**OTHER_CHILD).pending.run
+    assert child.parents == family.younger.parents
+
+
+@pytest.mark.parametrize("how", ["failed", "too large"])
+def test_a_child_stands_while_its_parent_cannot_be_trained_on_the_new_data(family, monkeypatch, how):
+    """It would be trained at each run, from the same old model."""
+    change(family)
+    if how == "failed":
+        family.ended(family.elder, "failed")
+    else:
+        monkeypatch.setattr(
+            "harness.running.planning.too_large",
+            lambda cells, *_: [Planned(cell, "too large") for cell in cells if cell == family.elder],
+        )
+    session = family.plan()
+    assert session.pending.run == []
+    session.run()
+    assert session.store.find(family.younger).status == "ok"
+    assert session.complete([]) == (how != "failed")
+    reason = "cannot start: too large" if how == "too large" else "ended failed: it broke"
+    parent = f"its parent elder on colours ({family.elder.key}) in the role weights"
+    assert f"the record of younger on shades stands: {parent} {reason}" in family.told

@@ -153,6 +153,15 @@ def test_missing_files_of_a_companion_are_told_before_the_run(planned):
     assert planned(dry_run=True).pending.run == []
 
 
+def test_a_cell_that_another_run_could_run_is_not_written_over_as_skipped(planned):
+    """The files came after this run was planned; its score would be lost, without a copy."""
+    session = planned()
+    [item] = session.pending.skip
+    session.store.write(Record.skeleton(item.cell, "ok", command="another run"))
+    session.run()
+    assert session.store.find(item.cell).status == "ok"
+
+
 def test_a_damaged_companion_is_told_before_the_run(planned):
     written(planned.data, "tints")
     (planned.data / "tints" / "train.json").write_text("[{}]")

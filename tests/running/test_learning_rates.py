@@ -122,6 +122,52 @@ def test_a_pilot_that_took_longer_than_all_of_it_may_is_not_awaited(make_setting
     )
 
 
+def test_a_pilot_whose_dev_loss_is_not_finite_is_not_compared(make_settings, monkeypatch):
+    def pilot(training: Any, *_: Any, pilot: bool) -> None:
+        training.selection = 0.5
+        training.curve = [{"accuracy": 0.5, "dev_loss": None if training.lr == 0.1 else 1.0}]
+
+    monkeypatch.setattr(learning_rates, "fit", pilot)
+    assembly = Assembly(planned_cell("dan", "sst2", "dan.training.learning_rates=[0.1, 0.01]"), make_settings())
+    tried = learning_rates.try_rates(assembly, make_settings(), Path())
+    assert tried == {0.1: None, 0.01: learning_rates.Pilot(0.5, 0.5, 1.0)}
+
+
+@pytest.mark.parametrize(("most", "all_of_it"), [(None, 300), (5, 75), (20, 300), (100, 300)])
+def test_the_time_that_a_pilot_foretells_is_that_of_the_passes_that_are_made(
+    make_settings, monkeypatch, most, all_of_it
+):
+    """A hundred passes were allowed, of which the protocol makes twenty: a pilot, two of them, was
+    taken for a fiftieth, and the cell for one that passes its limit."""
+    spent = [0.0]
+
+    def pilot(training: Any, *_: Any, pilot: bool) -> None:
+        spent[0] += 30.0
+        training.selection, training.curve = 0.0, [{"accuracy": 0.0, "dev_loss": 1.0}]
+
+    monkeypatch.setattr(learning_rates, "fit", pilot)
+    monkeypatch.setattr(learning_rates, "clocks", lambda: (spent[0], 0.0))
+    monkeypatch.setattr(learning_rates, "since", lambda began: (spent[0] - began[0], 0.0))
+    asked = "dan.training.learning_rates=[0.1, 0.01]", "dan.training.epochs=20"
+    assembly = Assembly(planned_cell("dan", "sst2", *asked, max_epochs=most), make_settings())
+    learning_rates.try_rates(assembly, make_settings(timeout=all_of_it + 1.0), Path())
+    with pytest.raises(learning_rates.TooSlow, match="of the steps, took 30 s"):
+        learning_rates.try_rates(assembly, make_settings(timeout=all_of_it - 1.0), Path())
+
+
+@pytest.mark.parametrize(("devices", "least"), [(1, 20), (2, 10)])
+def test_the_least_number_of_steps_is_that_of_one_device(make_settings, devices, least):
+    """Several read as many batches in fewer steps: a training that keeps to its limit would be
+    ended as too slow."""
+    asked = "dan.training.learning_rates=[0.1]", "dan.training.epochs=9", "dan.training.patience=1"
+    cell = planned_cell("dan", "sst2", *asked, "dan.training.batch_size=25", "dan.training.min_steps=20")
+    assembly = Assembly(cell, make_settings())
+    module = assembly.training_of(assembly.model(0), 0.1)
+    foresight = learning_rates.Foresight(make_settings(), assembly.most_epochs(module))
+    foresight.on_train_start(SimpleNamespace(world_size=devices, current_epoch=0), module)
+    assert foresight.least == least
+
+
 @pytest.mark.parametrize(("limit", "status"), [(0.001, "timeout"), (60.0, "ok")])
 def test_one_rate_needs_no_pilot_to_tell_that_the_time_will_not_do(make_settings, monkeypatch, limit, status):
     """A paper's recipe has one rate: a night of them would end in timeouts of ten minutes each."""

@@ -111,7 +111,7 @@ def test_an_old_record_is_not_taken_for_the_new_one(make_cell, make_settings):
     """A cell that is run again and dies must not seem to have ended as it did the first time."""
     cell, settings = make_cell("exits"), make_settings()
     first = one(cell, settings)
-    Store(settings.results).write(first.model_copy(update={"status": "ok", "error": None}))
+    Store(settings.results).write(first.model_copy(update={"status": "timeout"}))
     assert one(cell, settings).status == "failed"
 
 

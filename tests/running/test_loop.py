@@ -13,7 +13,7 @@ from multiprocessing.context import ForkServerProcess
 import pytest
 
 from harness.errors import UsageError
-from harness.records import Store
+from harness.records import Record, Store
 from harness.running.cell_locks import Leases
 from harness.running.engines import local
 
@@ -42,6 +42,32 @@ def test_a_record_that_is_damaged_meanwhile_is_named_and_the_others_run(make_cel
     assert [(r.architecture, r.status) for r in records] == [("fine", "ok"), ("fine-3", "ok")]
     assert file.read_text() == '{"half": '
     assert not list((settings.work / "leases").iterdir())
+
+
+def test_a_result_that_another_run_had_after_the_plan_is_taken(make_cell, make_settings):
+    """Its hours would be spent twice, and a time limit of this run would take the place of the
+    score."""
+    settings, cells = make_settings(), [make_cell("exits"), make_cell("exits-2")]
+    store = Store(settings.results)
+    stands = Record.skeleton(cells[0], "ok", command="another run")
+    file = store.write(stands)
+    store.write(Record.skeleton(cells[1], "interrupted"))
+    written, ended = file.stat().st_mtime_ns, []
+    records = run(cells, settings, ended=ended.append)
+    assert records == ended and records[0] == stands
+    assert file.stat().st_mtime_ns == written
+    assert records[1].status == "failed", "what did not end well is run again"
+
+
+def test_a_record_that_was_damaged_after_the_plan_is_named_and_its_cell_left_out(make_cell, make_settings):
+    """The cell would run for hours, and could not write its record."""
+    settings = make_settings()
+    file = Store(settings.results).path(make_cell("fine"))
+    file.parent.mkdir(parents=True)
+    file.write_text('{"half": ')
+    with pytest.warns(UserWarning, match=f"damaged record: .*{file.name}"):
+        records = run([make_cell("fine"), make_cell("fine-2")], settings)
+    assert [r.architecture for r in records] == ["fine-2"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved"])

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from harness import registry
 from harness.records import Cell, Record, Store
 from harness.running.cell_locks import Leases
 from harness.running.engines import local
 from harness.running.engines import ray as cluster
+from harness.running.progress import summarise
 from harness.running.worker_settings import Settings
 from harness.saved_models import storage
+from tests.support import inheriting
+from tests.support.sessions import session
 
 FAKE = "tests.support.fake_cells:run_cell"
 pytestmark = pytest.mark.usefixtures("light_server")
@@ -63,6 +67,34 @@ def test_the_children_of_a_parent_that_is_not_there_are_skipped(
     assert message.startswith(f"its parent {name} on sst2 ({parent.key}) in the role weights ")
     assert re.search(reason, message)
     assert Store(settings.results).find(child) == records["fine-2"]
+
+
+def test_a_parent_that_fails_in_this_run_is_not_replaced_by_what_was_kept_of_it_before(
+    make_cell, make_settings, child_of
+):
+    """It is run again because its data or its code changed: the child would learn from the old."""
+    parent, settings = make_cell("raises"), make_settings()
+    storage.write_files(settings.results, parent.key, {"model.json": b"{}"})
+    _, child = run([child_of("fine-2", parent), parent], settings)
+    assert child.status == "skipped" and "ended failed" in child.error["message"]
+
+
+def test_a_run_whose_parents_failed_before_says_so_and_is_not_complete(tmp_path: Path, monkeypatch, capsys):
+    """Exit code 0 and "they do not fit" would be what a script and a user hear from then on."""
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    registry.add_plugin(Path(inheriting.__file__))
+    parent, _ = session(tmp_path, "mean_after").pending.run
+    error = {"type": "RuntimeError", "message": "it broke", "log": None}
+    Store(tmp_path).write(Record.skeleton(parent, "failed", error=error))
+    again = session(tmp_path, "mean_after")
+    records = again.run()
+    assert not again.complete(records)
+    summarise(again.pending, records, again.store)
+    told = capsys.readouterr().out
+    assert "1 finished before: 1 failed" in told and "use --retry-failed" in told
+    assert f"1 skipped: its parent mean_words on sst2 ({parent.key})" in told and "ended failed: it broke" in told
+    assert "do not fit" not in told
+    assert len(session(tmp_path, "mean_after", retry_failed=True).pending.run) == 2
 
 
 def test_a_child_waits_for_a_parent_that_another_run_has(make_cell, make_settings, child_of, monkeypatch):

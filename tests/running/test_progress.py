@@ -7,9 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
+from harness.records import Store
 from harness.running.estimate import Estimate
 from harness.running.pending import Pending, Planned
-from harness.running.progress import Display, duration, last_epoch, show
+from harness.running.progress import Display, duration, last_epoch, show, summarise
 from tests.support.made_records import record
 
 
@@ -55,6 +56,16 @@ def test_a_dry_run_says_what_would_run_why_not_and_how_long(capsys):
     ]
     show(pending, Estimate([]), 1)
     assert "unknown (no earlier records)" in capsys.readouterr().out
+
+
+def test_the_end_of_a_run_tells_pairs_that_never_fit_from_cells_that_could_not_run(tmp_path, capsys):
+    """What more memory or a mended parent would run was counted as what no machine can."""
+    unfit = [Planned(record("a", seed=seed).cell, "reads no audio", unfit=True) for seed in range(2)]
+    others = [Planned(record("b", seed=seed).cell, "its fit needs about 9 GiB") for seed in range(3)]
+    summarise(Pending([], [*unfit, *others], [], [], []), [], Store(tmp_path))
+    told = capsys.readouterr().out.splitlines()
+    assert "2 skipped because they do not fit (each record holds the reason)" in told
+    assert "3 skipped: its fit needs about 9 GiB" in told
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.4, "0 min 00 s"), (61, "1 min 01 s"), (3720, "1 h 02 min")])

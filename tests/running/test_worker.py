@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,13 @@ from harness.running import checkpoints, worker
 from harness.running.assembly import Assembly
 from harness.running.worker import run_cell
 from harness.running.worker_settings import Settings
+from harness.saved_models import storage
+from harness.saved_models.model import load
+from harness.training import fit_module
 from harness.training.fit_module import FitModule
 from harness.views.tree import parse, without_labels
 from tests.support.planned_cells import planned_cell
+from tests.support.sessions import session
 
 FIELDS = {
     "archbench",
@@ -531,6 +536,9 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
     original = FitModule.on_train_epoch_start
 
     def cut(self: Any) -> None:
+        if self.current_epoch == 0:  # as if it had taken so long
+            self.seconds["train"] += 2000
+            self.seconds["train_processor"] += 1000
         if self.current_epoch == 2:
             raise KeyboardInterrupt
         original(self)
@@ -540,9 +548,23 @@ def test_a_cell_cut_in_the_middle_ends_like_one_that_was_not(make_settings, tmp_
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             run_cell(cell, settings)
     resumed = run_cell(cell, settings)
+    took = resumed.seconds
+    assert took["total"] == pytest.approx(took["train"] + took["dev"] + took["other"]) and took["train"] > 2000
+    assert took["total_processor"] >= took["train_processor"] > 1000
+    assert 0 < took["other"] < 1000, "what both processes trained counts once"
     losses = [[row["train_loss"] for row in record.training["curve"]] for record in (whole, resumed)]
     assert losses[0] == losses[1] and len(losses[0]) == 3
     assert (resumed.scores, resumed.predictions["sha256"]) == (whole.scores, whole.predictions["sha256"])
+
+
+def test_a_dev_loss_that_is_not_finite_is_no_number_of_the_record(make_settings, monkeypatch):
+    """One dev word with the probability 0, and the store refused the record of a whole training."""
+    real = fit_module.predict_with_loss
+    monkeypatch.setattr(fit_module, "predict_with_loss", lambda *given: (real(*given)[0], math.inf))
+    settings = make_settings()
+    record = run_cell(planned_cell("dan", "sst2"), settings)
+    assert record.status == "ok" and [row["dev_loss"] for row in record.training["curve"]] == [None]
+    Store(settings.results).write(record)
 
 
 # --- code and data of a checkpoint ---
@@ -619,6 +641,69 @@ def test_a_cut_cell_of_another_harness_or_of_other_data_is_trained_anew(
         monkeypatch.setattr(task, "load", swapped)
     assert run_cell(cell, settings).status == "ok"
     assert begun == [0, 1] and "other code or data: training begins anew" in capsys.readouterr().out
+
+
+COUNTS = """
+from harness.kinds import Estimator
+from harness.registry import register
+
+
+@register("counts", name="Counts", kind="fit", paper="none", source="test", year=2026)
+class Counts(Estimator):
+    def fit(self, train, dev, unlabelled=()):
+        self.counts = {word.lower(): float(len(word)) for row in train for word in row["text"]}
+
+    def predict(self, rows):
+        return ["positive"] * len(rows)
+
+    def word_vectors(self):
+        return {word: [count, 1.0] for word, count in self.counts.items()}
+"""
+
+
+@pytest.fixture
+def begun_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Settings, Cell, Cell]:
+    """The file of a parent's code, and a parent that is kept and its child, cut after an epoch."""
+    file = tmp_path / "counts.py"
+    file.write_text(COUNTS)
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    two = ["avg_vectors.training.epochs=2"]
+    planned = session(tmp_path / "results", "avg_vectors", "vectors=counts", plugins=[file], overrides=two)
+    parent, child = sorted(planned.pending.run, key=lambda cell: bool(cell.parents))
+    assert run_cell(parent, planned.settings).status == "ok"
+    cut_after(1, child, planned.settings)
+    return file, planned.settings, parent, child
+
+
+def test_a_cut_child_whose_parent_learnt_something_else_is_trained_anew(begun_child, begun, capsys):
+    """The parent has the same key: the record would name it over epochs that began with the old
+    one's vectors. It keeps no arrays, so its file of weights is the same too."""
+    _, settings, parent, child = begun_child
+    place = storage.place(settings.results, parent.key)
+    model = load(place)
+    model.estimator.counts = {word: -count for word, count in model.estimator.counts.items()}
+    model.write(place)
+    del begun[:]
+    assert run_cell(child, settings).status == "ok"
+    assert begun == [0, 1] and "one of another parent" in capsys.readouterr().out
+
+
+def test_a_cut_child_whose_parents_code_was_mended_is_trained_anew(begun_child, begun):
+    """What the parent keeps may be the same, and not what it gives."""
+    file, settings, _, child = begun_child
+    file.write_text(COUNTS.replace("[count, 1.0]", "[count, 2.0]"))
+    del begun[:]
+    assert run_cell(child, settings).status == "ok"
+    assert begun == [0, 1]
+
+
+def test_a_cut_child_of_a_parent_that_learnt_the_same_again_goes_on(begun_child, begun):
+    """The time of a training is kept with the parent, and changes nothing."""
+    _, settings, parent, child = begun_child
+    assert run_cell(parent, settings).status == "ok"
+    del begun[:]
+    assert run_cell(child, settings).status == "ok"
+    assert begun == [1]
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])

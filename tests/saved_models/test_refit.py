@@ -97,11 +97,12 @@ def test_rows_that_stay_together_choose_together(tmp_path: Path, monkeypatch) ->
     assert len(folds) == 3 and all(learnt and told and not learnt & told for learnt, told in folds)
 
 
-@pytest.mark.parametrize("key", ["group", "first", "text"])
+@pytest.mark.parametrize("key", ["group", "first", "text", "passage", "facts", "source", "id"])
 def test_folds_divide_no_question_and_no_text(key: str) -> None:
     """A candidate whose question was learnt with another, and a text that was learnt, tell nothing
-    of the strength that new ones need."""
-    rows = [{key: str(number // 3), "number": number} for number in range(270)]
+    of the strength that new ones need. Rows of which all were in one part would leave none to learn
+    from."""
+    rows = [{"id": str(number)} | {key: str(number // 3), "number": number} for number in range(270)]
     entry = registry.entry("tasks", "sst2")
     found = [*refit.folds(rows, registry.load(entry)(entry).together(rows))]
     assert [len(asked) for _, asked in found] == [90, 90, 90]

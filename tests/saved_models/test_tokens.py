@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def test_a_kept_child_is_whole_without_its_parent(family, tmp_path: Path) -> Non
     shutil.copytree(storage.place(results, key), tmp_path / "models" / key)
     here, there = (load(folder).answers([ROW]) for folder in (storage.place(results, key), tmp_path / "models" / key))
     assert here == there
+
+
+def test_a_child_of_a_parent_trained_anew_reads_the_new_pieces(tmp_path: Path) -> None:
+    """The key is the same: texts in the old pieces would be read from the cache, and the record
+    would say that both divisions are one."""
+    first, other = (
+        session(tmp_path / size, "avg_vectors", "tokens=bpe", overrides=(f"bpe.size={size}",), keep=True)
+        for size in ("150", "60")
+    )
+    records = carried_out(first)
+    keys = {name: record.key for name, record in records.items()}
+    place = storage.place(tmp_path / "150", keys["bpe"])
+    model = load(storage.place(tmp_path / "60", carried_out(other)["bpe"].key))
+    model.description = model.description.model_copy(update={"origin": load(place).description.origin})
+    model.write(place)
+    (child,) = (cell for cell in first.cells if cell.key == keys["avg_vectors"])
+    record = run_cell(child, first.settings)
+    read = load(storage.place(tmp_path / "150", keys["avg_vectors"])).view.vocabulary.words
+    assert {*read} <= {*model.estimator.pieces.vocabulary}
+    artefact = hashlib.sha256((place / "state.json").read_bytes()).hexdigest()
+    assert record.tokens["artefact"] == record.lineage[0]["artefact"] == artefact
+    assert records["avg_vectors"].tokens["artefact"] != artefact, "of both, the file of weights is empty"
 
 
 def test_rows_of_other_pieces_are_compared_along_tokens_alone(family) -> None:

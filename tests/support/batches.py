@@ -7,10 +7,13 @@ Batches are compared text by text with oracles, which see one text without its p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from harness.problems.base import Batch
 from harness.views.sentences import SentenceBatch
 from harness.views.words import UNKNOWN, WordBatch
 from tests.support.same import assert_same
@@ -27,6 +30,11 @@ def mask_of(lengths: Sequence[int]) -> Tensor:
 def poisoned(vectors: Tensor, mask: Tensor) -> Tensor:
     """The vectors (B, T, D) with large numbers at padding."""
     return vectors.masked_fill(~mask[..., None], POISON)
+
+
+def sentences(*words: int) -> tuple[Batch, SimpleNamespace]:
+    """What a tagger's head is told of sentences with so many words: their batch and their split."""
+    return Batch({}, None, np.arange(len(words)), sum(words)), SimpleNamespace(targets={"words": np.array(words)})
 
 
 def texts_of(vectors: Tensor, lengths: Sequence[int] | None = None) -> WordBatch:

@@ -54,6 +54,15 @@ def test_the_names_of_the_classes_are_in_the_order_of_their_numbers(write, tmp_p
     assert labels["sogou"] == ["sports", "finance", "entertainment", "automobile", "technology"]
 
 
+def test_the_class_numbers_of_dbpedia_stand_without_quotes(write, tmp_path, task):
+    """Whoever unpacks the official archive has such lines, in this collection alone."""
+    write("dbpedia_csv/test.csv", '1,"E. D. Abbott Ltd"," Abbott of Farnham, ""coaches"""\n14,"A","b"\n')
+    assert task("dbpedia").load("test", "local", tmp_path).to_list() == [
+        {"id": "test-1", "text": 'E. D. Abbott Ltd Abbott of Farnham, "coaches"', "label": "Company"},
+        {"id": "test-2", "text": "A b", "label": "WrittenWork"},
+    ]
+
+
 def test_quotes_and_line_breaks_are_as_the_writer_had_them(write, tmp_path, task):
     r"""A \n that is left would be a letter of the next word, in every second review."""
     write("amazon_review_polarity_csv/test.csv", '"2","The ""best""","One\\nTwo, \\""three\\"","\r\n"1","",""\n')
@@ -76,6 +85,7 @@ def test_an_article_may_be_longer_than_a_field_of_the_standard_reader(write, tmp
         ('"0","a"', r"test\.csv, line 2: class '0', expected 1 to 5 \(1, 2, 3, 4, 5\)"),
         ('"1","a","b"', r"test\.csv, line 2: '\"1\",\"a\",\"b\"', expected 2 fields in quotes, parted by commas"),
         ("1,a", r"test\.csv, line 2: '1,a', expected 2 fields in quotes"),
+        ('1","a"', r"test\.csv, line 2: '1\",\"a\"', expected 2 fields"),
         ('"1","a', r"test\.csv, line 2: '\"1\",\"a', expected 2 fields"),
     ],
 )

@@ -13,7 +13,7 @@ import torch
 from harness.data.corpus import Corpus
 from harness.objectives import Supervised
 from harness.settings import TrainingSettings
-from harness.training.averaging import share_kept
+from harness.training.averaging import begun, share_kept
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
 from tests.support.toy_corpus import toy_corpus, toy_model
@@ -62,6 +62,16 @@ def test_the_average_of_the_weights_answers(corpus, tmp_path, warmup):
         if parameter.requires_grad:
             torch.testing.assert_close(parameter.detach(), average[name])
             assert not torch.equal(parameter, module.seen[-1][name])
+
+
+def test_an_average_from_a_checkpoint_comes_to_the_devices_weights(corpus):
+    """Checkpoints are read to the CPU: a resumed training on a GPU failed at its first step."""
+    made = TrainingSettings(averaging=0.9)
+    model = toy_model(corpus, "bilstm", hidden=4)
+    module = FitModule(model, Supervised(), corpus.train, corpus.dev, made, 0.01, 0, ("accuracy",), "accuracy")
+    module.average = begun(model)
+    module.to("meta").on_train_epoch_start()
+    assert {value.device.type for value in module.average.values()} == {"meta"}
 
 
 def test_without_averaging_the_last_weights_answer(corpus, tmp_path):

@@ -19,6 +19,7 @@ from harness.objectives import Supervised
 from harness.records import Store
 from harness.running import devices
 from harness.running.worker import train_along
+from harness.training import fit_module
 from harness.training.fit import fit, part
 from harness.training.fit_module import FitModule
 from harness.training.protocols import SMOKE
@@ -134,6 +135,30 @@ def test_two_processes_train_as_one_does_on_the_same_global_batches(strategy, tm
         np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-6, err_msg=name)
 
 
+def epochs_until_patience_ends(folder: Path, devices: int) -> int:
+    """Epochs of a training by so many processes, of which this is one, whose first dev score stays
+    the best. Its epochs have 4 batches; 8 are made in any case."""
+    scores = iter([0.9, *[0.1] * 20])
+    fit_module.score = lambda *_: {"accuracy": next(scores)}
+    corpus = toy_corpus(toy_task(train=sentences(32)))
+    settings = dataclasses.replace(SMOKE, batch_size=8, epochs=12, patience=2, min_steps=8)
+    given = toy_model(corpus), Supervised(), corpus.train, corpus.dev, settings, 0.01, 0, ["accuracy"], "accuracy"
+    training = FitModule(*given)
+    fit(training, folder, devices, "ddp", "32", training.epochs)
+    part()
+    return len(training.curve)
+
+
+@pytest.mark.slow
+def test_patience_ends_two_processes_after_as_many_examples_as_one(tmp_path):
+    """Each makes half of the smallest number of steps: patience waited for as many again, which may
+    never come."""
+    told = [
+        results_by_rank(devices, epochs_until_patience_ends, tmp_path / str(devices), devices) for devices in (1, 2)
+    ]
+    assert told == [[4], [4, 4]]
+
+
 @pytest.mark.slow
 def test_a_sharded_fit_that_was_cut_goes_on_as_if_it_had_not_been(tmp_path):
     """Its checkpoints are whole, and weights and Adam's state are shared out again: bit by bit, or
@@ -242,7 +267,6 @@ def test_a_precision_that_lightning_does_not_shard_is_refused_before_anything_ru
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.filterwarnings("ignore:It is recommended to use `self.log")  # a trainer of one process in a group
 def test_a_further_process_leaves_the_group_before_it_ends(make_settings, tmp_path):
     """One that ends as a member is aborted by gloo now and then, and Lightning kills the cell."""
     store = (tmp_path / "store").as_uri()

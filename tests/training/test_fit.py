@@ -22,8 +22,9 @@ from harness.settings import TrainingSettings
 from harness.training import checkpoints, fit_module
 from harness.training.fit import fit
 from harness.training.fit_module import Diverged, FitModule
+from harness.training.model import Model
 from harness.training.optimizers import learning_rate_factor, optimizer, parameter_groups
-from tests.support.toy_corpus import toy_corpus, toy_model
+from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model
 
 SETTINGS = TrainingSettings(batch_size=8, epochs=4, patience=10, clip=5.0)
 
@@ -264,6 +265,15 @@ def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkey
     assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4, "rising": False}
 
 
+def test_patience_sees_what_the_best_epoch_sees(corpus, tmp_path, monkeypatch):
+    """Losses that fall by some thousandths, of which float32 knows nothing beside an error rate of
+    1: each epoch was kept as better, and the training was ended as one that stands still."""
+    scripted(monkeypatch, [1.0] * 8, [5 - 0.003 * epoch for epoch in range(8)], metric="wer")
+    one = make(corpus, {"patience": 2, "epochs": 8})
+    one.main_metric = "wer"
+    assert go(one, tmp_path, 8) == {"best_epoch": 8, "epochs": 8, "rising": True}
+
+
 def test_a_better_score_beats_any_loss(corpus, tmp_path, monkeypatch):
     """One dev example in ten thousand counts more than the loss, however large."""
     scripted(monkeypatch, [0.5, 0.5002, 0.5], [0.1, 1e6, 0.0])
@@ -279,8 +289,43 @@ def test_of_error_rates_the_lower_is_better(corpus, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_dev_loss_that_is_not_finite_loses_ties_and_nothing_else(corpus, tmp_path, monkeypatch, loss):
+    """Nor the whole cell: a record takes no such number."""
     scripted(monkeypatch, [0.5, 0.5, 0.5], [loss, 2.0, loss])
-    assert go(make(corpus), tmp_path, 3) == {"best_epoch": 2, "epochs": 3, "rising": False}
+    one = make(corpus)
+    assert go(one, tmp_path, 3) == {"best_epoch": 2, "epochs": 3, "rising": False}
+    assert [row["dev_loss"] for row in one.curve] == [None, 2.0, None]
+
+
+@pytest.mark.parametrize("whole_groups", [True, False])
+def test_a_loss_that_compares_the_candidates_of_a_question_is_asked_of_whole_questions_on_dev(
+    tmp_path, monkeypatch, whole_groups
+):
+    """Of a question that two batches divide, a right candidate without a wrong one beside it has no
+    loss, and learning rates are compared by it."""
+
+    def candidates(questions: int) -> list[dict[str, str]]:
+        texts = sentences(5 * questions)  # of different lengths, by which other batches are made
+        return [
+            {"id": row["id"], "first": f"what is {n // 5}", "second": row["text"], "group": str(n // 5)}
+            | {"label": str(int(n % 5 == 0))}
+            for n, row in enumerate(texts)
+        ]
+
+    ranked = toy_corpus(ToyTask({"train": candidates(4), "dev": candidates(6)}, "rank", "map"))
+    asked: list[list[int]] = []
+    real = Model.predict_with_loss
+
+    def noted(self: Model, batch: Any, split: Any) -> Any:
+        asked.append(batch.rows.tolist())
+        return real(self, batch, split)
+
+    monkeypatch.setattr(Model, "predict_with_loss", noted)
+    settings = dataclasses.replace(SETTINGS, epochs=1)
+    fitted = toy_model(ranked), Supervised(), ranked.train, ranked.dev, settings, 0.01, 0, ("map",), "map"
+    go(FitModule(*fitted, whole_groups), tmp_path, 1)
+    assert sorted(itertools.chain(*asked)) == list(range(30))
+    parts = sum(len({row // 5 for row in batch}) for batch in asked)
+    assert (parts == 6) is whole_groups
 
 
 def test_a_training_loss_that_is_nan_is_divergence(corpus, tmp_path):
@@ -422,6 +467,8 @@ def test_a_fit_that_was_over_is_not_trained_further(corpus, tmp_path, monkeypatc
     assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4, "rising": False}
     assert again.rows == [], "no epoch is run again"
     assert same(again.model.state_dict(), first.model.state_dict())
+    asked = [[step.batch.rows.tolist() for step in one.first_steps(2)] for one in (first, again)]
+    assert asked[0] == asked[1], "its record wants to know what a step of some objectives costs"
 
 
 def test_epochs_that_brought_nothing_are_not_run_again_either(corpus, tmp_path, monkeypatch):

@@ -164,6 +164,18 @@ def test_state_is_carried_along_rows_that_are_read_in_order_once_an_epoch(corpus
     assert one.objective.fresh == [True, False, False, False] * 2, "an epoch begins without state"
 
 
+@pytest.mark.parametrize("pilot", [False, True])
+def test_each_pass_over_rows_in_their_order_begins_without_state(corpus, tmp_path, pilot):
+    """Also where an epoch, or a pilot, has several passes. Fewer streams end a pass than begin
+    the next: a language model failed there, or read on from the end of another text."""
+    settings = {"epochs": 20} if pilot else {"epochs": 2, "min_steps": 16}
+    one = training(corpus, Carried, **settings)
+    fit(one, tmp_path, 1, "auto", "32", one.settings.epochs, pilot=pilot)
+    assert [len(rows) for rows in one.objective.rows[:5]] == [8, 8, 8, 6, 8]
+    assert one.passes_per_epoch == (1 if pilot else 2)
+    assert one.objective.fresh == [True, False, False, False] * (2 if pilot else 4)
+
+
 @pytest.mark.parametrize("rows", [7, 30, 31, 64, 65, 100])
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_streams_read_every_row_once_in_equally_many_steps(rows, world):

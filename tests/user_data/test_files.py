@@ -161,6 +161,60 @@ def test_sentences_of_conll_are_read_by_numbers_of_columns(own):
         own(TAGS, a_conll="EU NNP B-ORG\n\nrejects VB\n").load("train")
 
 
+BY_TABS = "# sent_id = 1\n1\tIt\tit\tPRON\n2\tis\tbe\tAUX\n\n# sent_id = 2\n1\tNo\tno\tINTJ\n\n#\t#\t#\tSYM\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "found"),
+    [
+        (BY_TABS, (2, 4), [["It", "is"], ["No"], ["#"]]),
+        ("#begin document (bc/cctv); part 000\nit 0 PRP O\n\n#end document\n\nso 0 RB O\n", (1, 4), [["it"], ["so"]]),
+        ("# corpus\nit O\n", (1, 2), [["it"]]),
+        ("#nlp B-TAG\nis O\n\n#ai B-TAG\n\n# O\n", (1, 2), [["#nlp", "is"], ["#ai"], ["#"]]),
+    ],
+    ids=["CoNLL-U", "CoNLL-2012", "a first comment", "hashtags"],
+)
+def test_comments_of_conll_are_no_words_and_hashtags_are(own, content: str, columns: tuple[int, int], found: list):
+    """Whoever gives a treebank or tweets sees no fault: a text that is told in a comment would be
+    tagged as a word, or the first word of the file be missing."""
+    toml = TAGS.replace("text = 1\ntags = 3", f"text = {columns[0]}\ntags = {columns[1]}")
+    assert [row["text"] for row in own(toml, a_conll=content).read("dev")] == found
+
+
+def test_a_row_of_empty_cells_is_an_empty_cell_and_a_blank_line_is_none(own):
+    """A row that an export left empty is told, as in CSV; a shorter file would go unseen."""
+    toml = EACH.replace(".csv", ".tsv")
+    for end in ("\n", "\r\n"):
+        rows = ["review\tstars", "fine\tpos", "", " ", "weak\tneg", ""]
+        assert len(own(toml, train_tsv=end.join(rows)).read("train")) == 2
+        with pytest.raises(DataError, match=r"train.tsv, line 3: column '\w+' is empty \(''\)"):
+            own(toml, train_tsv=end.join([*rows[:2], "\t", *rows[4:]])).load("train")
+
+
+def test_a_text_has_any_number_of_labels(own):
+    """Labels that hold blanks stand in a list; an empty cell is a text without one."""
+    toml = EACH.replace("classify", "multilabel").replace("label =", "labels =")
+    task = own(toml, train_csv="review,stars\nfine,good short\nweak,\nso, 3 \n")
+    assert [row["labels"] for row in task.read("train")] == [["good", "short"], [], ["3"]]
+    lines = [{"review": "fine", "stars": ["very good", 3]}, {"review": "weak", "stars": []}, {"review": "so"}]
+    by_lines = toml.replace(".csv", ".jsonl")
+    task = own(by_lines, train_jsonl="".join(json.dumps(line) + "\n" for line in lines))
+    found = task.read("train")
+    assert [row["labels"] for row in found] == [["very good", "3"], [], []]
+    task._check(found, "train")
+    for wrong in (["a", "a"], ["a", " "], {"a": 1}):
+        row = json.dumps({"review": "so", "stars": wrong})
+        with pytest.raises(DataError, match="line 1: column 'stars' is .*, expected names, none of them twice"):
+            own(by_lines, train_jsonl=row).load("train")
+
+
+def test_labels_of_test_that_train_lacks_are_told_of_sets_too(own):
+    toml = HEAD.replace('all = "reviews.csv"', 'train = "a.csv"\ndev = "a.csv"\ntest = "b.csv"')
+    toml = toml.replace("classify", "multilabel").replace("label =", "labels =")
+    notes = own(toml, a_csv="review,stars\nfine,x y\n", b_csv="review,stars\nweak,x z\n").notes()
+    assert "reviews: test has 1 values of labels that train lacks" in notes[0] and "'z' (1)" in notes[0]
+
+
 def test_numbers_candidates_and_answers_have_their_forms(own):
     """One file of each type that has a form of its own; a wrong value is named."""
     head = 'type = "{}"\n[data]\ntrain = "a.csv"\ndev = "a.csv"\ntest = "a.csv"\n[columns]\n'
@@ -181,10 +235,10 @@ def test_numbers_candidates_and_answers_have_their_forms(own):
         own(extract, a_csv="p,q,a\nit is red,what,blue\n").load("train")
 
 
-def sound(samples: int = 800) -> bytes:
+def sound(samples: int = 800, rate: int = 8000) -> bytes:
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
-        out.setparams((1, 2, 8000, samples, "NONE", ""))
+        out.setparams((1, 2, rate, samples, "NONE", ""))
         out.writeframes(b"\0\0" * samples)
     return file.getvalue()
 
@@ -200,6 +254,15 @@ def test_recordings_are_read_from_a_list_of_their_paths(own, tmp_path: Path):
     for name in ("wavs/b.wav", "wavs/c.wav", "wavs", "/dev/zero"):
         with pytest.raises(DataError, match="train.csv, line 3: column 'file' is .* expected the path of a WAV file"):
             own(toml, train_csv=f"file,word\nwavs/a.wav,yes\n{name},no\n").load("train")
+
+
+@pytest.mark.parametrize("rate", [1, 3999, 192_001])
+def test_a_recording_of_a_rate_that_no_device_has_is_named_before_the_run(own, tmp_path: Path, rate: int):
+    """Resampling it would end the machine that computes: a thousand bytes become gigabytes."""
+    toml = EACH.replace('text = "review"', 'audio = "file"').replace('"stars"', '"word"')
+    (tmp_path / "a.wav").write_bytes(sound(rate=rate))
+    with pytest.raises(DataError, match=f"line 2: .* a WAV file of 4,000 to 192,000 samples a second, not {rate:,}"):
+        own(toml, train_csv="file,word\na.wav,yes\n").load("train")
 
 
 def test_a_missing_file_is_named(own):

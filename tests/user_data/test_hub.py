@@ -108,6 +108,21 @@ def test_a_class_that_the_hub_does_not_know_is_an_empty_cell(own: Callable[..., 
         own(toml("someone/films")).load("test")
 
 
+@pytest.mark.parametrize("of", [datasets.Sequence, datasets.List, datasets.LargeList])
+def test_tags_of_words_have_their_names(own: Callable[..., Any], folder: Path, asked, of: Callable):
+    """Tagged corpora hold a list of class numbers for each sentence, as the library's versions call
+    it."""
+    features = datasets.Features(
+        {"tokens": of(datasets.Value("string")), "ner_tags": of(datasets.ClassLabel(names=["O", "B-PER"]))}
+    )
+    rows = [{"tokens": [f"Peter{n}", "sleeps"], "ner_tags": [1, 0]} for n in range(4)]
+    for file in (folder / "data").iterdir():
+        datasets.Dataset.from_list(rows, features=features).to_parquet(file)
+    tagged = toml("someone/films", 'text = "tokens"\ntags = "ner_tags"').replace("classify", "tag")
+    found = own(tagged).read("test")[2]
+    assert found == {"id": "row-3", "text": ["Peter2", "sleeps"], "tags": ["B-PER", "O"]}
+
+
 def test_what_the_library_says_is_told_with_the_name(own: Callable[..., Any], folder: Path):
     with pytest.raises(DataError, match="split train: ConnectionError: Couldn't reach 'someone_who"):
         own(toml("someone_who_is_not_there/films")).load("train")

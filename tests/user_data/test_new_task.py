@@ -78,6 +78,17 @@ def test_what_it_writes_can_be_run_as_it_stands(new, name: str, content: str, ty
     assert sum(len(task.load(split)) for split in ("train", "dev", "test")) == 120
 
 
+@pytest.mark.parametrize("own", [0, 1100])
+def test_a_column_of_ids_whose_values_repeat_is_no_column_of_ids(new, own: int):
+    """The id of a product stands beside each of its reviews: the command must not end for good
+    there, also where the first thousand rows are of different products."""
+    content = "id,review,stars\n" + "".join(f"{n if n < own else n // 4},film {n},{n % 2}\n" for n in range(own + 120))
+    code, _, values, told = new("a.csv", content)
+    assert (code, values["columns"]) == (0, {"text": "review", "label": "stars"}), told
+    differing = "key,review,stars\n" + "".join(f"k{n},film {n},{n % 2}\n" for n in range(own + 120))
+    assert new("a.csv", differing)[2]["columns"]["id"] == "key"
+
+
 def test_parquet_and_a_folder_of_recordings_are_looked_at(new, tmp_path: Path):
     pq.write_table(pa.table({"text": [f"t {n}" for n in range(20)], "label": [n % 2 for n in range(20)]}), "a.parquet")
     assert new("a.parquet", "")[2]["columns"] == {"text": "text", "label": "label"}

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from harness.files import RATES
 from harness.views.coded_frames import CodedFrames
 from harness.views.frames import Frames, Samples, cepstra, decode, differences, mel_filters
+from tasks.readers import speech
 
 
 def wav(samples: np.ndarray, rate: int = 8000, path: str = "tone.wav") -> dict:
@@ -142,6 +144,22 @@ def test_a_damaged_recording_is_named(damage, problem):
         Frames().fit([audio | {"bytes": damage(audio["bytes"])}])
 
 
+@pytest.mark.parametrize("rate", [1, 3999, 192_001, 2**31 - 1])
+def test_a_recording_of_a_rate_that_no_device_has_is_named(rate):
+    """A thousand bytes that claim one sample a second would become 32 MB, longer ones all memory
+    that there is."""
+    audio = wav(noise(500), path="an4/x.wav")
+    hostile = audio | {"bytes": audio["bytes"][:24] + rate.to_bytes(4, "little") + audio["bytes"][28:]}
+    with pytest.raises(ValueError, match=f"an4/x.wav: the recording has {rate:,} samples a second, expected 4,000 to"):
+        decode(hostile, 8000)
+
+
+def test_the_reader_of_the_corpora_and_the_front_end_have_the_same_limits():
+    """The reader of AN4 and the digits says its own, since a change there would make their results
+    those of other code."""
+    assert speech.RATES == RATES
+
+
 def test_more_than_two_rounds_of_differences_are_refused():
     with pytest.raises(ValueError, match="deltas=3"):
         Frames(deltas=3)
@@ -198,6 +216,16 @@ def test_a_code_is_the_nearest_centre_of_the_cepstra_of_training():
     again = CodedFrames(codes=3)
     again.fit(train)
     assert again.state() == view.state()
+
+
+@pytest.mark.parametrize("settings", [{"step_ms": 20}, {"window_ms": 60}, {"step_ms": 20, "stack": 1}])
+def test_each_frame_has_a_code_whatever_its_window_and_step(settings):
+    """Codes of other frames would be learnt in the place of each."""
+    view = CodedFrames(codes=3).changed(settings)
+    train = [wav(noise(seed=1)), wav(tone(400))]
+    view.fit(train)
+    columns = view.encode(train)
+    assert columns["codes"].lengths.tolist() == columns["vectors"].lengths.tolist()
 
 
 def test_recordings_with_fewer_different_frames_than_codes_can_be_coded():

@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import Lowercase
@@ -30,12 +32,23 @@ def fitted(**options) -> Words:
     [
         ("It isn't 3.5, is it?", ["It", "isn't", "3", ".", "5", ",", "is", "it", "?"]),
         ("l’été\xa0vient", ["l’été", "vient"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("שָׁלוֹם, مَرحَبًا", ["שָׁלוֹם", ",", "مَرحَبًا"]),
+        ("l'été résumé", ["l'été", "résumé"]),
+        ("𞤀𞥄𞤁", ["𞤀𞥄𞤁"]),
+        ("́x -́ 3́", ["́", "x", "-", "́", "3́"]),
         (["as", "it's given"], ["as", "it's given"]),
         ("", []),
     ],
 )
 def test_words_are_runs_of_letters_with_an_inner_apostrophe_or_single_marks(text, words):
     assert words_of(text) == words
+
+
+@given(st.text(st.sampled_from("ab1_'’ -é́ु‍ָำ𞥄\n"), max_size=20))
+def test_words_are_all_that_stands_in_a_text_but_blanks(text):
+    """A sign that were in no word would be lost to every system."""
+    assert "".join(words_of(text)) == "".join(text.split())
 
 
 def test_plain_joins_a_tokenised_text():

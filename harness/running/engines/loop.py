@@ -171,10 +171,16 @@ def _ended_already(
     cell: Cell, before: tuple[int, int] | None, settings: Settings, order: _Order
 ) -> tuple[bool, Record | None]:
     """True, and the record if it can be read, for a cell that somebody else has ended since its
-    record was as ``before``, and for one that is skipped now because a parent was not kept."""
+    record was as ``before``, and for one that is skipped now because a parent was not kept.
+
+    A record that ended ok is new in any case: the plan has set those aside that run again, and read
+    the store long before the engine looked at ``before``.
+    """
     store = Store(settings.results)
-    if stamp(store, cell) not in (None, before):
-        return True, _written(cell, store)
+    if (now := stamp(store, cell)) is not None:
+        found = _written(cell, store)
+        if now != before or found is None or found.status == "ok":
+            return True, found
     if reason := missing(cell, settings.results, order.records.get):
         return True, write_or_warn(skipped(Planned(cell, reason), settings.command), store)
     return False, None
