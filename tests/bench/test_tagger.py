@@ -23,7 +23,6 @@ from architectures.tagging.bilstm_crf import BiLSTMCRF
 from harness import registry
 from harness.data.batches import Batches
 from harness.data.corpus import Corpus
-from harness.problems.tag import TagTarget
 from harness.training.model import Model, build
 from harness.training.optimizers import optimizer
 from harness.training.protocols import EQUAL
@@ -40,16 +39,8 @@ def corpus(corpora_if_any: Path | None) -> Corpus:
     torch.set_num_threads(1)
     entry = registry.entry("tasks", "conll2003_ner")
     view = BiLSTMCRF.view_for(entry, {})
-    return Corpus(
-        registry.load(entry)(entry),
-        "local" if corpora_if_any else "mini",
-        corpora_if_any,
-        view,
-        TagTarget(),
-        "tag",
-        None,
-        None,
-    )
+    tier = "local" if corpora_if_any else "mini"
+    return Corpus(registry.load(entry)(entry), tier, corpora_if_any, view, BiLSTMCRF.output_form())
 
 
 class UsualTagger(nn.Module):
@@ -74,7 +65,7 @@ class UsualTagger(nn.Module):
 
 def our_model(corpus: Corpus) -> Model:
     torch.manual_seed(0)
-    return build(BiLSTMCRF, "tag", "tag", {"hidden": HIDDEN}, corpus.view, corpus.target, WIDTH, None)
+    return build(BiLSTMCRF, corpus.problem, {"hidden": HIDDEN}, corpus.view, corpus.target, WIDTH)
 
 
 def by_their_names(model: Model) -> dict[str, nn.Parameter]:
