@@ -67,7 +67,7 @@ def archbench(
         typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    r"""Compare NLP architectures, neural and classical, on the same tasks under the same protocol.
+    """Compare NLP architectures, neural and classical, on the same tasks under the same protocol.
 
     A grid is architectures x tasks x seeds. Each combination is a cell, runs in a process of its
     own, and ends in one record. The leaderboard is built from the records.
@@ -76,7 +76,7 @@ def archbench(
     archbench list                        shows what can be run
     archbench run -a lstm,dan -t sst2     trains two architectures on a small built-in corpus
     archbench leaderboard                 writes results/leaderboard/index.html
-    """
+    """  # noqa: D301 - the backslash is a sign for click, which keeps the lines below as they are
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
