@@ -51,16 +51,20 @@ def predict(
 ) -> None:
     """Answer new texts with a model that `archbench run --keep` kept.
 
-    A line that cannot be read is named on standard error and passed over; the exit code is then 1.
+    A model of your own data reads a file as it read these (columns, delimiter, encoding), if the
+    file has their ending and no --from is given: one that `archbench try` handed over by itself,
+    another one with the TOML file of its task as --plugin. A line that cannot be read is named on
+    standard error and passed over; the exit code is then 1.
     """
-    from harness.saved_models.reading import READERS, SUFFIXES, asked
+    from harness.saved_models.reading import READERS, Manner, asked, manner_of
     from harness.saved_models.storage import find
 
-    form = source or SUFFIXES.get(file.suffix.lower() if file else "", "lines")
-    check_choice("--from", form, tuple(READERS))
+    if source is not None:
+        check_choice("--from", source, tuple(READERS))
     check_choice("--to", to, ("table", "csv", "jsonl"))
     add_plugins(plugin)
     folder = find(model, results)
+    manner = manner_of(file, folder) if file is not None and source is None else Manner(source or "lines")
     try:
         stream = sys.stdin.buffer if file is None else file.open("rb")
     except OSError as error:
@@ -73,13 +77,13 @@ def predict(
 
     kept = load(folder, "cuda" if torch.cuda.is_available() else "cpu")
     name = str(file or "standard input")
-    wanted = wanted_by(kept, name, _columns(column or [], list(kept.description.inputs)))
+    wanted = wanted_by(kept, name, manner, _columns(column or [], list(kept.description.inputs)))
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a label may be no text
     passed_over = 0
     with stream:
         write = WRITERS[to](sys.stdout, answers_of(kept.problem.entry))
         try:
-            for each in answered(kept, asked(stream, form, wanted)):
+            for each in answered(kept, asked(stream, manner.form, wanted)):
                 if each.answer is None:
                     passed_over += 1
                     report(f"{name}:{each.question.line}: passed over: {each.question.fault}")
@@ -136,16 +140,15 @@ def models(
 
 def _needed(found: list[Kept], store: Store) -> dict[str, list[str]]:
     """Those that start from each kept model or cannot answer without it, in words, by its key."""
-    from harness.saved_models.storage import ASKED, parents_of
+    from harness.saved_models.storage import asked_parents_of
 
     needed: dict[str, list[str]] = {}
     for record in store.all() if found else ():
         for role, parent in record.cell.parents.items():
             needed.setdefault(parent["key"], []).append(f"{role} of {record.cell.words}")
     for kept in found:
-        for role, parent in parents_of(kept.description).items() if kept.description else ():
-            if role in ASKED:
-                needed.setdefault(parent["key"], []).append(f"without it {kept.folder.name} cannot answer")
+        for parent in asked_parents_of(kept.description).values() if kept.description else ():
+            needed.setdefault(parent["key"], []).append(f"without it {kept.folder.name} cannot answer")
     return needed
 
 

@@ -121,11 +121,12 @@ def _fitted(
     train, dev, test = splits
     cls = registry.load(registry.entry("architectures", cell.architecture))
     type = registry.entry("tasks", cell.task).type
-    hidden, settings = problem(type).input_rows, constructor_settings(cell)
+    asked, settings = problem(type), constructor_settings(cell)
+    hidden, learnt = asked.input_rows, asked.learnt_rows
     while True:
         began = time.process_time()
         estimator = made(cls, type, cell.seed, settings)
-        estimator.fit(train, dev, hidden(test) if estimator.transductive else ())
+        estimator.fit(learnt(train), learnt(dev), hidden(test) if estimator.transductive else ())
         on_dev, on_test = (score([metric], estimator.predict(hidden(rows)), rows)[metric] for rows in (dev, test))
         now, passes = time.process_time(), settings.get("epochs", 1)
         more = min(4 * passes, PASSES)

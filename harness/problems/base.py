@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -166,6 +167,12 @@ class Head(nn.Module):
         return self.label_smoothing if self.training else 0.0
 
 
+def shown_id(id: str) -> str:
+    """A name of a row that says nothing: the ids of a corpus are file names as often as not, and
+    those of reviews, messages and recordings hold the answer."""
+    return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
+
+
 def with_probability(predictions: Sequence[Any], probabilities: Sequence[Any] | None = None) -> list[Answer]:
     """An answer for each prediction; ``probabilities`` are the predictions' own."""
     if probabilities is None:
@@ -197,15 +204,20 @@ class Problem:
     # Reading.
 
     def input_row(self, row: Row) -> Row:
-        """A row as a system may see it before it is scored: the id and the inputs, nothing else."""
-        visible = {name: row[name] for name in ("id", *self.entry.inputs) if name in row}
+        """A row as a system may see it before it is scored: the inputs, and a :func:`shown_id`."""
+        visible = {"id": shown_id(row["id"])} | {name: row[name] for name in self.entry.inputs if name in row}
         if "audio" in visible:  # a recording's file name may say what is spoken
-            visible["audio"] = visible["audio"] | {"path": row["id"]}
+            visible["audio"] = visible["audio"] | {"path": visible["id"]}
         return visible
 
     def input_rows(self, rows: Sequence[Row]) -> list[Row]:
         """Rows as a system may see them before it is scored."""
         return [self.input_row(row) for row in rows]
+
+    def learnt_rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows as a system learns from them: with their answers, and with the id under which it
+        would be asked about them."""
+        return [row | {"id": shown_id(row["id"])} for row in rows]
 
     def fields(self, gives: str, view: View) -> Fields:
         """The input fields of a batch, each with its reader of a row, for an architecture that

@@ -8,7 +8,6 @@ from typing import Any
 from harness.data.companions import Companion
 from harness.objectives import Supervised
 from harness.running.learning_rates import Pilot
-from harness.settings import PILOT_SHARE
 from harness.training import cost
 from harness.training.fit_module import FitModule
 
@@ -46,7 +45,7 @@ def spent_on(
     train, passes = training.splits[stream], kept["epochs"] * training.passes_per_epoch
     of_epoch = training.steps_on(stream, devices)
     steps = kept["epochs"] * of_epoch
-    pilot = max(1, round(PILOT_SHARE * training.settings.epochs * of_epoch)) if len(pilots) > 1 else 0
+    pilot = training.steps_of_pilot(of_epoch) if len(pilots) > 1 else 0
     share = 1 + len(pilots) * pilot / max(1, steps)
     return {
         "examples": round(share * passes * len(train.rows)),

@@ -144,7 +144,8 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).labelled)
     dev = task.load("dev", cell.tier, settings.data_dir)
-    hidden = problem(task.entry.type).input_rows
+    asked_of = problem(task.entry.type)
+    hidden, learnt = asked_of.input_rows, asked_of.learnt_rows
     parents = parents_of(cell, settings)
 
     def fresh(**found: Any) -> Estimator:
@@ -155,8 +156,9 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     estimator = fresh()
     unlabelled = hidden(task.load("test", cell.tier, settings.data_dir)) if estimator.transductive else ()
     estimator.prepare()
+    given = learnt(train.to_list()), learnt(dev.to_list())
     began = clocks()
-    estimator.fit(train.to_list(), dev.to_list(), unlabelled)
+    estimator.fit(*given, unlabelled)
     took, computed = since(began)
     trained = time.perf_counter()
     asked = hidden(dev)
@@ -167,16 +169,16 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     data = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
     fields = scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     fields |= of_parents(parents) | {"spent": {"examples": len(train)}}
-    if (tokens := problem(task.entry.type).tokens(estimator)) is not None:
+    if (tokens := asked_of.tokens(estimator)) is not None:
         fields["tokens"] = tokens
     if settings.keeps(cell):
         part = part_of(registry.entry("architectures", cell.architecture), constructor_settings(cell))
 
-        def model(learnt: Estimator, refitted: int | None = None) -> KeptModel:
-            return fitted_model(origin(cell, fields, took, refitted=refitted), task.entry.type, part, learnt, train[0])
+        def model(fitted: Estimator, refitted: int | None = None) -> KeptModel:
+            return fitted_model(origin(cell, fields, took, refitted=refitted), task.entry.type, part, fitted, train[0])
 
         def anew() -> KeptModel:
-            rows: dict[Split, list[Row]] = {name: split.to_list() for name, split in loaded.items()}
+            rows: dict[Split, list[Row]] = {name: learnt(split.to_list()) for name, split in loaded.items()}
             shipped = registry.entry("architectures", cell.architecture).shipped
             return model(*refit.learnt_anew(estimator, fresh, shipped, task.together, rows, unlabelled))
 

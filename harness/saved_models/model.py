@@ -27,7 +27,7 @@ from harness.saved_models import folder as files
 from harness.saved_models.base import KeptModel
 from harness.saved_models.folder import Description, Origin, Part
 from harness.saved_models.parents import Parents, require_same
-from harness.saved_models.storage import ASKED, inputs_of, parents_of
+from harness.saved_models.storage import asked_parents_of, inputs_of
 from harness.saved_models.values import packed, unpacked
 from harness.settings import TrainingSettings
 from harness.task import Row
@@ -179,9 +179,9 @@ def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:
         )
     cls = _class_of(folder, description.part)
     state, arrays = files.read(folder, description)
-    cells = parents_of(description)
     try:
-        parents = Parents({role: parent for role, parent in cells.items() if role in ASKED}, folder.parent, load)
+        parents = Parents(asked_parents_of(description), folder.parent, load)
+        parents.require_unchanged(description)
         if issubclass(cls, Estimator):
             return FittedModel(description, _fitted(cls, description, parents, state, arrays))
         return _trained(folder, cls, description, parents, state, arrays, device)

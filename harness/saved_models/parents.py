@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +73,19 @@ class Parents:
         with _Named(self.cells["vectors"], "vectors"):
             return _aligned(word_vectors(self.models["vectors"]), vocabulary)
 
-    @property
+    def require_unchanged(self, child: files.Description) -> None:
+        """Raise :class:`~harness.errors.ModelError` for a parent that was trained anew after a kept
+        child had learnt from it: its key is the same, and what it says is other."""
+        learnt_from = {(each["key"], each["role"]): each["artefact"] for each in child.origin.lineage}
+        for role, model in self.models.items():
+            key, found = self.cells[role]["key"], _artefact(model.description)
+            if found != learnt_from.get((key, role), found):
+                raise ModelError(
+                    f"{child.origin.key}: its parent {key} in the role {role} was trained anew since it learnt from"
+                    " it; train it again with `archbench run --keep`"
+                )
+
+    @functools.cached_property
     def digests(self) -> dict[str, str]:
         """By role, a digest of what comes from the parent: its files, and the code by which it
         answers. Its key stays as it is when it is trained anew."""

@@ -12,7 +12,8 @@ from harness.problems.answers import Answers
 from harness.problems.base import Answer
 from harness.rows import in_parts
 from harness.saved_models.base import KeptModel
-from harness.saved_models.reading import Asked, Wanted, questions
+from harness.saved_models.reading import Asked, Manner, Wanted, questions
+from harness.user_data.description import Column
 
 AT_ONCE = 1024
 """Texts that are read before the first of them is answered: enough for batches of texts alike in
@@ -29,11 +30,14 @@ class Answered(NamedTuple):
     answer: Answer | None
 
 
-def wanted_by(model: KeptModel, source: str, names: Mapping[str, str]) -> Wanted:
-    """The columns that a model needs of the file ``source``; ``names`` are the user's for some of
-    them."""
+def wanted_by(
+    model: KeptModel, source: str, manner: Manner = Manner("lines"), names: Mapping[str, Column] = {}
+) -> Wanted:
+    """The columns that a model needs of the file ``source``, which is read in a ``manner``;
+    ``names`` are the user's for some of them."""
     apart = {column for column, form in model.problem.entry.forms.items() if form == "words"}
-    return Wanted(model.description.inputs, source, frozenset(apart), names)
+    names = {**manner.names, **names}
+    return Wanted(model.description.inputs, source, frozenset(apart), names, manner.written, manner.folder)
 
 
 def answered(model: KeptModel, questions: Iterable[Asked]) -> Iterator[Answered]:
@@ -56,7 +60,7 @@ def answers_to(model: KeptModel, values: Iterable[Any], name: str) -> Iterator[A
     :class:`~harness.errors.DataError` for one that cannot be read, with its place in ``name``, from
     0.
     """
-    for each in answered(model, questions(values, wanted_by(model, name, {}))):
+    for each in answered(model, questions(values, wanted_by(model, name))):
         if each.answer is None:
             raise DataError(f"{name}[{each.question.line}]: {each.question.fault}")
         yield each.answer

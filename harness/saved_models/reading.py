@@ -5,15 +5,20 @@ A line that cannot be read is told with its number, and the next one is read.
 
 from __future__ import annotations
 
+import codecs
 import csv
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from harness import registry
 from harness.errors import Named, UsageError
 from harness.files import parse_json, read_limited
 from harness.rows import FORMS, Row
-from harness.user_data.description import ENDINGS
+from harness.saved_models.folder import describe
+from harness.user_data.description import DELIMITERS, ENDINGS, Column, Source, described
+from harness.user_data.text import lines_in
 from harness.views.base import words_of
 
 LONGEST_LINE = 1 << 24
@@ -36,16 +41,57 @@ class Asked(NamedTuple):
 class Wanted(NamedTuple):
     """Columns that a model needs, each with its form; those among them whose texts come as words
     that blanks part (``apart``); and the columns of the file in whose place they stand, where those
-    have other names. ``source`` is the name of the file."""
+    have other names. ``source`` is the name of the file, ``written`` how it is written, and
+    ``folder`` the one from which it names recordings."""
 
     forms: Mapping[str, str]
     source: str
     apart: frozenset[str] = frozenset()
-    names: Mapping[str, str] = {}
+    names: Mapping[str, Column] = {}
+    written: Source = Source()
+    folder: Path = Path()
 
-    def name(self, column: str) -> str:
-        """The user's name of a column."""
+    def name(self, column: str) -> Column:
+        """The user's name of a column, or its number from 1."""
         return self.names.get(column, column)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read: those that are needed, and the user's names of rows unless one of
+        those stands there."""
+        needed = list(self.forms)
+        return needed if self.name("id") in map(self.name, needed) else ["id", *needed]
+
+
+class Manner(NamedTuple):
+    """How a file is read: its form, how it is written, the columns of it in the place of others,
+    and the folder from which it names recordings."""
+
+    form: str
+    written: Source = Source()
+    names: Mapping[str, Column] = {}
+    folder: Path = Path()
+
+
+def manner_of(file: Path, model: Path) -> Manner:
+    """The manner in which the data were read that a kept model learnt from, for a file with their
+    ending; else that of its own ending.
+
+    The folder of the ``model`` names its task. The description of a user's task is one of the
+    registered, or one of those that ``archbench try`` wrote beside the models.
+    """
+    task, ending = describe(model).origin.cell.get("task"), file.suffix.lower()
+    entry = registry.entries("tasks").get(str(task))
+    written = model.resolve().parent.parent.glob(f"try/*/*{registry.DESCRIPTION}")
+    for own in [entry.file] if entry else [each for each in written if each.stem == task]:
+        if own.suffix != registry.DESCRIPTION:
+            continue
+        found = described(own)
+        place = next((Path(name) for name in found.places.values() if Path(name).suffix.lower() == ending), None)
+        if place is not None and found.hub is None and (form := found.source.format_of(place)) in READERS:
+            quotes = found.source.quotes if form == "jsonl" else found.source.dialect_of(place)[1]
+            return Manner(form, dataclasses.replace(found.source, quotes=quotes), found.columns, file.parent)
+    return Manner(SUFFIXES.get(ending, "lines"))
 
 
 def asked(stream: BinaryIO, form: str, wanted: Wanted) -> Iterator[Asked]:
@@ -85,7 +131,7 @@ def _value(given: Any, column: str, wanted: Wanted) -> Any:
         elif form == "texts":
             value = given.splitlines()
         elif form == "audio":
-            value = {"bytes": read_limited(Path(given)), "path": given}
+            value = {"bytes": read_limited(wanted.folder / given), "path": given}
     elif form == "string" and FORMS["words"].fit([given], [{}]):
         value = " ".join(given)
     if not FORMS[form].fit([value], [{column: value}]) or not value:
@@ -97,8 +143,13 @@ Read = tuple[int, dict[str, Any], str]
 """A line's number, the values by column, and the fault of a line without any."""
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, str, str]]:
-    """Number, text and fault of each line, without its end."""
+def _lines(stream: BinaryIO, wanted: Wanted) -> Iterator[tuple[int, str, str]]:
+    """Number, text and fault of each line, without its end; :class:`~harness.errors.DataError` for
+    a fault in an encoding such as UTF-16, in which no byte tells where the next line begins."""
+    encoding = wanted.written.encoding
+    if "\n".encode(encoding) != b"\n":
+        yield from ((number, text.rstrip("\r\n"), "") for number, text in lines_in(stream, wanted.source, encoding))
+        return
     number = 0
     while raw := stream.readline(LONGEST_LINE + 1):
         number += 1
@@ -107,10 +158,12 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, str, str]]:
                 raw = stream.readline(LONGEST_LINE + 1)
             yield number, "", f"more than {LONGEST_LINE:,} bytes in a line"
             continue
+        if number == 1 and raw.startswith(codecs.BOM_UTF8):
+            raw, encoding = raw.removeprefix(codecs.BOM_UTF8), "utf-8"
         try:
-            text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = raw.decode(encoding)
         except UnicodeDecodeError as error:
-            yield number, "", f"byte 0x{raw[error.start]:02x} at place {error.start + 1} is not UTF-8"
+            yield number, "", f"byte 0x{raw[error.start]:02x} at place {error.start + 1} is not {encoding.upper()}"
             continue
         yield number, text.rstrip("\r\n"), ""
 
@@ -119,7 +172,7 @@ def _read_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     """A text a line; several columns are parted by tabs, and of a list all but the last of them are
     its members."""
     columns = list(wanted.forms)
-    for number, text, fault in _lines(stream):
+    for number, text, fault in _lines(stream, wanted):
         parts = text.split("\t") if len(columns) > 1 else [text]
         if not fault and len(columns) == 2 and wanted.forms[columns[0]] == "texts" and len(parts) > 1:
             parts = ["\n".join(parts[:-1]), parts[-1]]
@@ -128,14 +181,15 @@ def _read_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
         yield number, {} if fault else dict(zip(columns, parts, strict=True)), fault
 
 
-def _read_table(stream: BinaryIO, wanted: Wanted, delimiter: str = ",") -> Iterator[Read]:
-    """A table whose first line names the columns; a value in quotes may have several lines."""
+def _read_table(stream: BinaryIO, wanted: Wanted, form: str = "csv") -> Iterator[Read]:
+    """A table whose first line names the columns, if it has a header; a value in quotes may have
+    several lines."""
     bad: list[tuple[int, str]] = []
     begin = 0  # line in which the cells begin that are being read
 
     def texts() -> Iterator[str]:
         nonlocal begin
-        for number, text, fault in _lines(stream):
+        for number, text, fault in _lines(stream, wanted):
             if fault:
                 bad.append((number, fault))
             else:
@@ -143,8 +197,11 @@ def _read_table(stream: BinaryIO, wanted: Wanted, delimiter: str = ",") -> Itera
                 yield text + "\n"
 
     csv.field_size_limit(LONGEST_LINE)
-    rows = csv.reader(texts(), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
+    delimiter = wanted.written.delimiter or DELIMITERS[form]
+    quoting = csv.QUOTE_NONE if wanted.written.quotes is False else csv.QUOTE_MINIMAL
+    rows = csv.reader(texts(), delimiter=delimiter, quoting=quoting, strict=True)
+    header: list[str] = []
+    places: dict[str, int] = {}
     while True:
         begin = 0
         try:
@@ -157,34 +214,40 @@ def _read_table(stream: BinaryIO, wanted: Wanted, delimiter: str = ",") -> Itera
         finally:
             faults, bad[:] = bad[:], []
         yield from ((number, {}, fault) for number, fault in faults)
-        if header is None:
-            header = cells
-            _require_columns(header, wanted)
-        elif len(cells) != len(header):
+        if not places:
+            header = [cell.strip() for cell in cells]
+            places = _places(header if wanted.written.header else [], len(cells), wanted)
+            if wanted.written.header:
+                continue
+        if len(cells) != len(header):
             yield begin, {}, f"{len(cells)} cells, and the first line has {len(header)}" if cells else "an empty line"
         else:
-            yield begin, _by_column(dict(zip(header, cells, strict=True)), wanted), ""
+            yield begin, {column: cells[place] for column, place in places.items()}, ""
     yield from ((number, {}, fault) for number, fault in faults)
 
 
-def _require_columns(header: list[str], wanted: Wanted) -> None:
-    missing = [column for column in wanted.forms if wanted.name(column) not in header]
-    if missing:
-        lacking = ", ".join(wanted.name(column) for column in missing)
+def _places(header: list[str], count: int, wanted: Wanted) -> dict[str, int]:
+    """The places among ``count`` cells of the columns that are read."""
+    found: dict[str, int] = {}
+    for column in wanted.columns:
+        name = wanted.name(column)
+        if isinstance(name, int) and name <= count:
+            found[column] = name - 1
+        elif name in header:
+            found[column] = header.index(str(name))
+    if missing := [column for column in wanted.forms if column not in found]:
+        lacking = ", ".join(str(wanted.name(column)) for column in missing)
+        there = ", ".join(header)[:200] or f"{count} without names"
         raise UsageError(
-            f"{wanted.source}: no column {lacking} (found: {', '.join(header)[:200]}); name the one that is meant with"
-            f" --column {missing[0]}=NAME"
+            f"{wanted.source}: no column {lacking} (found: {there}); name the one that is meant with"
+            f" --column {missing[0]}=NAME, or the TOML file of your own task with --plugin"
         )
-
-
-def _by_column(values: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
-    found = {column: values[wanted.name(column)] for column in wanted.forms}
-    return {"id": values["id"]} | found if "id" in values and "id" not in wanted.names.values() else found
+    return found
 
 
 def _read_objects(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     """A JSON object a line, with the columns as keys; of one column a text alone will do."""
-    for number, text, told in _lines(stream):
+    for number, text, told in _lines(stream, wanted):
         values: dict[str, Any] = {}
         fault = told
         if not fault:
@@ -197,13 +260,15 @@ def _read_objects(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
 
 def _by_key(value: Any, wanted: Wanted) -> tuple[dict[str, Any], str]:
     """The columns in a mapping, or in a text that is the only one, and what is wrong with it."""
-    columns = list(wanted.forms)
+    columns, names = list(wanted.forms), {column: wanted.name(column) for column in wanted.columns}
     if isinstance(value, str) and len(columns) == 1:
         return {columns[0]: value}, ""
     if not isinstance(value, Mapping):
-        return {}, f"a {type(value).__name__}, expected an object with {', '.join(map(wanted.name, columns))}"
-    missing = [wanted.name(column) for column in columns if wanted.name(column) not in value]
-    return ({}, f"no {', '.join(missing)}") if missing else (_by_column(value, wanted), "")
+        wanted_names = ", ".join(str(names[column]) for column in columns)
+        return {}, f"a {type(value).__name__}, expected an object with {wanted_names}"
+    if missing := [str(names[column]) for column in columns if names[column] not in value]:
+        return {}, f"no {', '.join(missing)}"
+    return {column: value[name] for column, name in names.items() if name in value}, ""
 
 
 def _read_recording(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
@@ -218,7 +283,7 @@ READERS: Named[Any] = Named(
     "format",
     lines=_read_lines,
     csv=_read_table,
-    tsv=lambda stream, wanted: _read_table(stream, wanted, "\t"),
+    tsv=lambda stream, wanted: _read_table(stream, wanted, "tsv"),
     jsonl=_read_objects,
     wav=_read_recording,
 )

@@ -18,8 +18,7 @@ from harness.saved_models.folder import DESCRIPTION, Description, describe
 MODELS = "models"
 """Folder of the kept models below a results folder."""
 
-
-ASKED = ("inputs", "tags")
+_ASKED = ("inputs", "tags")
 """Roles in which a parent is asked about each text, so that a kept child needs it too."""
 
 
@@ -61,6 +60,11 @@ def ancestors(results: Path, cell: Cell) -> list[str]:
 def parents_of(description: Description) -> dict[str, dict[str, str]]:
     """The cells that a kept model started from, by role, as :attr:`Cell.parents` has them."""
     return (description.origin.cell.get("hyperparameters") or {}).get("parents") or {}
+
+
+def asked_parents_of(description: Description) -> dict[str, dict[str, str]]:
+    """The :func:`parents_of` a kept model without which it cannot answer."""
+    return {role: parent for role, parent in parents_of(description).items() if role in _ASKED}
 
 
 def inputs_of(description: Description) -> dict[str, dict[str, Any]]:

@@ -190,7 +190,7 @@ class FitModule(pl.LightningModule):
         batches = self.batches(stream)
         steps = self.passes_per_epoch * len(batches)
         if self.pilot:
-            steps = self._steps_of_pilot(steps)
+            steps = self.steps_of_pilot(steps)
         rows: list[np.ndarray] = []
         while len(rows) < steps:
             rows += batches.rows()
@@ -270,12 +270,12 @@ class FitModule(pl.LightningModule):
     def _steps_of_phases(self) -> int:
         """The steps after which a training has gone through all its phases."""
         if self.pilot and self.objective.in_little:
-            return self._steps_of_pilot(self.steps_per_epoch)
+            return self.steps_of_pilot(self.steps_per_epoch)
         return max(1, self.epochs * self.steps_per_epoch)
 
-    def _steps_of_pilot(self, steps_per_epoch: int) -> int:
+    def steps_of_pilot(self, steps_per_epoch: int) -> int:
         """A pilot's share of the steps of all epochs, at least one."""
-        return max(1, round(PILOT_SHARE * self.epochs * steps_per_epoch))
+        return max(1, round(PILOT_SHARE * self.settings.epochs * steps_per_epoch))
 
     def _minimised(self, optimizers: list[torch.optim.Optimizer], step: Step) -> dict[str, Tensor]:
         """The losses of a step, after the optimisers have moved."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from harness import registry
 from harness.problems import problem
-from harness.problems.base import majority_and_random, turned
+from harness.problems.base import majority_and_random, shown_id, turned
 
 
 def heads_of(entry):
@@ -14,12 +15,25 @@ def heads_of(entry):
 
 
 def test_a_system_sees_the_inputs_of_a_row_and_nothing_else():
-    """A recording's file name may say what is spoken: the row's id stands in its place."""
-    row = {"id": "7", "audio": {"bytes": b"RIFF", "path": "yes.wav"}, "label": "yes", "speaker": "s"}
-    assert problem("classify").input_row(row) == {"id": "7", "audio": {"bytes": b"RIFF", "path": "7"}}
-    text = {"id": "8", "text": "Fine .", "label": "good", "note": "n"}
-    assert problem("classify").input_row(text) == {"id": "8", "text": "Fine ."}
-    assert row["audio"]["path"] == "yes.wav", "the row itself is as it was"
+    """A file name may say what is spoken, or that a review is good (`pos/12.txt`), and ids are made
+    of such names: a number from the id stands in the place of both."""
+    row = {"id": "7_yes", "audio": {"bytes": b"RIFF", "path": "yes.wav"}, "label": "yes", "speaker": "s"}
+    name = shown_id("7_yes")
+    assert problem("classify").input_row(row) == {"id": name, "audio": {"bytes": b"RIFF", "path": name}}
+    text = {"id": "pos/8", "text": "Fine .", "label": "good", "note": "n"}
+    assert problem("classify").input_row(text) == {"id": shown_id("pos/8"), "text": "Fine ."}
+    assert (row["id"], row["audio"]["path"]) == ("7_yes", "yes.wav"), "the row itself is as it was"
+
+
+def test_a_shown_id_is_one_name_for_one_row_and_tells_nothing():
+    """A graph of a corpus finds a text that it was given in training by this name again."""
+    ids = [f"{label}/{number}.txt" for label in ("pos", "neg") for number in range(1000)]
+    shown = [shown_id(id) for id in ids]
+    assert len({*shown}) == len(ids)
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in shown)
+    text = {"id": "pos/8", "text": "Fine .", "label": "good"}
+    assert problem("classify").learnt_rows([text]) == [text | {"id": shown_id("pos/8")}]
+    assert shown_id("pos/8") == "bc6c0c39af2785f0", "the same in every process, unlike hash()"
 
 
 def test_a_units_words_are_counted_in_its_own_texts_and_a_recording_has_none():

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from mlflow import pyfunc
 
 from harness import registry
-from harness.errors import UsageError
+from harness.errors import ModelError, UsageError
 from harness.records import Record, Store
 from harness.running import parents
 from harness.running.progress import show
 from harness.running.session import Session
 from harness.running.worker import run_cell
-from harness.saved_models import storage
+from harness.saved_models import served, storage
+from harness.saved_models.folder import describe, read, write
 from harness.saved_models.model import load
 from tests.support import sessions
 from tests.support.sessions import carried_out
@@ -332,6 +336,30 @@ def test_tags_of_a_kept_tagger_are_an_input_also_of_new_texts(tmp_path: Path) ->
     model = load(tmp_path / "models" / child.key)
     _, said = Store(tmp_path).load_predictions(child)
     assert [answer["prediction"] for answer in model.answers(model.problem.input_rows(rows))] == said
+
+
+@pytest.mark.filterwarnings("ignore")  # MLflow warns of its own code at import
+def test_a_kept_child_takes_the_parents_that_it_asks_to_mlflow(tmp_path: Path) -> None:
+    """There is no folder of kept models where MLflow's registry is read."""
+    child = carried_out(session(tmp_path, "tagged_mean", keep=True))["tagged_mean"]
+    served.save(tmp_path / "models" / child.key, tmp_path / "logged")
+    texts = ["a warm film", "it is dull"]
+    wanted = load(tmp_path / "models" / child.key).answers([{"id": text, "text": text} for text in texts])
+    shutil.rmtree(tmp_path / "models")
+    model = pyfunc.load_model(str(tmp_path / "logged"))
+    assert model.predict(pd.DataFrame({"text": texts}))["prediction"].tolist() == [a["prediction"] for a in wanted]
+
+
+def test_a_kept_child_refuses_a_parent_that_was_trained_anew(tmp_path: Path) -> None:
+    """It has the key of the one that the child learnt from, and other tags."""
+    records = carried_out(session(tmp_path, "tagged_mean", keep=True))
+    child, parent = (tmp_path / "models" / records[name].key for name in ("tagged_mean", "word_tagger"))
+    load(child)
+    description = describe(parent)
+    state, arrays = read(parent, description)
+    write(parent, description, state, {name: values + 1 for name, values in arrays.items()})
+    with pytest.raises(ModelError, match=f"{child.name}: its parent {parent.name} in the role tags was trained anew"):
+        load(child)
 
 
 def test_an_input_source_starts_from_a_parent_of_its_own_also_in_a_kept_child(tmp_path: Path) -> None:

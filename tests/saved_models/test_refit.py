@@ -12,6 +12,7 @@ from architectures.classical.naive_bayes import NaiveBayes
 from harness import registry
 from harness.errors import ModelError
 from harness.kinds import made
+from harness.problems import problem
 from harness.records import Store
 from harness.running import refit
 from harness.running.grid import hyperparameters
@@ -62,7 +63,7 @@ def test_a_setting_is_chosen_again_by_all_rows(tmp_path: Path, monkeypatch) -> N
     """A strength that few rows of dev chose would be kept by luck, where all rows could choose."""
     entry = registry.entry("architectures", "tfidf_svm")
     cls, rows = registry.load(entry), rows_of("sst2")
-    every = [row for split in rows.values() for row in split]
+    every = problem("classify").learnt_rows([row for split in rows.values() for row in split])
     fit, asked = cls.fit, []
 
     def told(self, train, dev, unlabelled=()):
