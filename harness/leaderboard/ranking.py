@@ -113,6 +113,17 @@ def remarks(board: Board, section: Section, task: str) -> list[str]:
     return [*texts, *_not_behind(board, section, task, metric)]
 
 
+def floor_missing(board: Board, section: Section, task: str) -> list[str]:
+    """A sentence for a ranked table beside whose rows no floor was run."""
+    group = board.group(section, task)
+    if group is None or not section.ranked or board.floor(group, board.main_metric(task)):
+        return []
+    return [
+        "No floor was run on this test: these rows may be no better than an answer without any training"
+        f" (archbench run -a 'floor_*' -t {task} --tier {section.tier} shows it)."
+    ]
+
+
 def _not_behind(board: Board, section: Section, task: str, metric: str) -> Iterable[str]:
     """A sentence on rows of other groups that are as good as the best of the ranked ones."""
     quality, best = display_info(metric).quality, best_results(board, section, task, metric)

@@ -402,6 +402,17 @@ def test_where_nothing_is_above_the_floor_nobody_leads(store):
     assert "best" not in {part.style for part in parts(table)}
 
 
+def test_a_table_without_a_floor_says_that_its_best_may_be_no_better_than_one(store):
+    """A user's first grid is of two models, and crowned one of them at chance."""
+    judged(store, "1" * 52 + "0" * 48, architecture="dan")
+    told = "No floor was run on this test: these rows may be no better than an answer without any training"
+    [table] = task_tables(read(store.folder), "sst2")
+    assert f"{told} (archbench run -a 'floor_*' -t sst2 --tier local shows it)." in table.lead
+    floors(store)
+    [table] = task_tables(read(store.folder), "sst2")
+    assert not [each for each in table.lead if told in each]
+
+
 def test_the_floor_of_an_error_rate_is_reached_from_below(store):
     """All words wrong: 100, and 96 after an hour of training."""
     judged(store, "1" * 97 + "0" * 3, architecture="majority", task="fsdd", metric="wer")

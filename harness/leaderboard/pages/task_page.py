@@ -9,7 +9,7 @@ from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison, compare
 from harness.leaderboard.pages.compare_page import place_of, result_id
 from harness.leaderboard.picture import row_id
-from harness.leaderboard.ranking import best_results, ranks, remarks
+from harness.leaderboard.ranking import best_results, floor_missing, ranks, remarks
 from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.tables.cost import COLUMNS, MEASURES, QUIET, cost_cells, quiet_cells
 from harness.leaderboard.tables.formatting import (
@@ -89,6 +89,7 @@ def section_table(board: Board, section: Section, task: str) -> Table:
             *remarks(board, section, task),
             *([verdict(board, comparison)] if comparison and places else []),
             *overlap_lead(board.results(section, task)),
+            *floor_missing(board, section, task),
         ],
         text_columns=tuple(map(names.index, TEXTS)),
         sortable=True,
