@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from harness.data import encodings
-from harness.data.loaded_rows import chosen, distinct, listed_rows, training_rows
+from harness.data.loaded_rows import chosen, distinct, listed_rows, training_rows, without_answers
 from harness.errors import DataError
 from harness.files import taking_the_place_of
 from harness.problems import problem
 from harness.problems.base import Batch, NoTarget, Target
 from harness.ragged import Columns, Ragged, take
 from harness.settings import Limits
-from harness.task import SUPPORTING_FACTS, Row, Task, Tier, fingerprint
+from harness.task import SUPPORTING_FACTS, DataName, Row, Task, Tier, fingerprint
 from harness.task import Split as SplitName
 from harness.views.base import View
 
@@ -176,7 +176,7 @@ class Corpus:
         rows = training_rows(task, tier, folder, Limits(max_train, labels=labels).labelled)
         self._check(rows)
         listed = listed_rows(rows)
-        self.fingerprints: dict[SplitName, str] = {"train": fingerprint(listed)}
+        self.fingerprints: dict[DataName, str] = {"train": fingerprint(listed)}
         if SUPPORTING_FACTS in sees:
             shown = task.support(listed, tier, folder)
             listed = [row | {"support": facts} for row, facts in zip(listed, shown, strict=True)]
@@ -185,7 +185,8 @@ class Corpus:
             self._fit(listed, self.fingerprints["train"])
         else:
             texts = listed_rows(self._texts)
-            self._fit(self.problem.input_rows(texts), fingerprint(texts))
+            self.fingerprints["unlabelled"] = fingerprint(texts)
+            self._fit(self.problem.input_rows(texts), self.fingerprints["unlabelled"])
         self.train = self._encode("train", rows, listed)
         self.dev = self._load("dev")
 
@@ -204,8 +205,7 @@ class Corpus:
             rows = self.train.rows
         else:
             rows = training_rows(self.task, self.tier, self.folder, self.max_train)
-        known = {"id", "group", *self.problem.entry.inputs}
-        return rows.select_columns([name for name in rows.column_names if name in known])
+        return without_answers(rows, self.task)
 
     @functools.cached_property
     def companion_splits(self) -> dict[str, Split]:

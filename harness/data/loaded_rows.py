@@ -31,6 +31,12 @@ def training_rows(task: Task, tier: Tier, folder: Path | None, most: int | None)
     return rows.select(chosen(rows, most, 0, problem(task.entry.type).entry.stratum))
 
 
+def without_answers(rows: datasets.Dataset, task: Task) -> datasets.Dataset:
+    """Rows of a task with nothing in them that is an answer."""
+    known = {"id", "group", *problem(task.entry.type).entry.inputs}
+    return rows.select_columns([name for name in rows.column_names if name in known])
+
+
 def chosen(rows: datasets.Dataset, most: int, seed: int, stratum: str | None = None) -> np.ndarray:
     """Numbers of at most ``most`` rows in the file's order: a random choice, the same for the same
     seed.

@@ -46,7 +46,7 @@ from harness.records.blocks import (
 from harness.records.cell import CELL_FIELDS, Cell, check_name
 from harness.records.provenance import commit, environment, now, own_version, portable_command, portable_text
 from harness.records.registered import registered, seen
-from harness.task import Split, Tier
+from harness.task import DataName, Split, Tier
 
 SCHEMA: Final = 2
 Status = Literal["ok", "failed", "oom", "timeout", "diverged", "skipped", "interrupted"]
@@ -88,7 +88,8 @@ class Record(BaseModel):
     ``lineage``: the cells that the training started from, with those that they started from, the
     oldest first. ``spent``: cost of the cell's own training. ``protocol_version``: version of the
     protocol's rules, part of what may be compared. ``sees``: data that training used besides the
-    labelled training examples, such as the texts of test. ``inputs``: sources of word
+    labelled training examples, such as the texts of test. ``data``: digests of the rows by split,
+    and of the texts without labels where some rows had lost theirs. ``inputs``: sources of word
     representations besides the table of vectors. ``deterministic``: equal seeds give equal bits.
     ``official_test_examples``: scored examples that belong to the official test. ``choices``: means
     over test of what an architecture that acts chose while it answered, by name, such as the share
@@ -121,7 +122,7 @@ class Record(BaseModel):
     seconds: Seconds = {}
     training: TrainingBlock = {}
     environment: dict[str, Any] = {}
-    data: dict[Split, str] = {}
+    data: dict[DataName, str] = {}
     commit: str = ""
     dirty: bool = False
     command: Text = ""

@@ -58,25 +58,32 @@ class DataFolder:
 
     def differing_splits(self, made: Cell | Record, data: Mapping[Any, str]) -> list[str]:
         """Splits of a cell's own task whose fingerprints are not those of ``data``."""
-        fingerprints = self._fingerprints(made.task, Limits.of(made.hyperparameters).labelled)
+        limits = Limits.of(made.hyperparameters)
+        fingerprints = self._fingerprints(made.task, limits.labelled)
+        if "unlabelled" in data:
+            fingerprints = fingerprints | self._fingerprints(made.task, limits.max_train, answers=False)
         return [split for split, digest in data.items() if fingerprints[split] != digest]
 
     @functools.cache  # noqa: B019 - a folder lives as long as the one run that reads it
-    def _fingerprints(self, task: str, most: int | None) -> dict[str, str]:
+    def _fingerprints(self, task: str, most: int | None, answers: bool = True) -> dict[str, str]:
+        """Those of all splits, ``most`` rows of train; without ``answers`` those of train alone, as
+        texts without labels."""
         cached = self._read()
-        name = f"{task} {most or 'all'} {code_digest(registry.entry('tasks', task))[:16]}"
+        name = f"{task} {most or 'all'} {code_digest(registry.entry('tasks', task))[:16]}{'' if answers else ' texts'}"
         if name not in cached:
-            cached[name] = self._computed(task, most)
+            cached[name] = self._computed(task, most, answers)
             self._write(cached)
         return cached[name]
 
-    def _computed(self, task: str, most: int | None) -> dict[str, str]:
-        from harness.data.loaded_rows import training_rows
+    def _computed(self, task: str, most: int | None, answers: bool) -> dict[str, str]:
+        from harness.data.loaded_rows import training_rows, without_answers
         from harness.task import fingerprint
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
         train = training_rows(adapter, self.tier, self.folder, most)
+        if not answers:
+            return {"unlabelled": fingerprint(without_answers(train, adapter))}
         others = {split: adapter.load(split, self.tier, self.folder) for split in ("dev", "test")}
         return {split: fingerprint(rows) for split, rows in {"train": train, **others}.items()}
 

@@ -13,7 +13,7 @@ from harness.records import Cell, Store
 from harness.running.neighbours import Watch
 from harness.running.worker_settings import Settings
 from harness.scoring import error_analysis
-from harness.task import Split, Task
+from harness.task import DataName, Task
 from harness.training import cost
 
 
@@ -25,7 +25,7 @@ def scored(
     dev: dict[str, float],
     train: Dataset,
     rows: Dataset,
-    data: dict[Split, str],
+    data: dict[DataName, str],
     predictions: list[Any],
 ) -> dict[str, Any]:
     """Fields of a record that come from the one scoring of test; ``data`` are digests by split."""

@@ -7,6 +7,7 @@ into a record.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import os
 import time
@@ -83,7 +84,7 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
             fields, status, error = {}, "skipped", failure
         except Exception as failure:
             traceback.print_exc()
-            fields, status, error = {}, "oom" if "can't allocate memory" in str(failure) else "failed", failure
+            fields, status, error = {}, _status_of(failure), failure
         fields = {"memory": cost.memory(watch.peak_rss_mib())} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
@@ -124,6 +125,14 @@ def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
     except RulerError as error:
         print(error)
         return None
+
+
+def _status_of(failure: Exception) -> Status:
+    """The status of a cell that an error ended. A full disk is no result of the architecture: the
+    same command runs the cell again."""
+    if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "interrupted"
+    return "oom" if "can't allocate memory" in str(failure) else "failed"
 
 
 def _timed(cell: Cell, seconds: float) -> float:

@@ -24,6 +24,7 @@ from harness.problems.base import Problem
 from harness.ragged import Ragged
 from harness.records import Store
 from harness.settings import TrainingSettings
+from harness.task import fingerprint
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
 from harness.views.words import UNKNOWN, Words
@@ -176,6 +177,8 @@ def test_who_learns_from_texts_without_labels_knows_their_words_and_not_their_la
         expected = each.view.encode([row["text"] for row in each.train.rows])["ids"]
         assert [found[row].tolist() for row in range(10)] == [expected[row].tolist() for row in range(10)]
     assert few.target.labels == plain.target.labels and len(few.train) == 10
+    assert few.fingerprints["unlabelled"] == fingerprint(few.unlabelled.rows) != few.fingerprints["train"]
+    assert "unlabelled" not in plain.fingerprints
 
 
 def test_unlabelled_texts_are_those_that_the_labelled_view_reads():

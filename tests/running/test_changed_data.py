@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness import registry
+from harness.data.loaded_rows import training_rows
 from harness.errors import DataError
 from harness.records import Cell, Record, Store
 from harness.running import memory
@@ -92,6 +93,32 @@ def test_the_training_set_is_compared_as_it_was_capped(folder):
     """Two of the four training rows: the record's digest is of those."""
     limits = {"hyperparameters": {"limits": {"max_train": 2}}}
     assert differing(folder, **limits) == ["train"], "made with all four"
+
+
+def test_texts_without_labels_are_compared_where_the_cell_learnt_from_them(folder):
+    """With two labels of four, other words in the other two rows are other data; other labels are
+    not, and whoever learns from the two labelled rows alone has seen neither."""
+    texts = [{"id": row["id"], "text": row["text"]} for row in SPLITS["train"]]
+    limits = {"hyperparameters": {"limits": {"labels": 2}}}
+    entry = registry.entry("tasks", "colours")
+    kept = {row["id"] for row in training_rows(registry.load(entry)(entry), "local", folder, 2)}
+    few = [row for row in SPLITS["train"] if row["id"] in kept]
+    plain = record(task="colours", data=MADE_WITH | {"train": fingerprint(few)}, **limits)
+    reading = plain.model_copy(update={"data": plain.data | {"unlabelled": fingerprint(texts)}})
+
+    def found() -> list[list[str]]:
+        place = DataFolder(folder, folder.parent / "cache.json")
+        return [place.differing(each) for each in (plain, reading)]
+
+    def write(**other: str) -> None:
+        rows = [row if row["id"] in kept else row | other for row in SPLITS["train"]]
+        (folder / "train.json").write_text(json.dumps(rows))
+
+    assert found() == [[], []]
+    write(text="another word")
+    assert found() == [[], ["unlabelled"]]
+    write(label="blue")
+    assert found()[1] == found()[0]
 
 
 def test_files_are_read_once_until_one_changes(folder, monkeypatch):

@@ -77,6 +77,7 @@ FIELDS = {
 }
 
 PLUGIN = """
+import errno
 import json
 import re
 import torch
@@ -99,6 +100,8 @@ class Trouble(TextEncoder):
             torch.empty(2**50)
         if self.how == "python memory":
             raise MemoryError
+        if self.how == "disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
         if self.how == "weights":
             raise MissingWeights("no weights here")
         if self.how == "tells":
@@ -489,6 +492,7 @@ def test_test_is_loaded_after_training_alone(make_settings, monkeypatch):
         ("raises", "failed", "KeyError", "a model that raises"),
         ("python memory", "oom", "MemoryError", ""),
         ("memory", "oom", "RuntimeError", "allocate memory"),
+        ("disk", "interrupted", "OSError", "No space left on device"),
         ("weights", "skipped", "MissingWeights", "no weights here"),
     ],
 )
