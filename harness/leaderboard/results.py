@@ -19,7 +19,8 @@ from harness.settings import CUSTOM, FULL
 from harness.task import Split
 
 TIERS = ("own", "local", "hub", "mini")
-PROTOCOLS = ("paper", "equal", SMOKE)
+PROTOCOLS = ("equal", "paper", SMOKE)
+"""In the order of the pages: who opens them first sees what was trained by the same rules."""
 
 
 @dataclass(frozen=True, eq=False)

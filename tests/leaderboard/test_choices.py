@@ -88,7 +88,7 @@ def test_another_policy_is_no_random_choice(store):
 
 def test_what_is_compared_nowhere_is_in_no_table_together(store):
     found = tables(store, acted("id_lstm", 0.4), acted("hs_lstm", 0.4, protocol="paper"))
-    assert [[row[0] for row in each[1:]] for each in found] == [["HS-LSTM"], ["ID-LSTM"]]
+    assert [[row[0] for row in each[1:]] for each in found] == [["ID-LSTM"], ["HS-LSTM"]]
 
 
 def test_without_choices_there_is_no_table(store):

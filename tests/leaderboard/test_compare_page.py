@@ -106,9 +106,9 @@ def test_tasks_and_sections_are_apart(store):
     judged(store, "11", protocol="paper")
     judged(store, "1", task="fsdd", metric="wer")
     assert [(each["place"], each["task"], each["lower"]) for each in data(store)] == [
-        ("local/paper/full", "sst2", False),
         ("local/equal/full", "sst2", False),
         ("local/equal/full", "fsdd", True),
+        ("local/paper/full", "sst2", False),
     ]
 
 

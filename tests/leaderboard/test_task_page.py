@@ -200,8 +200,8 @@ def test_every_section_is_a_table_of_its_own(store):
         board(store, record(score=0.8), record(score=0.9, tier="mini"), record(score=0.7, protocol="paper")), "sst2"
     )
     assert [table.title for table in tables] == [
-        "SST-2: quality and cost, tier local, protocol paper, budget full",
         "SST-2: quality and cost, tier local, protocol equal, budget full",
+        "SST-2: quality and cost, tier local, protocol paper, budget full",
         "SST-2: quality and cost, tier mini (generated corpus, not the published data), protocol equal, budget full",
     ]
     assert all(table.sortable and [block.title for block in table.blocks] == [""] for table in tables)

@@ -23,14 +23,14 @@ def beside(board: Board, architecture: str, task: str, *, official: bool = True)
     the official test.
     """
     places = [
-        (result.trained_on, -place, result)
+        ((result.trained_on, section.protocol == "paper", -place), result)
         for place, (section, results) in enumerate(board.sections.items())
         if section.tier != "mini" and section.protocol != SMOKE and not section.inputs
         for result in results.get((architecture, task), ())
         if result.summaries and not (official and board.test_notes(result))
     ]
-    first = max(((examples, place) for examples, place, _ in places), default=None)
-    return [result for examples, place, result in places if (examples, place) == first]
+    first = max((place for place, _ in places), default=None)
+    return [result for place, result in places if place == first]
 
 
 def score_line(board: Board, result: Result, metric: str) -> Part:
