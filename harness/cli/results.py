@@ -102,7 +102,9 @@ def rescore(
 ) -> None:
     """Score the saved predictions again, after a metric was corrected.
 
-    Nothing is trained. The scores of the single test units are written again too.
+    Nothing is trained. The scores of the single test units are written again too, and records
+    whose task was edited, and reads the same rows as ever, no longer count as made by other code
+    of it.
     """
     from harness.records import Store
     from harness.registry import DESCRIPTION, comma_separated, match
@@ -124,11 +126,14 @@ def rescore(
         return all(hits)
 
     changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches)
-    for path, changes in changed:
+    scored = [(path, changes) for path, changes in changed if changes]
+    for path, changes in scored:
         print(path)
         for metric, (before, now) in changes.items():
             print(f"  {metric}: {'none' if before is None else f'{before:.6f}'} -> {now:.6f}")
-    print(f"{len(changed)} records changed" + ("; run `archbench sync` to update MLflow" if changed else ""))
+    if alike := len(changed) - len(scored):
+        print(f"{alike} records have the digest of their task's code as it is now, which reads the same rows")
+    print(f"{len(scored)} records changed" + ("; run `archbench sync` to update MLflow" if changed else ""))
     if idle := sorted({*chosen[0], *chosen[1]} - fitting - {"*"}):
         raise UsageError(f"no record in {results} ended ok that is of {' or '.join(idle)}; `archbench list` has names")
 

@@ -14,8 +14,9 @@ from typing import Any
 from harness import registry
 from harness.errors import DataError, RecordError
 from harness.records import Record, Store
+from harness.records.code_digest import code_of_cell
 from harness.settings import Limits
-from harness.task import Tier, fingerprint
+from harness.task import SUPPORTING_FACTS, DataName, Tier, fingerprint
 
 Change = tuple[float | None, float]
 """Value of a metric before (None: there was none) and after."""
@@ -27,9 +28,11 @@ def rescore(
     """Computes the test scores of the ok records (those for which ``only`` holds) and writes the
     records whose scores changed, in the schema that they have.
 
-    The outcomes of every record that is scored are written again. Returns the path of each changed
-    record with its changes by metric. A record whose data or predictions are not those that it was
-    made with is left alone, with a warning that names it and the reason.
+    A record whose task was edited since, and reads the same rows as ever, is given the digest of
+    the task's code as it is now: with these scores nothing of it is by other code of its task. The
+    outcomes of every record that is scored are written again. Returns the path of each record that
+    was written with its changes by metric. A record whose data or predictions are not those that it
+    was made with is left alone, with a warning that names it and the reason.
     """
     changed: list[tuple[Path, dict[str, Change]]] = []
     records = [record for record in store.all() if record.status == "ok" and (only is None or only(record))]
@@ -41,7 +44,7 @@ def rescore(
             continue
         for record in group:
             try:
-                if changes := data.score(record, store):
+                if (changes := data.score(record, store)) is not None:
                     changed.append((store.path(record), changes))
             except (
                 Exception
@@ -55,7 +58,7 @@ def _data(record: Record) -> tuple[str, Tier]:
 
 
 class _TestData:
-    """The test split of one task, and the words of its training sets."""
+    """The test split of one task, the words of its training sets, and digests of its data."""
 
     def __init__(self, task: str, tier: Tier, folder: Path | None):
         self.entry = registry.entry("tasks", task)
@@ -63,8 +66,9 @@ class _TestData:
         self._rows = list(self._task.load("test", tier, folder))
         self._fingerprint = fingerprint(self._rows)
 
-    def score(self, record: Record, store: Store) -> dict[str, Change]:
-        """Write outcomes and, where scores changed, the record; returns what changed."""
+    def score(self, record: Record, store: Store) -> dict[str, Change] | None:
+        """Write outcomes and, where it is another now, the record; returns the changes of scores,
+        None for a record that stayed as it was."""
         from harness.problems import problem
         from harness.scoring.error_analysis import outcomes
 
@@ -80,16 +84,48 @@ class _TestData:
             )
         predictions = [by_id[row["id"]] for row in self._rows]
         changes = self._changes(record, predictions)
+        digest = self._other_code(record)
         if changes:
             record.scores = record.scores | {
                 "test": record.scores.get("test", {}) | {m: new for m, (_, new) in changes.items()}
             }
+        if digest is not None:
+            record.code = (record.code or {}) | {"task": digest}
+        if changes or digest is not None:
             store.write(record)
         known = self._training_words(Limits.of(record.hyperparameters).labelled, record.data.get("train", ""))
         analysed = outcomes(problem(self.entry.type), self.entry.main_metric, predictions, self._rows, known)
         if analysed is not None and record.predictions is not None:
             store.save_outcomes(record, record.predictions, ids, analysed)
-        return changes
+        return changes if changes or digest is not None else None
+
+    def _other_code(self, record: Record) -> str | None:
+        """The digest of the task's code as it is now, where it is another than that of a record and
+        the code gives the same as then; None for all other records."""
+        now = code_of_cell(record)
+        if not record.code or not now or record.code.get("task") in (None, now["task"]):
+            return None
+        sees = registry.entry("architectures", record.architecture).sees
+        # No digest of data tells of these, nor of a metric by which epochs were chosen.
+        besides = record.companions or SUPPORTING_FACTS in sees or self._task.label_tree
+        if besides or record.main_metric != self.entry.main_metric or not {"train", "dev"} <= record.data.keys():
+            return None
+        limits = Limits.of(record.hyperparameters)
+        most = {"train": limits.labelled, "unlabelled": limits.max_train}
+        same = all(self._digest(name, most.get(name)) == digest for name, digest in record.data.items())
+        return now["task"] if same else None
+
+    @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
+    def _digest(self, name: DataName, most: int | None) -> str:
+        """Digest of a part of the data as the task's code reads it now."""
+        from harness.data.loaded_rows import training_rows, without_answers
+
+        if name == "test":
+            return self._fingerprint
+        if name == "dev":
+            return fingerprint(self._task.load("dev", self._tier, self._folder))
+        rows = training_rows(self._task, self._tier, self._folder, most)
+        return fingerprint(without_answers(rows, self._task) if name == "unlabelled" else rows)
 
     def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
         """Changes of metrics; another rounding of the last digits is none."""

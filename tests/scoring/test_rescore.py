@@ -3,6 +3,7 @@ predictions are the ones used."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 from harness import registry
 from harness.records import Cell, Record, Store
+from harness.records.code_digest import code_of_cell
 from harness.records.record import SINCE_2
 from harness.scoring.rescore import rescore
-from harness.task import fingerprint
+from harness.task import SUPPORTING_FACTS, fingerprint
 
 PLUGIN = """
 import json
@@ -149,6 +151,61 @@ def test_record_of_an_unknown_task_is_reported(store: Store, data: Path, monkeyp
     path = trained(store, {"accuracy": 0.0})
     monkeypatch.setattr("harness.registry.finding._plugins", [])
     left_alone(store, data, path, "no task is called 'colours'")
+
+
+def with_code(store: Store, folder: Path, **fields: object) -> Path:
+    """A sound record of an architecture and of a task whose digests were others."""
+    for split in ("train", "dev"):
+        (folder / f"{split}.json").write_text(json.dumps(ROWS))
+    record = store.read(trained(store, RIGHT))
+    record.data = dict.fromkeys(("train", "dev", "test"), fingerprint(ROWS))
+    record.code, record.main_metric = {"architecture": "a" * 64, "task": "b" * 64, "harness": 1}, "accuracy"
+    return store.write(record.model_copy(update=fields))
+
+
+def test_a_task_that_was_edited_and_reads_the_same_rows_is_the_task_of_its_records(store: Store, data: Path):
+    """Two of five records of a results folder were marked as made by other code, since the corpus
+    of another tier had changed in the same file; `--changed` would have trained them all anew."""
+    path = with_code(store, data)
+    before = store.read(path)
+    now = code_of_cell(before)["task"]
+    assert rescore(store, data) == [(path, {})]
+    after = store.read(path)
+    assert after.code == {"architecture": "a" * 64, "task": now, "harness": 1}
+    assert after.model_copy(update={"code": before.code}) == before
+    assert rescore(store, data) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": dict.fromkeys(("train", "dev", "test"), fingerprint(ROWS)) | {"train": "c" * 64}},
+        {"data": dict.fromkeys(("train", "dev", "test"), fingerprint(ROWS)) | {"unlabelled": "c" * 64}},
+        {"data": {"test": fingerprint(ROWS)}},
+        {"main_metric": "macro_f1"},
+        {"companions": [{"task": "sst2", "version": 1, "train": "c" * 64}]},
+    ],
+    ids=("train", "texts without labels", "not recorded", "chosen by another metric", "companions"),
+)
+def test_a_task_that_may_give_something_else_now_is_another(store: Store, data: Path, fields: dict[str, object]):
+    """Nobody knows whether the training would be the same."""
+    path = with_code(store, data, **fields)
+    before = path.read_bytes()
+    assert rescore(store, data) == [] and path.read_bytes() == before
+
+
+def test_an_architecture_that_is_shown_what_no_digest_tells_of_keeps_its_mark(store: Store, data: Path, monkeypatch):
+    path = with_code(store, data)
+    entry = registry.entry("architectures", "dan")
+    monkeypatch.setattr(registry, "entry", shown(entry, registry.entry))
+    before = path.read_bytes()
+    assert rescore(store, data) == [] and path.read_bytes() == before
+
+
+def shown(entry: registry.ArchitectureEntry, find):
+    """A registry in which one architecture is shown supporting facts."""
+    sees = dataclasses.replace(entry, sees=(SUPPORTING_FACTS,))
+    return lambda sort, id: sees if id == entry.id else find(sort, id)
 
 
 def test_nothing_is_warned_about_when_all_is_well(store: Store, data: Path):
