@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Split = Literal["train", "dev", "test"]
 DataName = Literal["train", "dev", "test", "unlabelled"]
-"""What a digest of data stands for: a split, or the training rows as texts without labels."""
+"""Names of digests of data: the splits, and the training rows as texts without labels."""
 Tier = Literal["mini", "local", "hub", "own"]
 _TOGETHER = ("group", "first", "text", "passage", "facts", "source", "id")
 """Columns by the first of which rows are kept together."""

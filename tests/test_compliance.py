@@ -116,13 +116,14 @@ class Plugin(Estimator):
         return max(self.labels, key=scores.get)
 
     def predict(self, rows):
+        {predict}
         return [self.told.get(row["text"]) or self.answer(row) for row in rows]
 """
 
 
-def fitted(fit: str, transductive: bool = False, from_dev: tuple[str, ...] = ()) -> str:
-    """The source of a system with a line of its own in ``fit``."""
-    return FITTED.format(fit=fit, transductive=transductive, from_dev=from_dev)
+def fitted(fit: str, transductive: bool = False, from_dev: tuple[str, ...] = (), predict: str = "pass") -> str:
+    """The source of a system with a line of its own in ``fit``, and one in ``predict``."""
+    return FITTED.format(fit=fit, transductive=transductive, from_dev=from_dev, predict=predict)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,19 @@ def test_a_system_that_cheats_fails_the_check_of_it(failed: Failed, line: str, c
     """One that memorises dev scored 1.000 where it was checked on dev; one that keeps its first
     random numbers gave them to every later fit of the process."""
     assert set(failed(fitted(line))) == checks
+
+
+def test_a_system_that_keeps_what_it_learnt_beside_its_state_fails(failed: Failed) -> None:
+    """Loaded in another process it would know nothing; here the class still held it."""
+    source = fitted("KEPT[:] = [self]", predict="self = KEPT[0]") + "\n    fitted_state = lambda self: {}\n"
+    assert set(failed(source)) == {"kept and loaded, it answers the same"}
+
+
+def test_a_system_that_looks_at_the_other_rows_fails(failed: Failed) -> None:
+    """The same text would have another answer in a longer file."""
+    assert set(failed(fitted("pass", predict="self.lot = len(rows)"))) == {
+        "reordering or parting the rows changes nothing"
+    }
 
 
 @pytest.mark.parametrize(
@@ -259,6 +273,8 @@ def drawn():
 
 @register("plugin_that_may_cheat", name="Test", kind="text", paper="none", source="test", year=2026)
 class Plugin(TextEncoder):
+    seen = 0.0
+
     def __init__(self, width: int, classes: int):
         super().__init__()
         self.output, self.told, self.scale = torch.nn.Linear(width, classes), {{}}, 1.0
@@ -309,12 +325,24 @@ def test_an_honest_architecture_passes(failed: Failed, lines: dict[str, str]) ->
     ("lines", "checks"),
     [
         ({"forward": ASKED, "objective": TOLD}, {"learns from train alone"}),
-        ({"init": "self.scale = 1 + drawn() / 1e9"}, {"same seed, same result"}),
+        ({"init": "self.scale = 1 + drawn() / 1e9"}, {"same seed, same result", "save and load"}),
         ({"init": "torch.manual_seed(0)"}, {"another seed, other random numbers"}),
         ({"init": "self.scale = 1 + np.random.default_rng(0).random()"}, {"another seed, other random numbers"}),
         (
             {"forward": "torch.manual_seed(0); scores = F.dropout(scores, .1, self.training)"},
             {"another seed, other random numbers"},
+        ),
+        (
+            {"init": "self.steps = 0", "forward": "self.steps += self.training; torch.manual_seed(self.steps)"},
+            {"another seed, other random numbers"},
+        ),
+        (
+            {"forward": "Plugin.seen = mean.mean() if self.training else Plugin.seen; scores = scores + Plugin.seen"},
+            {"save and load"},
+        ),
+        (  # two rows cannot tell
+            {"forward": "scores = scores - scores.mean(0) if len(scores) > 2 else scores"},
+            {"reordering or parting a batch changes nothing"},
         ),
     ],
 )

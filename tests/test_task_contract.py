@@ -88,7 +88,12 @@ def test_a_sound_task_passes_in_both_tiers(results, tmp_path):
             "mini: answers of dev and test occur in train",
             "dev: the label of 10 of 10 rows is not in train: 'Bad', 'Good'",
         ),
-        ("Random(split)", "Random(0)", "mini: dev and test are not in train", "every row of dev is a row of train"),
+        (
+            "Random(split)",
+            "Random(0)",
+            "mini: dev and test have rows of their own",
+            "every row of dev is a row of train",
+        ),
         ('"label": label}', '"label": 1 // 0}', "mini: every split can be read", "ZeroDivisionError"),
     ],
 )
@@ -138,7 +143,55 @@ def test_a_few_unseen_labels_and_repeated_rows_are_counted_and_no_fault(results)
     unseen = "test: the label of 1 of 10 rows is not in train: 'odd'"
     repeated = "3 of 10 rows of dev read as a row of train; 3 of 10 rows of test read as a row of train"
     assert found["mini: answers of dev and test occur in train"] == (True, unseen)
-    assert found["mini: dev and test are not in train"] == (True, repeated)
+    assert found["mini: dev and test have rows of their own"] == (True, repeated)
+
+
+def test_rows_that_a_split_holds_twice_are_counted(results):
+    """Each counts twice in a score."""
+    found = results("{random.random()}", "{split} {number // 4}")
+    repeated = "{} rows of {} read as one before them".format
+    told = repeated("20 of 40", "train"), repeated("4 of 10", "dev"), repeated("4 of 10", "test")
+    assert found["mini: dev and test have rows of their own"] == (True, "; ".join(told))
+
+
+NAMED = """
+from harness.registry import register_task
+from harness.task import Task
+
+@register_task(
+    "under_test", name="Test", type="{type}", metrics=("{metric}",), main_metric="{metric}",
+    sizes={{"train": 4, "dev": 4, "test": 4}}, epochs=3, protocol="-",
+)
+class Mine(Task):
+    inputs = {inputs}
+
+    def mini(self, split):
+        for number in range(4):
+            name = f"{{split}}-{{number}}"
+            yield {{"id": name, {row}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("type", "metric", "inputs", "row"),
+    [
+        (
+            "rank", "mrr", ("text",),
+            '"first": "a", "second": f"b {number}", "label": str(number % 2), "group": split',
+        ),
+        (
+            "transcribe", "wer", ("audio",),
+            '"audio": {"bytes": bytes([number]), "path": name + ".wav"}, "transcript": "one"',
+        ),
+    ],
+)  # fmt: skip
+def test_equal_rows_are_found_under_other_names(tmp_path, without_plugins, type, metric, inputs, row):
+    """A question and a recording have a name in each split."""
+    file = tmp_path / "mine.py"
+    file.write_text(NAMED.format(type=type, metric=metric, inputs=inputs, row=row))
+    registry.add_plugin(file)
+    found = {result.name: result.message for result in check(registry.entry("tasks", "under_test"))}
+    assert found["mini: dev and test have rows of their own"] == "every row of dev is a row of train too"
 
 
 def test_a_problem_that_shows_the_answer_is_found(results, monkeypatch):

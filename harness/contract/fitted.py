@@ -27,6 +27,8 @@ from harness.task import Row
 FEW = 4
 """One of so many training rows stays in train where wrong answers are shown: the others stand in
 dev with them, so that they outweigh the right ones for whoever learns from both."""
+ALONE = 20
+"""About so many rows are asked about alone."""
 
 
 class Fit(NamedTuple):
@@ -83,7 +85,7 @@ class FittedCase(Case):
         yield "dev changes nothing", self.dev_changes_nothing
         if not self.cls.transductive:
             yield "kept and loaded, it answers the same", self.keeping
-            yield "reordering the rows changes nothing", self.order
+            yield "reordering or parting the rows changes nothing", self.order
             yield from self.of_odd_texts()
         if learning:
             yield "beats the floor on its mini task", self.learns
@@ -126,7 +128,9 @@ class FittedCase(Case):
         with seeds_given() as seeds:
             estimator = made(cls, self.task.entry.type, seed, self.settings)
             with self.no_answers("fit", "its third argument"):
-                estimator.fit(train, dev, asked if cls.transductive else ())
+                estimator.fit(
+                    self.problem.learnt_rows(train), self.problem.learnt_rows(dev), asked if cls.transductive else ()
+                )
             return Fit(estimator, self.predict(estimator, asked), seeds)
 
     def predict(self, estimator: Estimator, rows: list[Row]) -> list[Any]:
@@ -186,13 +190,24 @@ class FittedCase(Case):
         return f"but for {', '.join(declared)}, as declared" if declared else ""
 
     def order(self) -> None:
-        require(
-            self.first.predictions[::-1] == self.predict(self.first.estimator, self.hidden[::-1]),
-            "predictions depend on the order of the rows",
-        )
+        """All rows in another order, and some of them alone; of a question with candidates, which a
+        system may compare, all of these."""
+        system, answers = self.first.estimator, self.first.predictions
+        require(answers[::-1] == self.predict(system, self.hidden[::-1]), "predictions depend on the order of the rows")
+        together: dict[str, list[int]] = {}
+        for place, row in enumerate(self.hidden):
+            together.setdefault(self.problem.cluster(row), []).append(place)
+        for places in [*together.values()][:: max(1, len(together) // ALONE)]:
+            require(
+                self.predict(system, [self.hidden[place] for place in places]) == [answers[place] for place in places],
+                f"predictions depend on the other rows: alone, row {self.test[places[0]]['id']} has another one",
+            )
 
     def keeping(self) -> None:
-        """A fresh system that is given what the fitted one learnt, as a file holds it."""
+        """A fresh system that is given what the fitted one learnt, as a file holds it.
+
+        It is of the plugin's file imported anew, in which nothing is left of the fit.
+        """
         arrays: dict[str, Tensor] = {}
         try:
             state = {name: packed(value, arrays, name) for name, value in self.first.estimator.fitted_state().items()}
@@ -200,7 +215,7 @@ class FittedCase(Case):
             raise Broken(
                 f"what fitted_state gives cannot be kept: {error}; give what it learnt, and restore_fitted"
             ) from error
-        restored = made(self.cls, self.task.entry.type, 0, self.settings)
+        restored = made(again(self.entry), self.task.entry.type, 0, self.settings)
         read = json.loads(json.dumps(state, allow_nan=False))
         restored.restore_fitted({name: unpacked(value, arrays) for name, value in read.items()})
         require(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,22 @@ def changes_nothing(entry: Entry) -> None:
 def again(entry: Entry) -> Any:
     """The plugin's class from its file imported once more: nothing that an object of the other one
     has done is left in it, as in a new process."""
+    return getattr(_module(entry), entry.class_name)
+
+
+@contextmanager
+def loaded_again(entry: Entry) -> Iterator[None]:
+    """Give the class of :func:`again` to all that load the plugin meanwhile."""
+    name = registry.load(entry).__module__
+    before, sys.modules[name] = sys.modules[name], _module(entry)
+    try:
+        yield
+    finally:
+        sys.modules[name] = before
+
+
+def _module(entry: Entry) -> ModuleType:
+    """The plugin's file, imported once more."""
     spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -39,7 +58,7 @@ def again(entry: Entry) -> Any:
         spec.loader.exec_module(module)
     finally:
         del sys.modules[spec.name]
-    return getattr(module, entry.class_name)
+    return module
 
 
 def _generators() -> tuple[bytes, ...]:

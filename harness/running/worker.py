@@ -175,7 +175,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     ended = time.perf_counter()
     test = task.load("test", cell.tier, settings.data_dir)
     loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}
-    data = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
+    data: dict[DataName, str] = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
     fields = scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
     fields |= of_parents(parents) | {"spent": {"examples": len(train)}}
     if (tokens := asked_of.tokens(estimator)) is not None:
