@@ -45,7 +45,7 @@ from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.saved_models.model import KeptModel, fitted_model, trained_model
 from harness.settings import CUSTOM, Limits
-from harness.task import Row, Split, Task, fingerprint
+from harness.task import DataName, Row, Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import fit, part
 from harness.training.fit_module import Diverged, FitModule
