@@ -40,6 +40,17 @@ def test_a_command_on_a_page_is_one_that_there_is(line):
     command.make_context(words[1], words[2:])
 
 
+def test_a_plugin_is_named_to_the_command_that_a_page_shows():
+    """Whoever typed `archbench check my_model` was told that there is no such model."""
+    shown = [
+        command
+        for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+        for command in re.findall(r"archbench (?:check|run) [^`\n]*\bmy_\w+[^`\n]*", page.read_text())
+    ]
+    assert shown
+    assert [command for command in shown if "--plugin" not in command] == []
+
+
 def test_the_commands_for_a_task_of_ones_own_work_in_their_order(tmp_path, monkeypatch, capsys, without_plugins):
     """Task authors had to find out by trying. Nothing is trained: a dry run says that it would be.
     A folder of official files that is set has none of the new task."""

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from harness.kinds import Estimator
-from harness.problems.base import Head, Problem, Target
+from harness.problems.base import Head, Problem, Target, shown_id
 from harness.registry import register, register_metric, register_problem, register_task
 from harness.task import Task
 
@@ -107,7 +107,7 @@ class Counter(Estimator):
 
     def predict(self, rows):
         assert all(set(row) == {"id", "text"} for row in rows)
-        return [str(min(row["text"].split().count("red"), 4) + (row["id"] == "test-39")) for row in rows]
+        return [str(min(row["text"].split().count("red"), 4) + (row["id"] == shown_id("test-39"))) for row in rows]
 '''
 
 

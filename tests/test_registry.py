@@ -236,6 +236,80 @@ def test_arguments_that_are_missing_or_unknown_are_said_by_the_listing(plugin, d
     assert wrong in error and f"{file}:3" in error
 
 
+WHOLE = {"name": '"Mine"', "kind": '"text"', "paper": '"-"', "source": '"-"', "year": "2026"}
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "wrong"),
+    [
+        ("year", '"2026"', "mine: year is '2026', expected int"),
+        ("year", "True", "mine: year is True, expected int"),
+        ("name", "7", "mine: name is 7, expected str"),
+        ("sees", '(1, "texts")', "mine: sees is (1, 'texts'), expected tuple[str, ...]"),
+        ("tiny", '["hidden", 3]', "mine: tiny is ['hidden', 3], expected dict[str, Any]"),
+        ("recipe", '{"lr": 0.1}', "mine: recipe is {'lr': 0.1}, expected Recipe"),
+        ("recipes", '{"text": 0.1}', "mine: recipes is {'text': 0.1}, expected dict[str, Recipe]"),
+        ("vectors_of_paper", "3", "mine: vectors_of_paper is 3, expected str | None"),
+        ("variants", '["wide"]', "mine: variants is ['wide'], expected a dict of options by id"),
+        ("variants", '{"wide": {"year": "2026"}}', "wide: year is '2026', expected int"),
+        ("variants", '{"wide": {"sees": "texts"}}', "wide: sees is one text"),
+        ("recipe", 'Recipe(epochs="ten")', "Recipe: epochs is 'ten', expected int"),
+        ("recipe", "Recipe(betas=(0.9,))", "Recipe: betas is (0.9,), expected tuple[float, float] | None"),
+        ("recipe", "Recipe(epoch=10)", "Recipe: there is no epoch; did you mean epochs"),
+        ("recipe", 'Recipe(optimizer="adan")', "Recipe: training.optimizer: 'adan' is none of adam, "),
+        ("recipe", "Recipe(lr=RATE)", "RATE is no literal"),
+        ("recipe", "Recipe(**FAST)", "**FAST is no literal"),
+        ("tiny", '{"hidden": WIDTH}', "WIDTH is no literal"),
+    ],
+)
+def test_a_value_that_a_field_cannot_have_is_named_and_the_rest_works(plugin, field, given, wrong):
+    """A year that was a text stopped the whole leaderboard, and every fault in a recipe was told as
+    that of a literal."""
+    values = ", ".join(f"{name}={value}" for name, value in (WHOLE | {field: given}).items())
+    file = plugin(
+        f'from harness.registry import Recipe, register\n\n@register("mine", {values})\nclass Mine:\n    pass\n'
+    )
+    assert f"{file}:3: @register: {wrong}" in left_out(file)
+
+
+def test_a_list_and_a_whole_number_stand_for_a_tuple_and_a_fraction(plugin):
+    values = ", ".join(f"{name}={value}" for name, value in WHOLE.items())
+    variants = 'variants={"wide": {"sees": ["texts"], "deviations": ["Wide."]}}'
+    given = f'"mine", {values}, sees=["texts"], recipe=Recipe(lr=1, clip=None), {variants}'
+    file = plugin(f"from harness.registry import Recipe, register\n\n@register({given})\nclass Mine:\n    pass\n")
+    mine, wide = registry.declared(file)
+    assert mine.sees == wide.sees == ("texts",) and wide.deviations == ("Wide.",)
+    assert {mine: mine.recipe.lr} == {mine: 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "wrong"),
+    [
+        ("text", "Estimator", "is derived from Estimator: expected fit or floor"),
+        ("fit", "TextEncoder", "is derived from TextEncoder: expected text"),
+        ("plm", "Regime", "is derived from Regime: expected regime"),
+        ("tag", "TreeEncoder", "is derived from TextEncoder and TreeEncoder: expected"),
+        ("floor", "Estimator", None),
+        ("pair", "PretrainedEncoder", None),
+        ("seq", "AudioEncoder", None),
+        ("text", "Encoder", None),
+    ],
+)
+def test_a_kind_that_is_not_that_of_the_class_is_named(plugin, kind, base, wrong):
+    """Such a plugin was listed, timed and drawn as what it is not."""
+    text = (
+        PLUGIN.format(id="mine").replace('kind="text"', f'kind="{kind}"').replace("class Mine", f"class Mine({base})")
+    )
+    file = plugin(f"from harness.kinds import {base}\n{text}")
+    entry = registry.entry("architectures", "mine")
+    if wrong is None:
+        assert registry.load(entry).__name__ == "Mine"
+        return
+    with pytest.raises(RegistryError) as error:
+        registry.load(entry)
+    assert f"{file}: mine has kind {kind!r}, and its class Mine {wrong}" in str(error.value)
+
+
 @pytest.mark.parametrize("content", [b"class Mine(:\n", "# caf\xe9\n".encode("latin-1"), b"x = 1\0\n"])
 def test_a_plugin_that_is_no_python_is_named(plugin, content):
     """A syntax error, another encoding, a binary file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +20,12 @@ from harness.model_selection.wish import Preference, Wish
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.leaderboard.tables.table import Table
     from harness.model_selection.choice import Tried
     from harness.model_selection.trial import Trial
+
+NAMED = 8
+"""Architectures that a terminal shows of those which one reason leaves out."""
 
 
 @app.command("try", rich_help_panel=RUNNING)
@@ -108,14 +113,31 @@ def try_(
     print(f"{len(fitting)} architectures fit. {trial.order.reason}", flush=True)
     trial.run(lambda ended: _show(trial, ended))
     print()
-    for table in tables(trial):
+    for table in map(_shortened, tables(trial)):
         print("\n".join([table.title, "", *lines(table), ""]))
     print("\n".join(sentences(trial)))
     print(write_page(trial))
     if trial.handed_over is not None:
-        print(f"next:\n  archbench predict {trial.handed_over.key} NEW.csv --results {results}")
+        ending = task.description.path("all").suffix
+        print(f"next:\n  archbench predict {trial.handed_over.key} NEW{ending} --results {results}")
     if trial.stopped or not any(not each.is_floor for each in trial.tried):
         raise typer.Exit(1)
+
+
+def _shortened(table: Table) -> Table:
+    """The table of what was left out with some names for each reason, another one as it is."""
+    from harness.leaderboard.tables.table import Block, Part
+
+    if table.id != "left-out":
+        return table
+    rows = []
+    for row in table.blocks[0].rows:
+        [[part]] = row.cells
+        names = part.text.split(", ")
+        if len(names) > NAMED:
+            part = Part(f"{', '.join(names[:NAMED])} and {len(names) - NAMED} others, which the page names")
+        rows.append(replace(row, cells=[[part]]))
+    return replace(table, blocks=[Block("", rows)])
 
 
 def _refuse_other_data(file: Path, data: Path) -> None:

@@ -25,6 +25,7 @@ from harness.records.cell import Cell
 from harness.records.provenance import own_version
 from harness.records.record import Record
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
+from harness.registry.source_text import is_decorator
 from harness.task import SUPPORTING_FACTS
 
 HARNESS = 2
@@ -34,7 +35,6 @@ could concern were made again (results/CHANGELOG.md)."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OWN = ("architectures", "tasks")
-_DECORATORS = ("register", "register_input", "register_task")
 _FOR_PAGES = (
     "name",
     "paper",
@@ -273,10 +273,10 @@ def _is_docstring(node: Any) -> bool:
 def _without_prose(decorator: ast.expr) -> ast.expr:
     """A decorator of a plugin without what it says for the pages alone, its variants included, and
     its budgets without their reasons."""
-    if isinstance(decorator, ast.Call) and _name(decorator.func) in _DECORATORS:
+    if isinstance(decorator, ast.Call) and is_decorator(decorator.func):
         decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg not in _FOR_PAGES]
         for call in ast.walk(decorator):
-            if isinstance(call, ast.Call) and _name(call.func) == "Budget":
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Budget":
                 call.keywords = [keyword for keyword in call.keywords if keyword.arg != "reason"]
         for variants in (keyword.value for keyword in decorator.keywords if keyword.arg == "variants"):
             for variant in getattr(variants, "values", ()):
@@ -326,9 +326,3 @@ def _base(file: Path, name: _Import) -> Path | None:
     if above := next((folder for folder in file.parents if folder.name == first), None):
         return above.parent
     return None if file.parent.name in ("site-packages", "dist-packages") else file.parent
-
-
-def _name(called: ast.expr) -> str | None:
-    """The name of what is called, with or without its module: ``register``,
-    ``registry.register``."""
-    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)

@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 
 from harness.errors import RegistryError
 from harness.registry import finding, source_text
+from harness.registry.fields import check_fields, fits
 from harness.registry.sorts import (
     FOLDERS,
     ArchitectureEntry,
@@ -102,24 +103,34 @@ def registered_in(module: str) -> set[str]:
 
 def _made(sort: Sort, id: str, options: dict[str, Any], file: Path = Path(), class_name: str = "") -> list[Entry]:
     """The entry that a decorator declares, and those of its variants."""
-    known = options_of(_ENTRIES[sort])
-    own = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    known, own = options_of(_ENTRIES[sort]), dict(options)
     variants: Any = own.pop("variants", {}) if sort == "architectures" else {}
+    if not isinstance(id, str):
+        raise RegistryError(f"the id is {id!r:.60}, expected str")
+    if not fits(variants, dict[str, dict[str, Any]]):
+        raise RegistryError(f"{id}: variants is {variants!r:.60}, expected a dict of options by id")
     if unknown := set(own) - set(known):
         raise RegistryError(f"{id}: there is no {', '.join(sorted(unknown))}; it takes {', '.join(known)}")
     needed = [name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING]
     if missing := [name for name in needed if name not in own]:
         raise RegistryError(f"{id}: {', '.join(missing)} missing")
-    for name, value in own.items():
-        if isinstance(value, str) and str(known[name].type).startswith("tuple"):
-            raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
-    entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **own)
+    entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **_checked(sort, id, own))
     entry.check()
     if isinstance(entry, TaskEntry):
         types = entries("problems")
         if entry.type not in types and ("problems", entry.type) not in _registered:
             raise RegistryError(f"{id}: type {entry.type!r} is none of {', '.join(types)}")
     return [entry, *(_variant(entry, each, changes) for each, changes in variants.items())]
+
+
+def _checked(sort: Sort, id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the fields of an entry; :class:`RegistryError` for one of another type."""
+    known = options_of(_ENTRIES[sort])
+    for name, value in options.items():
+        if isinstance(value, str) and str(known[name].type).startswith("tuple"):
+            raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
+    check_fields(id, _ENTRIES[sort], options)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
 
 
 def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
@@ -135,6 +146,7 @@ def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
             number = "several deviations" if meant else "no deviation"
             raise RegistryError(f"{id}: without_deviations: {base.id} has {number} {beginning!r}")
         kept.remove(meant[0])
+    own = _checked("architectures", id, own)
     return replace(base, id=id, **own | {"deviations": (*kept, *own.get("deviations", ()))})
 
 

@@ -36,6 +36,7 @@ def load(entry: Entry) -> type[Any]:
         clash = _clash(entry) if entry.shipped else ""
         raise RegistryError(f"{entry.file} could not be imported: {type(error).__name__}: {error}{clash}") from error
     _broken[entry.sort].pop(entry.file, None)
+    entry.check_class(cls)
     return cls
 
 

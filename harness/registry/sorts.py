@@ -11,9 +11,23 @@ from harness.errors import RegistryError
 from harness.settings import FULL, ROLES, Budget, Recipe
 
 Sort = Literal["architectures", "inputs", "tasks", "problems", "metrics"]
-KINDS = (
-    "seq", "text", "tree", "pair", "tag", "span", "answer", "ctc", "generate", "lm", "plm", "fit", "regime", "floor",
-)  # fmt: skip
+KINDS: dict[str, tuple[str, ...]] = {
+    "seq": ("SequenceEncoder",),
+    "text": ("TextEncoder", "PretrainedEncoder"),
+    "tree": ("TreeEncoder",),
+    "pair": ("PairEncoder", "PretrainedEncoder"),
+    "tag": ("Tagger",),
+    "span": ("Reader",),
+    "answer": ("Answerer",),
+    "ctc": ("FrameEncoder", "AudioEncoder"),
+    "generate": ("Generator",),
+    "lm": ("LanguageModel",),
+    "plm": ("PretrainedEncoder",),
+    "fit": ("Estimator",),
+    "regime": ("Regime",),
+    "floor": ("Estimator",),
+}
+"""Kinds of architectures, with the base classes in :mod:`harness.kinds` that one may have."""
 TASK_TYPES = (
     "classify", "multilabel", "language_model", "text", "audio", "match", "rank", "tag", "extract", "answer",
     "transcribe", "translate", "regress", "regress_pair",
@@ -52,6 +66,9 @@ class Entry:
 
     def check(self) -> None:
         """Raise :class:`RegistryError` for options that do not fit each other."""
+
+    def check_class(self, cls: type[Any]) -> None:
+        """Raise :class:`RegistryError` for a class that is none of what the options say."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -109,6 +126,15 @@ class ArchitectureEntry(Entry):
             raise RegistryError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
         if strange := [role for role in self.parents if role not in ROLES]:
             raise RegistryError(f"{self.id}: parents: role {strange[0]!r} is none of {', '.join(ROLES)}")
+
+    def check_class(self, cls: type[Any]) -> None:
+        bases = [each.__name__ for each in cls.__mro__ if each.__module__.startswith("harness.kinds.")]
+        fitting = {kind: base for base in reversed(bases) for kind, names in KINDS.items() if base in names}
+        if fitting and self.kind not in fitting:
+            raise RegistryError(
+                f"{self.file}: {self.id} has kind {self.kind!r}, and its class {cls.__name__} is derived from"
+                f" {' and '.join(dict.fromkeys(fitting.values()))}: expected {' or '.join(fitting)}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,10 +263,6 @@ class MetricEntry(Entry):
     per_row: bool = False
     """True where the function takes one prediction and its row, and the metric is the mean: only
     such a metric has intervals, paired tests and an error analysis."""
-
-    def check(self) -> None:
-        if self.better not in ("higher", "lower"):
-            raise RegistryError(f'{self.id}: better={self.better!r} is neither "higher" nor "lower"')
 
 
 def options_of(entry_class: type[Entry]) -> dict[str, Field[Any]]:

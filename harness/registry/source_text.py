@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.errors import RegistryError
 from harness.registry import sorts
+from harness.registry.fields import check_fields
 from harness.registry.finding import DECORATOR
 from harness.registry.sorts import Sort
 from harness.settings import Budget, Recipe
@@ -33,6 +35,10 @@ harness import registry`` or ``import harness.registry``."""
 _DECLARATION = re.compile(DECORATOR.pattern + r".*?^class \w+", re.MULTILINE | re.DOTALL)
 
 
+_SETTINGS: dict[str, type[Recipe | Budget]] = {"Recipe": Recipe, "Budget": Budget}
+"""Calls that may stand among the literals."""
+
+
 class Declaration(NamedTuple):
     """A decorator of ours above a class or a function; ``call`` has its arguments."""
 
@@ -43,12 +49,9 @@ class Declaration(NamedTuple):
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """The id and the options that the decorator is given; :class:`RegistryError` unless they
         are literals."""
-        try:
-            return ast.literal_eval(self.call.args[0]), {str(k.arg): _literal(k.value) for k in self.call.keywords}
-        except TypeError as error:  # Recipe(...) with a name it does not have
-            raise RegistryError(str(error)) from error
-        except (ValueError, IndexError) as error:
-            raise RegistryError("its arguments must be literals, the id first") from error
+        if len(self.call.args) != 1:
+            raise RegistryError(f"{len(self.call.args)} arguments without a name, expected one literal, the id")
+        return _literal(self.call.args[0]), _named(self.call)
 
 
 def declarations(file: Path, sort: Sort, version: tuple[int, int]) -> Iterator[Declaration]:
@@ -77,12 +80,36 @@ def _dotted(node: ast.expr) -> str:
 def _literal(node: ast.expr) -> Any:
     """Value of a literal, in which ``Recipe(...)`` and ``Budget(...)`` with literal arguments may
     stand."""
-    if isinstance(node, ast.Call) and (made := {"Recipe": Recipe, "Budget": Budget}.get(getattr(node.func, "id", ""))):
-        return made(*map(ast.literal_eval, node.args), **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
-    if isinstance(node, ast.Dict):
-        keys = [ast.literal_eval(key) for key in node.keys if key is not None]
-        return dict(zip(keys, map(_literal, node.values), strict=True))
-    return ast.literal_eval(node)
+    if isinstance(node, ast.Call) and (name := _dotted(node.func)) in _SETTINGS:
+        return _settings(name, node)
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        return {_literal(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True) if key}
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError) as error:
+        raise RegistryError(
+            f"{ast.unparse(node):.60} is no literal; a listing reads the values without running the file"
+        ) from error
+
+
+def _named(call: ast.Call) -> dict[str, Any]:
+    """The values that a call gives by name."""
+    for each in call.keywords:
+        if each.arg is None:
+            raise RegistryError(f"**{ast.unparse(each.value):.60} is no literal; give each value by its name")
+    return {str(each.arg): _literal(each.value) for each in call.keywords}
+
+
+def _settings(name: str, call: ast.Call) -> Recipe | Budget:
+    """The value of ``Recipe(...)`` or ``Budget(...)``; :class:`RegistryError` says what is wrong
+    with it."""
+    made = _SETTINGS[name]
+    values = dict(zip((each.name for each in fields(made)), map(_literal, call.args), strict=False)) | _named(call)
+    check_fields(name, made, values)
+    try:
+        return made(**values)
+    except (TypeError, ValueError) as error:  # a value is missing, or of no training
+        raise RegistryError(f"{name}: {error}") from error
 
 
 @functools.cache

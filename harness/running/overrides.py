@@ -71,9 +71,13 @@ def parsed(override: Override, default: Any) -> Any:
 
 
 def unused(override: Override, names: set[str], ids: list[str]) -> str:
+    """The error for an override that no architecture takes, by the names that there are."""
     if not names and not any(fnmatchcase(id, override.id) for id in ids):
         return f"-o {override.text}: no architecture of this run is called {override.id!r}{_near(override.id, ids)}"
     what = f"{override.id} has no hyperparameter {override.section + '.' if override.section else ''}{override.name}"
+    if override.section == "training" and override.name == "lr" and "learning_rates" in names:  # as recipes call it
+        example = f"-o {override.id}.training.learning_rates=[{override.value}]"
+        return f"-o {override.text}: {what}; rates are a list of those that are compared on dev: {example}"
     return f"-o {override.text}: {what}{_near(override.name, sorted(names))}"
 
 

@@ -64,7 +64,7 @@ class Wanted(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How a file is read: its form, how it is written, the columns of it in the place of others,
+    """Way of reading a file: its form, how it is written, the columns of it in the place of others,
     and the folder from which it names recordings."""
 
     form: str
@@ -198,8 +198,8 @@ def _read_table(stream: BinaryIO, wanted: Wanted, form: str = "csv") -> Iterator
 
     csv.field_size_limit(LONGEST_LINE)
     delimiter = wanted.written.delimiter or DELIMITERS[form]
-    quoting = csv.QUOTE_NONE if wanted.written.quotes is False else csv.QUOTE_MINIMAL
-    rows = csv.reader(texts(), delimiter=delimiter, quoting=quoting, strict=True)
+    plain = wanted.written.quotes is False
+    rows = csv.reader(texts(), delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL, strict=True)
     header: list[str] = []
     places: dict[str, int] = {}
     while True:

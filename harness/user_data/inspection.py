@@ -237,9 +237,8 @@ def guess(looked: Looked, given: Mapping[str, Column | None], type: str | None) 
     Raises :class:`UsageError` where nothing can be guessed, with the columns that there are.
     """
     asked = {name: _known(looked, name, column) for name, column in given.items() if column is not None}
-    found = next(
-        (each for each in _candidates(looked, asked) if type in (None, each[0]) and None not in each[1].values()), None
-    )
+    candidates = [("multilabel", _label_sets(looked, asked))] if type == "multilabel" else _candidates(looked, asked)
+    found = next((each for each in candidates if type in (None, each[0]) and None not in each[1].values()), None)
     if found is None:
         wanted = f"of type {type} " if type else ""
         raise UsageError(
@@ -285,6 +284,9 @@ def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[s
     lists = [each for each in looked.columns if each.lists == each.filled > 0]
     if lists:
         yield "tag", {"text": first_of(TOKENS, lists.__contains__), "tags": first_of(TAGS, lists.__contains__)}
+        sets = _label_sets(looked, asked)
+        if any(each.column == sets["labels"] for each in lists):
+            yield "multilabel", sets
     if not asked:
         parts = first_of(PASSAGES), first_of(QUESTIONS), first_of(ANSWERS)
         yield "extract", dict(zip(("passage", "question", "answers"), parts, strict=True))
@@ -313,6 +315,13 @@ def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[s
         yield ("regress", {"text": text, "score": label}) if several else ("classify", {"text": text, "label": label})
         yield ("classify", {"text": text, "label": label})
     yield "regress", {"text": text, "score": score}
+
+
+def _label_sets(looked: Looked, asked: Mapping[str, Column]) -> dict[str, Column | None]:
+    """The columns of texts with any number of labels each."""
+    labels = asked.get("label") or looked.first_of(LABELS)
+    text = asked.get("text") or looked.first_of(TEXTS, lambda each: each.column != labels) or _longest(looked, labels)
+    return {"text": text, "labels": labels}
 
 
 def _pair(looked: Looked, asked: Mapping[str, Column]) -> tuple[Column | None, Column | None]:

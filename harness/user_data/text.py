@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.errors import DataError, MissingFile
 
@@ -34,49 +35,56 @@ def lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     line. Raises :class:`DataError` with the line for bytes that are not of the encoding, for NUL
     characters, and for a line that is too long.
     """
-    number, rest = 1, ""  # rest is a line whose end has not been read yet
     try:
         with path.open("rb") as file:
-            mark = marked(file.read(4))
-            if mark:
-                encoding = mark[0]
-            file.seek(mark[1] if mark else 0)
-            decoder = codecs.getincrementaldecoder(encoding)()
-            while True:
-                raw = file.read(CHUNK)
-                try:
-                    text = decoder.decode(raw, not raw)
-                except UnicodeError as error:
-                    raise _undecodable(path, number, rest, encoding, error) from error
-                if "\0" in text:
-                    line = number + (rest + text.partition("\0")[0]).count("\n")
-                    raise DataError(
-                        f"{path}, line {line}: a NUL character; the file is no text, or of an encoding that was not"
-                        ' given, such as encoding = "utf-16-le"'
-                    )
-                *whole, rest = (rest + text).split("\n")
-                if len(rest) > LONGEST_LINE:
-                    raise DataError(f"{path}, line {number + len(whole)}: more than {LONGEST_LINE:,} characters")
-                for each in whole:
-                    yield number, each + "\n"
-                    number += 1
-                if not raw:
-                    break
+            yield from lines_in(file, path, encoding)
     except FileNotFoundError as error:
         raise MissingFile(f"{path}: no such file; names are read from the folder of the TOML file") from error
     except OSError as error:
-        raise DataError(f"{path}: cannot be read after line {number} ({error})") from error
+        raise DataError(f"{path}: {error.strerror}") from error
+
+
+def lines_in(file: BinaryIO, name: object, encoding: str) -> Iterator[tuple[int, str]]:
+    """:func:`lines` of an open file, which messages call by its ``name``."""
+    number, rest = 1, ""  # rest is a line whose end has not been read yet
+    mark = marked(file.read(4))
+    if mark:
+        encoding = mark[0]
+    file.seek(mark[1] if mark else 0)
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while True:
+        try:
+            raw = file.read(CHUNK)
+            text = decoder.decode(raw, not raw)
+        except OSError as error:
+            raise DataError(f"{name}: cannot be read after line {number} ({error})") from error
+        except UnicodeError as error:
+            raise _undecodable(name, number, rest, encoding, error) from error
+        if "\0" in text:
+            line = number + (rest + text.partition("\0")[0]).count("\n")
+            raise DataError(
+                f"{name}, line {line}: a NUL character; the file is no text, or of an encoding that was not"
+                ' given, such as encoding = "utf-16-le"'
+            )
+        *whole, rest = (rest + text).split("\n")
+        if len(rest) > LONGEST_LINE:
+            raise DataError(f"{name}, line {number + len(whole)}: more than {LONGEST_LINE:,} characters")
+        for each in whole:
+            yield number, each + "\n"
+            number += 1
+        if not raw:
+            break
     if rest:
         yield number, rest
 
 
-def _undecodable(path: Path, number: int, rest: str, encoding: str, error: UnicodeError) -> DataError:
+def _undecodable(name: object, number: int, rest: str, encoding: str, error: UnicodeError) -> DataError:
     found = ""
     if isinstance(error, UnicodeDecodeError):
         number += (rest + error.object[: error.start].decode(encoding, "ignore")).count("\n")
         found = f"byte 0x{error.object[error.start]:02x} "
     return DataError(
-        f"{path}, line {number}: {found}is not {encoding}; say the encoding in [data], such as"
+        f"{name}, line {number}: {found}is not {encoding}; say the encoding in [data], such as"
         ' encoding = "cp1252" (Windows), "latin-1" or "utf-16"'
     )
 

@@ -112,7 +112,7 @@ def _described(
         lines.append(f"quotes = {quoted(source.quotes)}")
     if "header" in reasons:
         lines.append(f"header = {quoted(source.header)}  # {reasons['header']}")
-    if any(looked.named(column).empty for column in columns.values()):
+    if any(looked.named(column).empty for name, column in columns.items() if name != "labels"):
         lines.append("drop_missing = true  # rows with an empty cell are left out")
     lines += ["", "[columns]", *(f"{name} = {quoted(column)}" for name, column in columns.items())]
     if id is not None:
@@ -127,7 +127,9 @@ def _described(
 
 
 def _why(looked: Looked, columns: Mapping[str, Column]) -> str:
-    answer = next((name for name in ("label", "score", "tags", "transcript", "answers") if name in columns), "")
+    answer = next(
+        (name for name in ("label", "labels", "score", "tags", "transcript", "answers") if name in columns), ""
+    )
     profile = looked.named(columns[answer])
     kinds = f"{profile.classes} values" if profile.classes else "many values"
     return f"column {_shown(profile.column)} has {kinds}" if answer in ("label", "score") else f"it has {answer}"
@@ -150,9 +152,10 @@ def _marks_spans(looked: Looked, columns: Mapping[str, Column]) -> bool:
 
 def _of_cells(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
     warnings = []
+    without = columns.get("labels")  # a text without a label is one too
     for column in dict.fromkeys(columns.values()):
         profile = looked.named(column)
-        if profile.empty:
+        if profile.empty and column != without:
             first = f"the first in {looked.unit} {profile.first_empty}"
             warnings.append(f"{profile.empty:,} cells of column {_shown(column)} are empty, {first}; left out")
         spellings: dict[str, list[str]] = {}
@@ -195,7 +198,7 @@ def _counted(file: Path) -> tuple[list[str], list[str]]:
 
 
 def _of_classes(table: pa.Table, warnings: list[str]) -> list[str]:
-    names = [name for name in ("label", "tags") if name in table.column_names]
+    names = [name for name in ("label", "labels", "tags") if name in table.column_names]
     comments = []
     for name in names:
         counts = Counter(values_of(table[name]))

@@ -198,6 +198,7 @@ def test_list_says_how_much_of_test_stands_in_train(command, toys):
         (["-a", "zzz*"], "no architecture is called 'zzz*'"),
         (["-t", "toy_topics"], "did you mean toy_topic"),
         (["--protocol", "eqal"], "did you mean equal"),
+        (["--budget", "ful"], "--budget ful: unknown; did you mean full? Choose from full"),
         (["--tier", "lokal"], "did you mean local"),
         (["--engine", "locl"], "did you mean local"),
         (["--precision", "31"], "--precision 31"),

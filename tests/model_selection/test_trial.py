@@ -19,6 +19,7 @@ from harness.model_selection.wish import Preference, Wish
 from harness.records import Store
 from harness.running.engines import local
 from harness.saved_models.folder import describe
+from harness.saved_models.reading import manner_of
 from harness.saved_models.storage import is_kept, place
 from tests.model_selection.conftest import HEAD, reviews
 
@@ -47,9 +48,11 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     end = out[out.index("What was tried") :]
     assert re.search(r"Naive Bayes \(naive_bayes\) +8\d\.\d +\d\d\.\d to \d\d\.\d +in front", end)
     assert "floor: the commonest answer" in end and "needs no training" in end
-    assert f"not chosen by -a {CHEAP}" in end and "blstm_2dcnn" in end
-    assert "Confirmed once on the sealed rows:" in end
     page = Path("results/try/reviews/index.html").read_text()
+    [words] = re.findall(rf"not chosen by -a {CHEAP}:\n((?:  .+\n)+)", end)
+    assert words.count(", ") == 8 and re.search(r" and\s+\d{3} others, which the page\s+names", words)
+    assert "blstm_2dcnn" not in end and "blstm_2dcnn" in page
+    assert "Confirmed once on the sealed rows:" in end
     assert "architectures fit. Order: the cheapest first" in out and "Order: the cheapest first" in page
     assert "in front, recommended" in page and "Believe the sealed score" in page
     assert "/" + str(tmp_path) not in page
@@ -57,6 +60,7 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     sealed = [record for record in store.all() if record.task == "reviews_sealed"]
     assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
     assert is_kept(store.folder, sealed[0].key) and f"archbench predict {sealed[0].key}" in out
+    assert manner_of(Path("new.csv"), place(store.folder, sealed[0].key)).names == {"text": "review", "label": "stars"}
     assert "trained once more, on 1,000 of the 1,000 rows. It is expected to be no worse" in out
     assert describe(place(store.folder, sealed[0].key)).origin.refitted == 1000
     assert len([record for record in store.all() if record.task == "reviews_choice"]) == 4

@@ -144,6 +144,11 @@ def test_an_override_has_the_type_of_the_default(override, value):
         ("toy_text.hiden=10", "toy_text has no hyperparameter hiden; did you mean hidden"),
         ("toy_tex.hidden=10", "no architecture of this run is called 'toy_tex'; did you mean toy_text"),
         ("toy_text.training.epoch=10", "no hyperparameter training.epoch; did you mean epochs"),
+        (
+            "toy_text.training.lr=0.1",
+            "training.lr; rates are a list of those that are compared on dev: -o toy_text.tra",
+        ),
+        ("toy_text.training.lr=0.1", "-o toy_text.training.learning_rates=[0.1]"),
         ("toy_text.hidden=many", "'many' is a str, expected int"),
         ("toy_text.hidden=1.5", "1.5 is a float, expected int"),
         ("toy_text.hidden=True", "True is a bool, expected int"),

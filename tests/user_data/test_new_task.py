@@ -65,6 +65,8 @@ def rows(count: int, line: str) -> str:
         ("a.conll", rows(120, "w{n} X B-{c}\n"), "tag", {"text": 1, "tags": 3}),
         ("a.jsonl", "".join(json.dumps({"tokens": [f"w{n}"], "ner_tags": ["O"]}) + "\n" for n in range(120)), "tag",
          {"text": "tokens", "tags": "ner_tags"}),
+        ("a.jsonl", "".join(json.dumps({"text": f"w {n}", "topics": 1, "labels": ["a", "b"][: n % 3]}) + "\n"
+                            for n in range(120)), "multilabel", {"text": "text", "labels": "labels"}),
     ],
 )  # fmt: skip
 def test_what_it_writes_can_be_run_as_it_stands(new, name: str, content: str, type: str, columns: dict):
@@ -76,6 +78,20 @@ def test_what_it_writes_can_be_run_as_it_stands(new, name: str, content: str, ty
     [entry] = registry.match("tasks", "made.toml")
     task = registry.load(entry)(entry)
     assert sum(len(task.load(split)) for split in ("train", "dev", "test")) == 120
+
+
+@pytest.mark.parametrize("options", [(), ("--text", "note", "--label", "topic")])
+def test_labels_in_one_cell_are_those_of_a_text_with_several(new, options: tuple[str, ...]):
+    """A user was told to name the columns that he had named; a text without a label is one too."""
+    content = "note,topic\n" + "".join(f"note {n},{('a', 'b', 'a b', '')[n % 4]}\n" for n in range(120))
+    code, text, values, told = new("a.csv", content, "--type", "multilabel", *options)
+    assert (code, values["columns"]) == (0, {"text": "note", "labels": "topic"}), told
+    assert (values["type"], values["main_metric"]) == ("multilabel", "micro_f1")
+    assert '2 values of labels: "a" 50.0%, "b" 50.0%' in text and "drop_missing" not in text and "empty" not in told
+    Path("made.toml").write_text(text, encoding="utf-8")
+    [entry] = registry.match("tasks", "made.toml")
+    train = registry.load(entry)(entry).load("train")
+    assert sorted(map(tuple, {tuple(labels) for labels in train["labels"]})) == [(), ("a",), ("a", "b"), ("b",)]
 
 
 @pytest.mark.parametrize("own", [0, 1100])
