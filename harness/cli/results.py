@@ -16,6 +16,8 @@ from harness.errors import UsageError
 from harness.messages import note, report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from harness.records import Record
 
 
@@ -106,6 +108,9 @@ def rescore(
     whose task was edited, and reads the same rows as ever, no longer count as made by other code
     of it.
     """
+    from rich.console import Console
+    from rich.progress import track
+
     from harness.records import Store
     from harness.registry import DESCRIPTION, comma_separated, match
     from harness.scoring import rescore as scores
@@ -125,7 +130,11 @@ def rescore(
         fitting.update(*hits)
         return all(hits)
 
-    changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches)
+    def shown(records: Sequence[Record]) -> Iterable[Record]:
+        console = Console(stderr=True)
+        return track(records, "records", console=console, transient=True, disable=not console.is_terminal)
+
+    changed = scores.rescore(Store(results.resolve()), data_dir and data_dir.resolve(), matches, shown)
     scored = [(path, changes) for path, changes in changed if changes]
     for path, changes in scored:
         print(path)

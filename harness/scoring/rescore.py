@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,10 @@ Change = tuple[float | None, float]
 
 
 def rescore(
-    store: Store, data_dir: Path | None, only: Callable[[Record], bool] | None = None
+    store: Store,
+    data_dir: Path | None,
+    only: Callable[[Record], bool] | None = None,
+    shown: Callable[[Sequence[Record]], Iterable[Record]] = iter,
 ) -> list[tuple[Path, dict[str, Change]]]:
     """Computes the test scores of the ok records (those for which ``only`` holds) and writes the
     records whose scores changed, in the schema that they have.
@@ -32,11 +35,12 @@ def rescore(
     the task's code as it is now: with these scores nothing of it is by other code of its task. The
     outcomes of every record that is scored are written again. Returns the path of each record that
     was written with its changes by metric. A record whose data or predictions are not those that it
-    was made with is left alone, with a warning that names it and the reason.
+    was made with is left alone, with a warning that names it and the reason. ``shown`` passes the
+    records on, and shows how many are left.
     """
     changed: list[tuple[Path, dict[str, Change]]] = []
     records = [record for record in store.all() if record.status == "ok" and (only is None or only(record))]
-    for (task, tier), group in groupby(sorted(records, key=_data), key=_data):
+    for (task, tier), group in groupby(shown(sorted(records, key=_data)), key=_data):
         try:
             data = _TestData(task, tier, data_dir)
         except (DataError, registry.RegistryError, OSError, ValueError, NotImplementedError) as error:
