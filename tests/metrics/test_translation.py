@@ -44,3 +44,9 @@ def test_case_and_blanks_before_marks_do_not_count() -> None:
 
 def test_an_empty_translation_scores_nothing() -> None:
     assert scored(["", ""], ["ein mann sieht den hund .", "ja ."]) == {"bleu": 0, "chrf": 0}
+
+
+def test_blanks_before_full_stops_are_no_fault_of_the_data(caplog: pytest.LogCaptureFixture) -> None:
+    """Each score of a translator told its user that its data had not been detokenised."""
+    assert scored(["a dog is here ."] * 100, ["a dog is here."] * 100)["bleu"] == pytest.approx(1.0)
+    assert not caplog.records
