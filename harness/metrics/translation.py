@@ -39,7 +39,7 @@ class Bleu(_Translations):
     ``case:lc|tok:13a|smooth:exp``)."""
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
-        # Systems write words with blanks between, which the tokenisation takes as it does any others: no need to warn.
+        # No warning of words with blanks between: systems write so, and are tokenised as any others.
         return {"bleu": BLEU(lowercase=True, force=True).corpus_score(predictions, [references]).score / 100}
 
 
