@@ -39,7 +39,7 @@ class Bleu(_Translations):
     ``case:lc|tok:13a|smooth:exp``)."""
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, float]:
-        # No warning of words with blanks between: systems write so, and are tokenised as any others.
+        # No warning of words with blanks between: systems write so; all is tokenised alike.
         return {"bleu": BLEU(lowercase=True, force=True).corpus_score(predictions, [references]).score / 100}
 
 
