@@ -24,7 +24,7 @@ from harness.cli.options import (
     Tasks,
 )
 from harness.cli.showing import run_and_show
-from harness.errors import UsageError, check_choice
+from harness.errors import UsageError
 from harness.messages import note
 
 
@@ -264,8 +264,6 @@ def run(
     from harness.running.request import Request
 
     add_plugins(plugin)
-    budgets = [name for task in registry.match("tasks", tasks) for name in registry.budgets_of(task)]
-    check_choice("--budget", budget, tuple(dict.fromkeys(budgets)))
     request = Request(
         results=results,
         architectures=architectures,

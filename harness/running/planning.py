@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from harness import registry
-from harness.errors import DataError
+from harness.errors import DataError, check_choice
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
@@ -121,6 +121,8 @@ class Planning:
         grid; what cannot be imported is reported and left out."""
         request = self.request
         chosen, on = registry.match("architectures", request.architectures), registry.match("tasks", request.tasks)
+        budgets = dict.fromkeys(name for task in on for name in registry.budgets_of(task))
+        check_choice("--budget", request.budget, tuple(budgets))
         registry.import_other_plugins([*chosen, *on])
         if (homes := request.homes) is not None:
             chosen = [entry for entry in chosen if entry.id in homes]
