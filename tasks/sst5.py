@@ -63,7 +63,7 @@ class Sst5(Task):
         return sentiment.rows(split, fine=True)
 
     def local(self, folder: Path, split: Split) -> Iterable[Row]:
-        for tree in trees(find(folder / "sst" / "trees", f"{split}.txt")):
+        for tree in trees(find(folder / "sst", f"trees/{split}.txt")):
             yield {"id": f"{split}-{tree.line}", "text": tree.words, "label": LABELS[tree.label], "tree": tree.brackets}
 
     def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
