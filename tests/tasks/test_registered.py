@@ -114,7 +114,7 @@ def test_a_wrong_data_folder_names_the_missing_file(id, task, tmp_path):
 
 @pytest.mark.parametrize("id", sorted(registry.entries("tasks")))
 def test_a_file_that_is_missing_names_the_folder_that_the_option_means(id, task, tmp_path):
-    """A user who gave the folder one level deeper, as the message said, had the same message again."""
+    """Whoever gave the folder that the message named had the same message again."""
     with pytest.raises(DataError) as caught:
         task(id).load("train", "local", tmp_path)
     found = re.search(r"must be the folder that holds ([^/ ]+)/", str(caught.value))
