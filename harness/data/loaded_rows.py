@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.problems import problem
-from harness.task import Row, Task, Tier
+from harness.task import DataName, Row, Task, Tier, fingerprint
 
 if TYPE_CHECKING:
     import datasets
@@ -35,6 +35,15 @@ def without_answers(rows: datasets.Dataset, task: Task) -> datasets.Dataset:
     """Rows of a task with nothing in them that is an answer."""
     known = {"id", "group", *problem(task.entry.type).entry.inputs}
     return rows.select_columns([name for name in rows.column_names if name in known])
+
+
+def digest(task: Task, tier: Tier, folder: Path | None, name: DataName, most: int | None = None) -> str:
+    """Digest of a part of a task's data, as records have it; ``most`` is the number of training
+    rows (None: all)."""
+    if name in ("dev", "test"):
+        return fingerprint(task.load(name, tier, folder))
+    rows = training_rows(task, tier, folder, most)
+    return fingerprint(without_answers(rows, task) if name == "unlabelled" else rows)
 
 
 def chosen(rows: datasets.Dataset, most: int, seed: int, stratum: str | None = None) -> np.ndarray:

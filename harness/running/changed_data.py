@@ -20,7 +20,7 @@ from harness.registry import TaskEntry
 from harness.saved_models.folder import describe
 from harness.saved_models.storage import MODELS
 from harness.settings import Limits
-from harness.task import Tier
+from harness.task import DataName, Tier
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,16 +76,12 @@ class DataFolder:
         return cached[name]
 
     def _computed(self, task: str, most: int | None, answers: bool) -> dict[str, str]:
-        from harness.data.loaded_rows import training_rows, without_answers
-        from harness.task import fingerprint
+        from harness.data.loaded_rows import digest
 
         entry = registry.entry("tasks", task)
         adapter = registry.load(entry)(entry)
-        train = training_rows(adapter, self.tier, self.folder, most)
-        if not answers:
-            return {"unlabelled": fingerprint(without_answers(train, adapter))}
-        others = {split: adapter.load(split, self.tier, self.folder) for split in ("dev", "test")}
-        return {split: fingerprint(rows) for split, rows in {"train": train, **others}.items()}
+        names: tuple[DataName, ...] = ("train", "dev", "test") if answers else ("unlabelled",)
+        return {name: digest(adapter, self.tier, self.folder, name, most) for name in names}
 
     def _read(self) -> dict[str, dict[str, str]]:
         """Fingerprints by task and cap, as computed from the files as they are now."""

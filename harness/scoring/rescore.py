@@ -122,14 +122,9 @@ class _TestData:
     @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
     def _digest(self, name: DataName, most: int | None) -> str:
         """Digest of a part of the data as the task's code reads it now."""
-        from harness.data.loaded_rows import training_rows, without_answers
+        from harness.data.loaded_rows import digest
 
-        if name == "test":
-            return self._fingerprint
-        if name == "dev":
-            return fingerprint(self._task.load("dev", self._tier, self._folder))
-        rows = training_rows(self._task, self._tier, self._folder, most)
-        return fingerprint(without_answers(rows, self._task) if name == "unlabelled" else rows)
+        return self._fingerprint if name == "test" else digest(self._task, self._tier, self._folder, name, most)
 
     def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
         """Changes of metrics; another rounding of the last digits is none."""
