@@ -296,7 +296,7 @@ def about(board: Board, task: str) -> list[str]:
     if entry is None:
         return []
     sizes = ", ".join(f"{split} {n:,}" for split, n in entry.sizes.items())
-    return [f"{board.type_name(entry.type)}. {entry.protocol}", *([f"Official sizes: {sizes}"] if sizes else [])]
+    return [f"{board.type_in_words(task)}. {entry.protocol}", *([f"Official sizes: {sizes}"] if sizes else [])]
 
 
 def serve(out: Path) -> None:

@@ -83,7 +83,7 @@ def predict(
     with stream:
         write = WRITERS[to](sys.stdout, answers_of(kept.problem.entry))
         try:
-            for each in answered(kept, asked(stream, manner.form, wanted)):
+            for each in answered(kept, asked(stream, wanted)):
                 if each.answer is None:
                     passed_over += 1
                     report(f"{name}:{each.question.line}: passed over: {each.question.fault}")

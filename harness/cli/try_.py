@@ -103,6 +103,7 @@ def try_(
     from harness.model_selection.report import lines, sentences, tables, write_page
     from harness.model_selection.trial import Trial
     from harness.records import portable_command
+    from harness.saved_models.storage import place
 
     task = registry.load(entry)(entry)
     command = portable_command(["archbench", *sys.argv[1:]])
@@ -119,7 +120,7 @@ def try_(
     print(write_page(trial))
     if trial.handed_over is not None:
         ending = task.description.path("all").suffix
-        print(f"next:\n  archbench predict {trial.handed_over.key} NEW{ending} --results {results}")
+        print(f"next:\n  archbench predict {place(trial.folder, trial.handed_over.key)} NEW{ending}")
     if trial.stopped or not any(not each.is_floor for each in trial.tried):
         raise typer.Exit(1)
 

@@ -114,16 +114,28 @@ class Board:
         entry = self.tasks.get(task)
         return entry.type if entry else ""
 
-    def type_name(self, type: str) -> str:
-        """Name of a type of tasks in words, or its id where it is not registered here."""
-        return self._type_names.get(type, type)
+    def type_in_words(self, task: str) -> str:
+        """Type of a task in words, or its id where it is not registered here; recordings are a type
+        of their own, also where other tasks of the type are of texts."""
+        type = self.type_of(task)
+        found = self._types.get(type)
+        if found is None:
+            return type
+        return f"{found.name} of recordings" if found.texts and self._inputs.get(task) == ["audio"] else found.name
 
     @functools.cached_property
-    def _type_names(self) -> dict[str, str]:
+    def _types(self) -> dict[str, registry.ProblemEntry]:
         try:
-            return {id: entry.name for id, entry in registry.entries("problems").items()}
+            return registry.entries("problems")
         except registry.RegistryError:
             return {}
+
+    @functools.cached_property
+    def _inputs(self) -> dict[str, object]:
+        """The forms in which a task's texts can be read, as the last of its records says; older
+        ones do not."""
+        told = ((record.task, (record.registered or {}).get("task", {})) for record in self.records)
+        return {task: words["inputs"] for task, words in told if words.get("inputs")}
 
     @functools.cached_property
     def known_tasks(self) -> list[str]:

@@ -76,7 +76,7 @@ def fits(board: Board, architecture: str, task: str) -> bool:
     """False where the records of the architecture's kind say that it is not for tasks of such a
     type."""
     entry = board.architectures.get(architecture)
-    return entry is None or (entry.kind, board.type_of(task)) not in _unfit(board)
+    return entry is None or (entry.kind, board.type_in_words(task)) not in _unfit(board)
 
 
 @functools.cache
@@ -85,7 +85,7 @@ def _unfit(board: Board) -> frozenset[tuple[str, str]]:
     unfit: dict[tuple[str, str], bool] = {}
     for record in board.records:
         if entry := board.architectures.get(record.architecture):
-            pair = entry.kind, board.type_of(record.task)
+            pair = entry.kind, board.type_in_words(record.task)
             unfit[pair] = unfit.get(pair, True) and record.unfit
     return frozenset(pair for pair, every in unfit.items() if every)
 
@@ -96,14 +96,14 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
     lines = {section: _lines(board, section, tasks) for section in sections}
     # A task on which nobody is above the floor orders nothing.
     above = Counter(
-        board.type_of(task)
+        board.type_in_words(task)
         for of_section in lines.values()
         for line in of_section
         for task, square in zip(tasks, line.squares, strict=True)
         if square.style == "score"
     )
-    types = sorted(set(map(board.type_of, tasks)), key=lambda type: (-above[type], type))
-    order = sorted(range(len(tasks)), key=lambda i: types.index(board.type_of(tasks[i])))
+    types = sorted(set(map(board.type_in_words, tasks)), key=lambda type: (-above[type], type))
+    order = sorted(range(len(tasks)), key=lambda i: types.index(board.type_in_words(tasks[i])))
     blocks = []
     for section, of_section in lines.items():
         if of_section:
@@ -140,7 +140,7 @@ def _line(board: Board, section: Section, architecture: str, tasks: list[str]) -
     shares: dict[str, list[float]] = {}
     for task, square in zip(tasks, squares, strict=True):
         if square.share is not None:
-            shares.setdefault(board.type_of(task), []).append(square.share)
+            shares.setdefault(board.type_in_words(task), []).append(square.share)
     return Line(
         architecture, squares, {type: (statistics.fmean(values), len(values)) for type, values in shares.items()}
     )

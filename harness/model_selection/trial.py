@@ -48,6 +48,7 @@ SAMPLE = 2_000
 class Trial:
     """The search for what suits a task, and its outcome so far.
 
+    ``folder``, below that of the results, has its page, slices, records and models.
     ``order`` says which comes when, and why; ``tried`` are the architectures that ended well,
     ``finals`` those of them that were compared on more rows, ``behind`` what is known by id of
     those that were stopped since they were clearly behind,
@@ -68,9 +69,10 @@ class Trial:
         refit: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.task, self.store, self.deadline = task, Store(results.resolve()), deadline
-        self.whole_time = deadline - clock()
+        # A folder of its own: slices of one table are no tasks that a leaderboard should show.
         self.folder = results / "try" / task.entry.id
+        self.task, self.store, self.deadline = task, Store(self.folder.resolve()), deadline
+        self.whole_time = deadline - clock()
         self.command, self.wish, self.refit, self.clock = command, wish, refit, clock
         self.store.check_writable()
         self.slices: Slices = slices(task, self.folder)

@@ -198,8 +198,9 @@ class TrainingBlock(TypedDict, total=False):
 class Registered(TypedDict, total=False):
     """The registry's words on the architecture and the task, for pages that lack their plugin.
 
-    ``architecture``: its name, family, kind, paper and year. ``task``: its name, type, protocol,
-    official ``sizes`` by split, metrics and main metric.
+    ``architecture``: its name, family, kind, paper and year. ``task``: its name, type,
+    ``inputs`` (forms in which its texts can be read), protocol, official ``sizes`` by split,
+    metrics and main metric.
     """
 
     architecture: dict[str, str | Whole]

@@ -13,8 +13,8 @@ from harness.task import WITHOUT_LABELS, Split
 
 
 def registered(cell: Cell) -> Registered | None:
-    """Names, family, kind, paper, type, protocol and sizes of what a cell is of; None where neither
-    is registered."""
+    """Names, family, kind, paper, type, inputs, protocol and sizes of what a cell is of; None where
+    neither is registered."""
     found: Registered = {}
     try:
         architecture = registry.entries("architectures").get(cell.architecture)
@@ -30,10 +30,15 @@ def registered(cell: Cell) -> Registered | None:
             "year": architecture.year,
         }
     if task:
+        try:
+            inputs = list(registry.load(task).inputs)
+        except RegistryError:  # the file is broken, as the record's error says
+            inputs = []
         sizes = {split: task.sizes[split] for split in get_args(Split) if isinstance(task.sizes.get(split), int)}
         found["task"] = {
             "name": task.name,
             "type": task.type,
+            "inputs": inputs,
             "protocol": task.protocol,
             "sizes": sizes,
             "metrics": list(task.metrics),

@@ -103,18 +103,18 @@ def registered_in(module: str) -> set[str]:
 
 def _made(sort: Sort, id: str, options: dict[str, Any], file: Path = Path(), class_name: str = "") -> list[Entry]:
     """The entry that a decorator declares, and those of its variants."""
-    known, own = options_of(_ENTRIES[sort]), dict(options)
+    own = dict(options)
     variants: Any = own.pop("variants", {}) if sort == "architectures" else {}
     if not isinstance(id, str):
         raise RegistryError(f"the id is {id!r:.60}, expected str")
     if not fits(variants, dict[str, dict[str, Any]]):
         raise RegistryError(f"{id}: variants is {variants!r:.60}, expected a dict of options by id")
-    if unknown := set(own) - set(known):
-        raise RegistryError(f"{id}: there is no {', '.join(sorted(unknown))}; it takes {', '.join(known)}")
+    own = _checked(sort, id, own)
+    known = options_of(_ENTRIES[sort])
     needed = [name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING]
     if missing := [name for name in needed if name not in own]:
         raise RegistryError(f"{id}: {', '.join(missing)} missing")
-    entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **_checked(sort, id, own))
+    entry = _ENTRIES[sort](id=id, file=file, class_name=class_name, **own)
     entry.check()
     if isinstance(entry, TaskEntry):
         types = entries("problems")
@@ -124,8 +124,11 @@ def _made(sort: Sort, id: str, options: dict[str, Any], file: Path = Path(), cla
 
 
 def _checked(sort: Sort, id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the fields of an entry; :class:`RegistryError` for one of another type."""
+    """Options as the fields of an entry; :class:`RegistryError` for an unknown one, or one of
+    another type."""
     known = options_of(_ENTRIES[sort])
+    if unknown := set(options) - set(known):
+        raise RegistryError(f"{id}: there is no {', '.join(sorted(unknown))}; it takes {', '.join(known)}")
     for name, value in options.items():
         if isinstance(value, str) and str(known[name].type).startswith("tuple"):
             raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
@@ -136,17 +139,15 @@ def _checked(sort: Sort, id: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def _variant(base: Entry, id: str, changes: dict[str, Any]) -> Entry:
     """The entry of a variant; an error when it changes or leaves out what there is not."""
     assert isinstance(base, ArchitectureEntry)
-    options = options_of(ArchitectureEntry)
-    if unknown := set(changes) - {*options, "without_deviations"}:
-        raise RegistryError(f"{id}: a variant has no {', '.join(sorted(unknown))}; it may change {', '.join(options)}")
     kept, own = list(base.deviations), dict(changes)
-    for beginning in own.pop("without_deviations", ()):
+    left_out = own.pop("without_deviations", ())
+    own = _checked("architectures", id, own)
+    for beginning in left_out:
         meant = [sentence for sentence in kept if sentence.startswith(beginning)]
         if len(meant) != 1:
             number = "several deviations" if meant else "no deviation"
             raise RegistryError(f"{id}: without_deviations: {base.id} has {number} {beginning!r}")
         kept.remove(meant[0])
-    own = _checked("architectures", id, own)
     return replace(base, id=id, **own | {"deviations": (*kept, *own.get("deviations", ()))})
 
 

@@ -36,8 +36,8 @@ def wanted_by(
     """The columns that a model needs of the file ``source``, which is read in a ``manner``;
     ``names`` are the user's for some of them."""
     apart = {column for column, form in model.problem.entry.forms.items() if form == "words"}
-    names = {**manner.names, **names}
-    return Wanted(model.description.inputs, source, frozenset(apart), names, manner.written, manner.folder)
+    manner = manner._replace(names={**manner.names, **names})
+    return Wanted(model.description.inputs, source, frozenset(apart), manner)
 
 
 def answered(model: KeptModel, questions: Iterable[Asked]) -> Iterator[Answered]:

@@ -38,22 +38,28 @@ class Asked(NamedTuple):
     fault: str = ""
 
 
+class Manner(NamedTuple):
+    """Way of reading a file: its format, how it is written, the columns of it in the place of
+    others, and the folder from which it names recordings."""
+
+    format: str
+    written: Source = Source()
+    names: Mapping[str, Column] = {}
+    folder: Path = Path()
+
+
 class Wanted(NamedTuple):
-    """Columns that a model needs, each with its form; those among them whose texts come as words
-    that blanks part (``apart``); and the columns of the file in whose place they stand, where those
-    have other names. ``source`` is the name of the file, ``written`` how it is written, and
-    ``folder`` the one from which it names recordings."""
+    """Columns that a model needs of the file ``source``, each with its form; those among them whose
+    texts come as words that blanks part (``apart``); and the manner in which the file is read."""
 
     forms: Mapping[str, str]
     source: str
     apart: frozenset[str] = frozenset()
-    names: Mapping[str, Column] = {}
-    written: Source = Source()
-    folder: Path = Path()
+    manner: Manner = Manner("lines")
 
     def name(self, column: str) -> Column:
         """The user's name of a column, or its number from 1."""
-        return self.names.get(column, column)
+        return self.manner.names.get(column, column)
 
     @property
     def columns(self) -> list[str]:
@@ -63,26 +69,16 @@ class Wanted(NamedTuple):
         return needed if self.name("id") in map(self.name, needed) else ["id", *needed]
 
 
-class Manner(NamedTuple):
-    """Way of reading a file: its form, how it is written, the columns of it in the place of others,
-    and the folder from which it names recordings."""
-
-    form: str
-    written: Source = Source()
-    names: Mapping[str, Column] = {}
-    folder: Path = Path()
-
-
 def manner_of(file: Path, model: Path) -> Manner:
     """The manner in which the data were read that a kept model learnt from, for a file with their
     ending; else that of its own ending.
 
     The folder of the ``model`` names its task. The description of a user's task is one of the
-    registered, or one of those that ``archbench try`` wrote beside the models.
+    registered, or one of those that ``archbench try`` wrote beside its models.
     """
     task, ending = describe(model).origin.cell.get("task"), file.suffix.lower()
     entry = registry.entries("tasks").get(str(task))
-    written = model.resolve().parent.parent.glob(f"try/*/*{registry.DESCRIPTION}")
+    written = model.resolve().parent.parent.glob(f"*{registry.DESCRIPTION}")
     for own in [entry.file] if entry else [each for each in written if each.stem == task]:
         if own.suffix != registry.DESCRIPTION:
             continue
@@ -94,12 +90,13 @@ def manner_of(file: Path, model: Path) -> Manner:
     return Manner(SUFFIXES.get(ending, "lines"))
 
 
-def asked(stream: BinaryIO, form: str, wanted: Wanted) -> Iterator[Asked]:
-    """The questions in a stream, of one of the forms :data:`READERS`.
+def asked(stream: BinaryIO, wanted: Wanted) -> Iterator[Asked]:
+    """The questions in a stream, of one of the formats :data:`READERS`.
 
     :class:`~harness.errors.UsageError` for a table without a column that is needed.
     """
-    return (_asked(line, values, fault, wanted) for line, values, fault in READERS[form](stream, wanted))
+    lines = READERS[wanted.manner.format](stream, wanted)
+    return (_asked(line, values, fault, wanted) for line, values, fault in lines)
 
 
 def questions(values: Iterable[Any], wanted: Wanted) -> Iterator[Asked]:
@@ -131,7 +128,7 @@ def _value(given: Any, column: str, wanted: Wanted) -> Any:
         elif form == "texts":
             value = given.splitlines()
         elif form == "audio":
-            value = {"bytes": read_limited(wanted.folder / given), "path": given}
+            value = {"bytes": read_limited(wanted.manner.folder / given), "path": given}
     elif form == "string" and FORMS["words"].fit([given], [{}]):
         value = " ".join(given)
     if not FORMS[form].fit([value], [{column: value}]) or not value:
@@ -146,7 +143,7 @@ Read = tuple[int, dict[str, Any], str]
 def _lines(stream: BinaryIO, wanted: Wanted) -> Iterator[tuple[int, str, str]]:
     """Number, text and fault of each line, without its end; :class:`~harness.errors.DataError` for
     a fault in an encoding such as UTF-16, in which no byte tells where the next line begins."""
-    encoding = wanted.written.encoding
+    encoding = wanted.manner.written.encoding
     if "\n".encode(encoding) != b"\n":
         yield from ((number, text.rstrip("\r\n"), "") for number, text in lines_in(stream, wanted.source, encoding))
         return
@@ -181,7 +178,7 @@ def _read_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
         yield number, {} if fault else dict(zip(columns, parts, strict=True)), fault
 
 
-def _read_table(stream: BinaryIO, wanted: Wanted, form: str = "csv") -> Iterator[Read]:
+def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     """A table whose first line names the columns, if it has a header; a value in quotes may have
     several lines."""
     bad: list[tuple[int, str]] = []
@@ -197,8 +194,8 @@ def _read_table(stream: BinaryIO, wanted: Wanted, form: str = "csv") -> Iterator
                 yield text + "\n"
 
     csv.field_size_limit(LONGEST_LINE)
-    delimiter = wanted.written.delimiter or DELIMITERS[form]
-    plain = wanted.written.quotes is False
+    delimiter = wanted.manner.written.delimiter or DELIMITERS[wanted.manner.format]
+    plain = wanted.manner.written.quotes is False
     rows = csv.reader(texts(), delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL, strict=True)
     header: list[str] = []
     places: dict[str, int] = {}
@@ -216,8 +213,8 @@ def _read_table(stream: BinaryIO, wanted: Wanted, form: str = "csv") -> Iterator
         yield from ((number, {}, fault) for number, fault in faults)
         if not places:
             header = [cell.strip() for cell in cells]
-            places = _places(header if wanted.written.header else [], len(cells), wanted)
-            if wanted.written.header:
+            places = _places(header if wanted.manner.written.header else [], len(cells), wanted)
+            if wanted.manner.written.header:
                 continue
         if len(cells) != len(header):
             yield begin, {}, f"{len(cells)} cells, and the first line has {len(header)}" if cells else "an empty line"
@@ -283,7 +280,7 @@ READERS: Named[Any] = Named(
     "format",
     lines=_read_lines,
     csv=_read_table,
-    tsv=lambda stream, wanted: _read_table(stream, wanted, "tsv"),
+    tsv=_read_table,
     jsonl=_read_objects,
     wav=_read_recording,
 )

@@ -9,7 +9,7 @@ from harness.leaderboard.board import read
 from harness.leaderboard.pages.front_page import MINI_REMARK, picture_parts, remarks
 from harness.leaderboard.pages.page import templates
 from harness.leaderboard.pages.runs_page import missing_table
-from harness.leaderboard.picture import Picture, Square, pictures, share_of
+from harness.leaderboard.picture import Picture, Square, fits, pictures, share_of
 from harness.leaderboard.ranking import SMOKE_REMARK
 from harness.records import Store
 from tests.support.made_pages import architecture, register_alone, task
@@ -92,10 +92,27 @@ def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store)
     picture = only(store)
     lines = picture.blocks[0].lines
     assert [line.architecture for line in lines] == ["bilstm", "dan", "count"]
-    assert lines[0].means["classify"] == (pytest.approx((40 / 59 + 1) / 2), 2)
+    assert lines[0].means["Classification"] == (pytest.approx((40 / 59 + 1) / 2), 2)
     shown = picture_parts(read(store.folder))["pictures"][0]["blocks"][0]["rows"]
     assert [row["mean"] for row in shown] == ["84", "72", "1 of 2"]
     assert [row["method"] for row in shown] == ["neural", "neural", "classical"]
+
+
+def test_recordings_are_a_type_of_their_own(store):
+    """A mean over texts and recordings was one that no system of counts could have: each was at
+    best "6 of 7"."""
+    words = {"name": "SST2", "type": "classify", "inputs": ["text", "tree"]}
+    store.write(record("tree", score=0.8, registered={"task": words}))
+    recordings = words | {"name": "AG_NEWS", "inputs": ["audio"]}
+    store.write(record("bilstm", "ag_news", 0.8, registered={"task": recordings}))
+    unfit = {"type": "unfit", "message": "reads text, but ag_news offers audio"}
+    store.write(record("tree", "ag_news", status="skipped", error=unfit))
+    picture = only(store)
+    assert picture.types == ["Classification", "Classification of recordings"]
+    assert squares(picture)["tree"]["ag_news"] == Square("unfit")
+    board = read(store.folder)
+    assert not fits(board, "tree", "ag_news") and fits(board, "tree", "sst2")
+    assert board.type_in_words("fsdd") == "Transcription", "all tasks of this type are of recordings"
 
 
 def test_a_task_on_which_nobody_is_above_the_floor_does_not_sort_the_rows(store):
@@ -106,7 +123,7 @@ def test_a_task_on_which_nobody_is_above_the_floor_does_not_sort_the_rows(store)
     judged(store, right(40), architecture="majority")
     judged(store, right(90), architecture="dan")
     picture = only(store)
-    assert (picture.types, picture.tasks) == (["classify", "transcribe"], ["sst2", "fsdd"])
+    assert (picture.types, picture.tasks) == (["Classification", "Transcription"], ["sst2", "fsdd"])
     assert squares(picture)["dan"]["fsdd"].style == "floor"
 
 

@@ -56,10 +56,12 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     assert "architectures fit. Order: the cheapest first" in out and "Order: the cheapest first" in page
     assert "in front, recommended" in page and "Believe the sealed score" in page
     assert "/" + str(tmp_path) not in page
-    store = Store(tmp_path / "results")
+    assert not list(Store(tmp_path / "results").all()), "slices of one table would stand on the leaderboard as tasks"
+    store = Store(tmp_path / "results/try/reviews")
     sealed = [record for record in store.all() if record.task == "reviews_sealed"]
     assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
-    assert is_kept(store.folder, sealed[0].key) and f"archbench predict {sealed[0].key}" in out
+    assert is_kept(store.folder, sealed[0].key)
+    assert f"archbench predict results/try/reviews/models/{sealed[0].key} NEW.csv" in out
     assert manner_of(Path("new.csv"), place(store.folder, sealed[0].key)).names == {"text": "review", "label": "stars"}
     assert "trained once more, on 1,000 of the 1,000 rows. It is expected to be no worse" in out
     assert describe(place(store.folder, sealed[0].key)).origin.refitted == 1000

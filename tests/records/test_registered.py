@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.records import Cell
-from harness.records.registered import seen
+from harness.records.registered import registered, seen
 from harness.task import WITHOUT_LABELS
 
 
@@ -36,3 +36,12 @@ def test_what_a_regime_wraps_sees_for_it():
 def test_rows_of_companions_are_seen_too():
     cell = Cell("vat", 1, "sst2", 1, "local", "equal", {"limits": {"labels": 9}, "companions": ["imdb"]}, 0)
     assert seen(cell) == [WITHOUT_LABELS, "training rows of imdb"]
+
+
+@pytest.mark.parametrize(
+    ("task", "inputs"), [("sst5", ["text", "tree"]), ("fsdd_class", ["audio"]), ("snli", ["text"])]
+)
+def test_the_forms_of_a_task_are_told(task, inputs):
+    """Pages import no task, and would count recordings among texts."""
+    found = registered(Cell("bilstm", 1, task, 1, "local", "equal", {}, 0))
+    assert found and found["task"]["inputs"] == inputs

@@ -50,11 +50,11 @@ def ask(tmp_path: Path, monkeypatch, capsys):
         file.write_text(data + toml, encoding="utf-8")
         (file.parent / f"own.{ending}").write_bytes(contents(60)[ending])
         [entry] = registry.match("tasks", str(file))
-        record = kept_cell("naive_bayes", entry.id, tmp_path / "results", most=None, plugins=(file,))
+        record = kept_cell("naive_bayes", entry.id, tmp_path / "results/try/own", most=None, plugins=(file,))
         monkeypatch.setattr("harness.registry.finding._plugins", [])
         asked = tmp_path / (name or f"new.{ending}")
         asked.write_bytes(new)
-        given = ["--results", str(tmp_path / "results"), "--to", "jsonl", *arguments]
+        given = ["--results", str(tmp_path / "results/try/own"), "--to", "jsonl", *arguments]
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:

@@ -17,7 +17,7 @@ from harness import cli
 from harness.records import Record
 from harness.saved_models import prediction, reading
 from harness.saved_models.prediction import answered
-from harness.saved_models.reading import Asked, Wanted, asked
+from harness.saved_models.reading import Asked, Manner, Wanted, asked
 from tests.saved_models.cells import kept_cell, loaded, rows_of_test
 
 Outcome = tuple[int, str, str]
@@ -194,7 +194,7 @@ def test_texts_are_read_as_they_are_answered(classifier: Record, results: Path, 
 
 def test_a_line_without_end_does_not_fill_the_memory(monkeypatch) -> None:
     monkeypatch.setattr(reading, "LONGEST_LINE", 10)
-    found = list(asked(io.BytesIO(b"short\n" + b"x" * 1000 + b"\nagain\n"), "lines", Wanted({"text": "string"}, "-")))
+    found = list(asked(io.BytesIO(b"short\n" + b"x" * 1000 + b"\nagain\n"), Wanted({"text": "string"}, "-")))
     assert [(each.line, each.fault) for each in found] == [(1, ""), (2, "more than 10 bytes in a line"), (3, "")]
 
 
@@ -223,6 +223,6 @@ def test_no_bytes_stop_the_reader(form: str, number: int) -> None:
     content = b"text,id\n" + b"".join(draw.choices(pieces, k=60))
     if form == "tsv":
         content = content.replace(b",", b"\t", 1)
-    for each in asked(io.BytesIO(content), form, Wanted({"text": "string"}, "-")):
+    for each in asked(io.BytesIO(content), Wanted({"text": "string"}, "-", manner=Manner(form))):
         assert (each.row is None) == bool(each.fault)
         assert 1 <= each.line <= content.count(b"\n") + 1

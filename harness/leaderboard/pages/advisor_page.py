@@ -56,7 +56,7 @@ def _groups(board: Board) -> Iterator[dict[str, Any]]:
                 yield {
                     "task": task,
                     "name": board.task_name(task),
-                    "type": board.type_name(board.type_of(task)),
+                    "type": board.type_in_words(task),
                     "tier": section.tier,
                     "section": section_title(section),
                     "page": task_file(task),

@@ -87,12 +87,12 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
         {
             "name": board.task_name(task),
             "link": task_file(task),
-            "type": board.type_name(board.type_of(task)),
+            "type": board.type_in_words(task),
             "metric": metric_label(board.main_metric(task)),
         }
         for task in picture.tasks
     ]
-    numbers = {type: sum(board.type_of(task) == type for task in picture.tasks) for type in picture.types}
+    numbers = {type: sum(board.type_in_words(task) == type for task in picture.tasks) for type in picture.types}
     blocks = [
         {
             "title": block.title,
