@@ -51,13 +51,13 @@ def predict(
 ) -> None:
     """Answer new texts with a model that `archbench run --keep` kept.
 
-    A model of your own data reads a file as it read these (columns, delimiter, encoding), if the
-    file has their ending and no --from is given: one that `archbench try` handed over by itself,
-    another one with the TOML file of its task as --plugin. A line that cannot be read is named on
-    standard error and passed over; the exit code is then 1.
+    A model of your own data reads a file as these were read (columns, delimiter, encoding), if the
+    file has their ending and no --from is given. A line that cannot be read is named on standard
+    error and passed over; the exit code is then 1.
     """
-    from harness.saved_models.reading import READERS, Manner, asked, manner_of
+    from harness.saved_models.reading import READERS, asked, manner_of
     from harness.saved_models.storage import find
+    from harness.user_data.description import Manner
 
     if source is not None:
         check_choice("--from", source, tuple(READERS))

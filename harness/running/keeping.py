@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from harness import registry
 from harness.records import Cell
 from harness.registry import ArchitectureEntry
 from harness.running.worker_settings import Settings
@@ -14,6 +15,7 @@ from harness.saved_models import storage
 from harness.saved_models.folder import Origin, Part
 from harness.saved_models.model import KeptModel
 from harness.saved_models.parents import Parents
+from harness.user_data.task import OwnTask
 
 SLOWER = 2.5
 """Seconds of a second training on all rows over those on the first's rows; rather too many."""
@@ -50,6 +52,7 @@ def origin(
     cell: Cell, fields: dict[str, Any], seconds: float, objective: str | None = None, refitted: int | None = None
 ) -> Origin:
     """The origin of a model, by the fields of its cell's record and the seconds of its training."""
+    task = registry.load(registry.entry("tasks", cell.task))
     return Origin(
         key=cell.key,
         cell=cell.to_dict(),
@@ -60,6 +63,7 @@ def origin(
         objective=objective,
         lineage=fields.get("lineage", []),
         refitted=refitted,
+        manners=task.description.manners if issubclass(task, OwnTask) else {},
     )
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import ModelError
 from harness.files import read_limited, taking_the_place_of, write_whole
+from harness.user_data.description import Manner
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,7 +42,8 @@ class Origin(BaseModel):
     """The cell that trained a model: its key and fields, digests of its splits, and that of its
     predictions of test; ``spent``, ``seconds`` and ``objective`` of its training, and its
     ``lineage``, as in its record. ``refitted`` is the number of rows of a second training, on which
-    it stands: those of test are among them."""
+    it stands: those of test are among them. ``manners`` say how files of the user's own rows were
+    read, by their endings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,6 +56,7 @@ class Origin(BaseModel):
     objective: str | None = None
     lineage: list[dict[str, Any]] = []
     refitted: int | None = None
+    manners: dict[str, Manner] = {}
 
 
 class Description(BaseModel):

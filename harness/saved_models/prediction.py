@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TextIO
 
 from harness.errors import ArchbenchError, DataError, Named
@@ -12,8 +13,8 @@ from harness.problems.answers import Answers
 from harness.problems.base import Answer
 from harness.rows import in_parts
 from harness.saved_models.base import KeptModel
-from harness.saved_models.reading import Asked, Manner, Wanted, questions
-from harness.user_data.description import Column
+from harness.saved_models.reading import Asked, Wanted, questions
+from harness.user_data.description import Column, Manner
 
 AT_ONCE = 1024
 """Texts that are read before the first of them is answered: enough for batches of texts alike in
@@ -36,7 +37,7 @@ def wanted_by(
     """The columns that a model needs of the file ``source``, which is read in a ``manner``;
     ``names`` are the user's for some of them."""
     apart = {column for column, form in model.problem.entry.forms.items() if form == "words"}
-    manner = manner._replace(names={**manner.names, **names})
+    manner = replace(manner, names={**manner.names, **names})
     return Wanted(model.description.inputs, source, frozenset(apart), manner)
 
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import codecs
 import csv
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from harness import registry
 from harness.errors import Named, UsageError
 from harness.files import parse_json, read_limited
 from harness.rows import FORMS, Row
 from harness.saved_models.folder import describe
-from harness.user_data.description import DELIMITERS, ENDINGS, Column, Source, described
+from harness.user_data.description import DELIMITERS, ENDINGS, Column, Manner
 from harness.user_data.text import lines_in
 from harness.views.base import words_of
 
@@ -36,16 +34,6 @@ class Asked(NamedTuple):
     name: str | None
     row: Row | None
     fault: str = ""
-
-
-class Manner(NamedTuple):
-    """Way of reading a file: its format, how it is written, the columns of it in the place of
-    others, and the folder from which it names recordings."""
-
-    format: str
-    written: Source = Source()
-    names: Mapping[str, Column] = {}
-    folder: Path = Path()
 
 
 class Wanted(NamedTuple):
@@ -70,24 +58,11 @@ class Wanted(NamedTuple):
 
 
 def manner_of(file: Path, model: Path) -> Manner:
-    """The manner in which the data were read that a kept model learnt from, for a file with their
-    ending; else that of its own ending.
-
-    The folder of the ``model`` names its task. The description of a user's task is one of the
-    registered, or one of those that ``archbench try`` wrote beside its models.
-    """
-    task, ending = describe(model).origin.cell.get("task"), file.suffix.lower()
-    entry = registry.entries("tasks").get(str(task))
-    written = model.resolve().parent.parent.glob(f"*{registry.DESCRIPTION}")
-    for own in [entry.file] if entry else [each for each in written if each.stem == task]:
-        if own.suffix != registry.DESCRIPTION:
-            continue
-        found = described(own)
-        place = next((Path(name) for name in found.places.values() if Path(name).suffix.lower() == ending), None)
-        if place is not None and found.hub is None and (form := found.source.format_of(place)) in READERS:
-            quotes = found.source.quotes if form == "jsonl" else found.source.dialect_of(place)[1]
-            return Manner(form, dataclasses.replace(found.source, quotes=quotes), found.columns, file.parent)
-    return Manner(SUFFIXES.get(ending, "lines"))
+    """The manner in which the user's files with the ending of ``file`` were read that the kept
+    model in a folder learnt from; where there are none, that of the ending."""
+    ending = file.suffix.lower()
+    found = describe(model).origin.manners.get(ending)
+    return found if found is not None and found.format in READERS else Manner(SUFFIXES.get(ending, "lines"))
 
 
 def asked(stream: BinaryIO, wanted: Wanted) -> Iterator[Asked]:
@@ -128,7 +103,8 @@ def _value(given: Any, column: str, wanted: Wanted) -> Any:
         elif form == "texts":
             value = given.splitlines()
         elif form == "audio":
-            value = {"bytes": read_limited(wanted.manner.folder / given), "path": given}
+            folder = Path(wanted.source).parent if wanted.manner.beside else Path()
+            value = {"bytes": read_limited(folder / given), "path": given}
     elif form == "string" and FORMS["words"].fit([given], [{}]):
         value = " ".join(given)
     if not FORMS[form].fit([value], [{column: value}]) or not value:
@@ -237,7 +213,7 @@ def _places(header: list[str], count: int, wanted: Wanted) -> dict[str, int]:
         there = ", ".join(header)[:200] or f"{count} without names"
         raise UsageError(
             f"{wanted.source}: no column {lacking} (found: {there}); name the one that is meant with"
-            f" --column {missing[0]}=NAME, or the TOML file of your own task with --plugin"
+            f" --column {missing[0]}=NAME"
         )
     return found
 

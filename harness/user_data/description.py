@@ -6,7 +6,7 @@ import codecs
 import re
 import tomllib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -74,6 +74,18 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Manner:
+    """The way in which a file is read: its ``format`` (a :data:`Format`, ``lines`` or ``wav``), how
+    it is written, and the columns of it in the place of others. ``beside`` is true where it names
+    recordings from its own folder on."""
+
+    format: str
+    written: Source = Source()
+    names: dict[str, Column] = field(default_factory=dict)
+    beside: bool = False
+
+
+@dataclass(frozen=True)
 class Description:
     """A task as a TOML file describes it.
 
@@ -100,6 +112,17 @@ class Description:
     def path(self, place: str) -> Path:
         """A data file: its name is read from the folder of the description."""
         return self.file.parent / self.places[place]
+
+    @property
+    def manners(self) -> dict[str, Manner]:
+        """The manner in which its files are read, by their endings in small letters."""
+        found = {}
+        for file in map(Path, self.places.values() if self.hub is None else ()):
+            form = self.source.format_of(file)
+            quotes = self.source.dialect_of(file)[1] if form in DELIMITERS else None
+            written = replace(self.source, quotes=quotes)
+            found[file.suffix.lower()] = Manner(form, written, self.columns, beside=True)
+        return found
 
 
 class Section:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,25 +41,26 @@ def contents(count: int) -> dict[str, bytes]:
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch, capsys):
-    """Keeps a model of a description beside its data, and asks it about a new file of the same
-    form; returns exit code, answers and errors."""
+    """Keeps a model of a description beside its data, takes both away, and asks the model about a
+    new file of the same form; returns exit code, answers and errors."""
 
-    def run(ending: str, toml: str, new: bytes, *arguments: str, below: str = "results/try/own", name: str = ""):
-        file = tmp_path / below / "own_whole.toml"
+    def run(ending: str, toml: str, new: bytes, *arguments: str, name: str = ""):
+        file = tmp_path / "mine" / "own_whole.toml"
         file.parent.mkdir(parents=True)
         data = f'type = "classify"\n[data]\nall = "own.{ending}"\n'
         file.write_text(data + toml, encoding="utf-8")
         (file.parent / f"own.{ending}").write_bytes(contents(60)[ending])
         [entry] = registry.match("tasks", str(file))
-        record = kept_cell("naive_bayes", entry.id, tmp_path / "results/try/own", most=None, plugins=(file,))
+        record = kept_cell("naive_bayes", entry.id, tmp_path / "results", most=None, plugins=(file,))
         monkeypatch.setattr("harness.registry.finding._plugins", [])
+        shutil.rmtree(file.parent)
         asked = tmp_path / (name or f"new.{ending}")
         asked.write_bytes(new)
-        given = ["--results", str(tmp_path / "results/try/own"), "--to", "jsonl", *arguments]
+        given = ["--results", str(tmp_path / "results"), "--to", "jsonl", *arguments]
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.main(["predict", record.key, str(asked), *(each.format(toml=file) for each in given)])
+            cli.main(["predict", record.key, str(asked), *given])
         out, err = capsys.readouterr()
         return ended.value.code, [json.loads(line) for line in out.splitlines()], err
 
@@ -74,18 +76,6 @@ def test_columns_delimiter_and_encoding_are_those_of_the_data(ask, ending: str, 
     assert [each["prediction"] for each in answers] == [label for *_, label in rows(6)]
     if ending == "csv":
         assert [each["id"] for each in answers] == [number for number, *_ in rows(6)]
-
-
-def test_a_model_of_a_run_takes_the_description_as_a_plugin(ask) -> None:
-    code, answers, err = ask("csv", CSV, contents(6)["csv"], "--plugin", "{toml}", below="mine")
-    assert (code, err) == (0, "")
-    assert [each["prediction"] for each in answers] == [label for *_, label in rows(6)]
-
-
-def test_without_it_the_way_is_told(ask) -> None:
-    code, _, err = ask("csv", CSV, contents(6)["csv"], below="mine")
-    assert code == 2
-    assert "no column text (found: Nr;Kritik;Sterne)" in err and "the TOML file of your own task with --plugin" in err
 
 
 def test_what_a_user_says_counts_more(ask) -> None:

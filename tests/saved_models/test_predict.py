@@ -17,7 +17,8 @@ from harness import cli
 from harness.records import Record
 from harness.saved_models import prediction, reading
 from harness.saved_models.prediction import answered
-from harness.saved_models.reading import Asked, Manner, Wanted, asked
+from harness.saved_models.reading import Asked, Wanted, asked
+from harness.user_data.description import Manner
 from tests.saved_models.cells import kept_cell, loaded, rows_of_test
 
 Outcome = tuple[int, str, str]
@@ -226,3 +227,13 @@ def test_no_bytes_stop_the_reader(form: str, number: int) -> None:
     for each in asked(io.BytesIO(content), Wanted({"text": "string"}, "-", manner=Manner(form))):
         assert (each.row is None) == bool(each.fault)
         assert 1 <= each.line <= content.count(b"\n") + 1
+
+
+def test_a_table_of_the_users_names_recordings_from_its_own_folder_on(tmp_path):
+    """Data that lie in another folder were read at training, and new ones not found."""
+    (tmp_path / "one.wav").write_bytes(b"RIFF")
+    for beside, fault in ((True, ""), (False, "one.wav")):
+        wanted = Wanted({"audio": "audio"}, str(tmp_path / "new.csv"), manner=Manner("csv", beside=beside))
+        [found] = asked(io.BytesIO(b"audio\none.wav\n"), wanted)
+        assert fault in found.fault and bool(found.row) == beside
+        assert not beside or found.row["audio"] == {"bytes": b"RIFF", "path": "one.wav"}
