@@ -49,15 +49,16 @@ def registered(cell: Cell) -> Registered | None:
 
 def seen(cell: Cell) -> list[str] | None:
     """Data that a cell's training uses beside the labelled training examples, that of what a regime
-    wraps among it; None where its architecture is not registered."""
+    wraps and of the parents that it names among it; None where its architecture is not
+    registered."""
     try:
         entries = registry.entries("architectures")
     except RegistryError:
         return None
     if cell.architecture not in entries:
         return None
-    wrapped = entries.get(str(cell.hyperparameters.get("wraps")))
-    sees = {*entries[cell.architecture].sees, *(wrapped.sees if wrapped else ())}
+    wrapped, parents = str(cell.hyperparameters.get("wraps")), (each["architecture"] for each in cell.parents.values())
+    sees = {each for id in (cell.architecture, wrapped, *parents) if id in entries for each in entries[id].sees}
     if Limits.of(cell.hyperparameters).labels is None:
         sees.discard(WITHOUT_LABELS)
     return sorted([*sees, *(f"training rows of {task}" for task in cell.companions)])

@@ -33,6 +33,14 @@ def test_what_a_regime_wraps_sees_for_it():
     assert seen(cell) == ["labels of phrases"]
 
 
+def test_what_a_parent_saw_is_seen():
+    """A student of a teacher that saw the labels of phrases stood first among those that never saw
+    any."""
+    teacher = {"architecture": "tree_lstm", "task": "sst2", "key": "k", "row": "r"}
+    cell = Cell("xtreme_distil", 2, "sst2", 1, "local", "equal", {"parents": {"teacher": teacher}}, 0)
+    assert seen(cell) == ["labels of phrases"]
+
+
 def test_rows_of_companions_are_seen_too():
     cell = Cell("vat", 1, "sst2", 1, "local", "equal", {"limits": {"labels": 9}, "companions": ["imdb"]}, 0)
     assert seen(cell) == [WITHOUT_LABELS, "training rows of imdb"]
