@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def summed(vectors: Tensor, lengths: Tensor) -> Tensor:
     """Sums (B, D) of vectors that are 0 at padding, by the square root of the texts' lengths."""
-    return vectors.sum(1) / lengths.clamp(min=1).sqrt()[:, None]
+    return vectors.sum(1) / lengths.sqrt()[:, None]
 
 
 @register(
@@ -39,6 +39,7 @@ def summed(vectors: Tensor, lengths: Tensor) -> Tensor:
     paper="Cer et al. 2018",
     source="X4.6",
     year=2018,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, vector_dims=128),
     tiny={"hidden": 16, "layers": 2, "buckets": 100},
     deviations=(
@@ -47,8 +48,6 @@ def summed(vectors: Tensor, lengths: Tensor) -> Tensor:
         "A linear layer on [u; v; |u - v|; u * v] scores neighbours as it does relations; the paper has the product of"
         " u with v behind further layers.",
         "A task is drawn in proportion to its size, and a batch of it.",
-        "Under protocol equal a word of a pair is marked where the other text has it too, of which a single text that"
-        " is encoded later has nothing.",
         "Pairs of words are hashed into 20,000 vectors, which start as small as those of words.",
         "The paper does not say how many layers there are; four of 512 are those of its published model.",
     ),
@@ -61,6 +60,7 @@ class UniversalEncoder(TextEncoder):
     """
 
     trained_by = MultiTask
+    reads_marks = False
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class UniversalEncoder(TextEncoder):
     paper="Cer et al. 2018",
     source="X4.6",
     year=2018,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, vector_dims=128),
     tiny={"size": 32, "heads": 2, "layers": 1},
     deviations=(
@@ -102,8 +103,6 @@ class UniversalEncoder(TextEncoder):
         "A linear layer on [u; v; |u - v|; u * v] scores neighbours as it does relations; the paper has the product of"
         " u with v behind further layers.",
         "A task is drawn in proportion to its size, and a batch of it.",
-        "Under protocol equal a word of a pair is marked where the other text has it too, of which a single text that"
-        " is encoded later has nothing.",
         "Sizes are our choices: two layers of 128; the paper has those of the first transformer.",
     ),
 )
@@ -112,6 +111,7 @@ class UniversalTransformer(TextEncoder):
     words. All tasks share it."""
 
     trained_by = MultiTask
+    reads_marks = False
 
     def __init__(
         self,

@@ -55,6 +55,10 @@ class Encoder(Architecture, nn.Module):
     """True where the layers on top go on too from those of a parent in the role ``weights``, which
     was trained to answer alike."""
 
+    reads_marks: ClassVar[bool] = True
+    """False for one whose vector of a text is asked for later, where it has no other text beside
+    it: protocol ``equal`` then marks no word of a pair that the other text has."""
+
     member: int = 0
     """The task whose batch it reads while training on several: 0 is the cell's own, k its k-th
     companion (:class:`harness.objectives.MultiTask`)."""

@@ -199,7 +199,7 @@ def build(
     """
     texts = problem.entry.texts
     read_apart = len(texts) == 2 and {*texts} <= problem.fields(cls.output_form(), view).keys()
-    marked = texts if training.shared_words and view.embeds and read_apart else ()
+    marked = texts if training.shared_words and cls.reads_marks and view.embeds and read_apart else ()
     sources = {name: _source(name, settings, view) for name, settings in inputs.items()}
     read = dims + sum(source.size for source in sources.values()) + bool(marked)
     given = {"width": read if view.embeds else view.width, "view": view}

@@ -99,6 +99,13 @@ def test_it_learns_relations_and_topics_beside_its_task(id):
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("id", ["use_dan_tasks", "use_transformer_tasks"])
+def test_a_pair_is_read_as_its_texts_are_alone(id):
+    """In training each word had a mark where the other text has it, and a text that was encoded
+    later had none."""
+    assert registry.load(registry.entry("architectures", id)).reads_marks is False
+
+
 def test_a_transferred_vector_passes_one_layer():
     model = small(UniversalVectors, 3, hidden=5)
     vectors = torch.randn(2, 3, requires_grad=True)

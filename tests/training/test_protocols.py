@@ -205,6 +205,17 @@ def test_one_text_has_no_mark(architecture, task):
     assert model.read(corpus.train.collate(np.arange(3)).inputs)["text"].vectors.shape[-1] == 8
 
 
+@pytest.mark.parametrize(("architecture", "marks"), [("avg_vectors", True), ("use_dan_tasks", False)])
+def test_an_encoder_whose_vectors_are_asked_for_later_reads_each_text_of_a_pair_alone(architecture, marks):
+    """It learnt from marks that no single text has."""
+    model, corpus = model_of(architecture, "snli", TrainingSettings(shared_words=True))
+    batch = corpus.train.collate(np.arange(3))
+    found = model.eval().read(batch.inputs)["first"].vectors
+    assert found.shape[-1] == 8 + marks
+    turned = batch.inputs | {"second": batch.inputs["first"]}
+    assert torch.equal(model.read(turned)["first"].vectors, found) is not marks
+
+
 @pytest.mark.parametrize(("architecture", "task"), [*PAIRS, ("bilstm", "sst2"), ("bilstm", "conll2003_pos")])
 def test_dropout_acts_on_the_vectors_and_on_what_the_head_reads(architecture, task, monkeypatch):
     """Of an encoder that scores itself, such as span_search, on the vectors alone; in answering
