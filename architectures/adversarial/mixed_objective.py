@@ -55,8 +55,8 @@ class MixedLoss(AdversarialLoss):
     vectors_of_paper="fastText",
     deviations=(
         "It trains `bilstm` with its own 300 units and dropout; the paper's has 512 units each way.",
-        "The authors' program normalises the states, where it does not normalise word vectors as here, and drops whole"
-        " words besides.",
+        "The authors' program normalises each word's vector behind the move, and the states; the table of vectors,"
+        " which is here, it does not. It drops whole words besides.",
         "The encoder's dropout acts behind the moves, which are then 1 / (1 - p) as long on what it leaves; the"
         " authors' before them. All passes of a virtual move drop the same numbers, theirs each its own.",
         "The learning rate is constant; the authors multiply it by 0.99995 at each step.",

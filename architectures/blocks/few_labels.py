@@ -31,7 +31,8 @@ def telling_words(texts: Sequence[Sequence[int]], classes: np.ndarray, number: i
 
     A text's weights have length 1, and grow with the logarithm of a word's count. Words that more
     than a fifth of the texts have count only where a class has no others. ``classes`` (texts,) are
-    those of the texts, which are numbers of words; the unknown word is none.
+    those of the texts, which are numbers of words; the unknown word is none. Marks and words of one
+    letter may be among them, which the authors' program (scikit-learn's words) leaves out.
     """
     lengths = [len(text) for text in texts]
     places = np.repeat(np.arange(len(texts)), lengths), np.concatenate([np.asarray(text, int) for text in texts])

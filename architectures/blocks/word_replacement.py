@@ -1,5 +1,5 @@
-"""Texts with some of their words replaced: those that say little of a text, by others that say
-little of any (Xie et al. 2019, TF-IDF word replacement)."""
+"""Texts with some of their words replaced: those that say little of a text, by others whose scores
+in all texts together are low (Xie et al. 2019, TF-IDF word replacement)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Replacement(nn.Module):
     the share of texts that have it. A word is replaced with a probability that grows evenly from
     that score up to the text's highest one, C: rate * n * (C - s) / sum of (C - s), n words in the
     text. The word that takes its place is drawn with a probability that grows in the same way from
-    its scores summed over all ``texts``, so that words without a topic are likely; it is one of
-    those that the texts have and that ``offered`` (words,) marks. What is drawn depends on the text
-    and on the noise's key.
+    its scores summed over all ``texts``, as in the authors' program: the commonest words have the
+    highest sums and hardly come, rare ones are a little likelier than the rest, and so is a word
+    that is in nearly every text. It is one of those that the texts have and that ``offered``
+    (words,) marks. What is drawn depends on the text and on the noise's key.
     """
 
     def __init__(self, rate: float, texts: Ragged, offered: np.ndarray):

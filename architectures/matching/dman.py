@@ -258,7 +258,8 @@ class Matching(nn.Module):
         " out.",
         (
             "The last layer over a pair of clauses gives the scores; the authors' program applies it twice, with ReLU"
-            " and dropout, and has 512 scores. It has a ninth answer beside the eight markers, for a text without any,"
+            " and dropout, and has 512 scores; its layers have no biases. It has a ninth answer beside the eight"
+            " markers, for a text without any,"
             " of which no word is read: the harness asks each text something."
         ),
         (

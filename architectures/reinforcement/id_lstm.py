@@ -32,6 +32,7 @@ from harness.views.words import WordBatch, Words
         " and five passes of twelve.",
         "Rewards are read with dropout, in the pass that teaches the classifier; theirs in a pass without any.",
         "The policy begins inclined to keep words.",
+        "The price of reading grows with the share of words that are read; in the authors' program with its square.",
         "The classifier learns from all draws of a text, the authors' from one; their weight decay of 0.00001 on the"
         " LSTM and the last layer, and their rate, which falls by a twentieth every 10,000 steps, are left out.",
     ),

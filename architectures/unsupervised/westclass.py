@@ -202,11 +202,13 @@ def grown(seeds: Sequence[Sequence[int]], vectors: Tensor) -> list[list[int]]:
         ),
         (
             "The words of a class come from all texts that have its label, which `--labels` makes few; the authors have"
-            " ten texts a class. No list of stop words is left out, and for sentiment not all but adjectives."
+            " ten texts a class. No list of stop words is left out, nor marks and words of one letter, and for"
+            " sentiment not all but adjectives."
         ),
         "Of documents a batch is drawn at each step; the authors pass over all of them.",
         (
-            "Pre-training is two fifths of the steps, with few labels 160, as many as the authors' passes take. 240 of"
+            "Pre-training is two fifths of the steps, with few labels 160, as many as the authors' passes take with"
+            " names of classes; with ten documents of each of four they take 200. 240 of"
             " self-training follow, with the momentum that is there; theirs begins without any and ends when answers"
             " stay as they are, after 5,000 steps at most."
         ),

@@ -266,6 +266,17 @@ def test_dropout_acts_on_what_the_layers_read(view):
     assert share_of_zeros(read[3]) == pytest.approx(0.5, abs=0.05)
 
 
+def test_dropout_acts_behind_each_layer_that_tells_markers(view):
+    model = small(DMAN, view.width, view, **(SIZES | {"markers": 40, "marker_dropout": 0.5}))
+    objective = DiscourseMarkers(model.train())
+    read = inputs_of(*objective.layers[1:], objective.output)
+    pieces = batch(view, *TEXTS)
+    torch.manual_seed(0)
+    objective(model, pieces, noise_of(pieces))
+    for seen in read:  # behind ReLU some half of what is left is 0 too
+        assert share_of_zeros(seen) > 0.6
+
+
 def test_unknown_words_of_both_texts_are_not_the_same_word(view, model):
     """A zebra is no unicorn."""
     seen: list[Tensor] = []

@@ -37,9 +37,9 @@ PARTNERS = [4, 0, 7, 3, 1, 2, 5, 6]
 class Split:
     """Encoded rows, as an objective is told them."""
 
-    def __init__(self, view: Subwords):
+    def __init__(self, view: Subwords, texts: list[str]):
         self.view = view
-        self.inputs = {"text": view.encode(OTHERS + LABELLED)}
+        self.inputs = {"text": view.encode(texts)}
 
 
 class Penalised(BERT):
@@ -69,7 +69,7 @@ def prepared(view: Subwords, regime: MixText, encoder: type = BERT, **sizes: Any
         model.encoder.table.weight.mul_(3)
         model.head.output.weight.mul_(8)
     objective = objective_of(model, Recipe(), regime)
-    objective.begin({"labelled": Split(view), "unlabelled": Split(view)})
+    objective.begin({"labelled": Split(view, LABELLED), "unlabelled": Split(view, OTHERS + LABELLED)})
     return objective, model
 
 

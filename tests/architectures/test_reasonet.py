@@ -119,6 +119,11 @@ def test_probabilities_to_stop_sum_to_one():
     assert gates.grad.isfinite().all()
 
 
+def test_attention_has_no_biases():
+    recall = Recall(4, 10.0)
+    assert recall.memory.bias is None and recall.state.bias is None
+
+
 def test_attention_reads_no_padding():
     recall = small(Recall, 4, 10.0)
     memory, mask = torch.randn(2, 5, 4), mask_of([5, 3])

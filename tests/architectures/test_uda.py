@@ -21,9 +21,9 @@ from tests.support.moving_vectors import TEXTS, Summed, prepared, view_of
 class Split:
     """Encoded rows, as an objective is told them."""
 
-    def __init__(self):
+    def __init__(self, texts: list[str]):
         self.view = view_of(TEXTS)
-        self.inputs = {"text": self.view.encode(TEXTS)}
+        self.inputs = {"text": self.view.encode(texts)}
 
 
 class Penalised(Summed):
@@ -40,7 +40,7 @@ def trained(regime: DataAugmentation, encoder: type = Summed) -> tuple[Consisten
     with torch.no_grad():
         model.table.tuned.weight.mul_(12)
     objective = objective_of(model, Recipe(), regime)
-    objective.begin({"labelled": Split(), "unlabelled": Split()})
+    objective.begin({"labelled": Split(TEXTS[:1]), "unlabelled": Split(TEXTS)})
     return objective, model, labelled, unlabelled
 
 
@@ -123,6 +123,28 @@ def test_a_text_counts_until_its_class_is_surer_than_the_threshold(schedule, don
     assert found.item() == pytest.approx(-sum(map(math.log, kept)) / len(kept), rel=1e-4)
     found.backward()
     assert bool(scores.grad[1].any()) == (share == 1)
+
+
+def test_the_threshold_grows_with_the_training():
+    """By another number than its progress labels are learnt by heart at once, or never."""
+    objective, model, labelled, unlabelled = trained(DataAugmentation(weight=0.0))
+    logs = logs_of(model, labelled.inputs["text"])
+    labelled = labelled._replace(target=logs.argmax(1))
+    shares = sorted(logs.exp().amax(1).tolist())
+    for kept in (1, 2):
+        done = ((shares[kept - 1] + shares[kept]) / 2 - 1 / 4) / (3 / 4)  # of four classes
+        found = losses_of(objective, model, labelled, unlabelled, done)["loss"].item()
+        assert 0 < done < 1 and found == pytest.approx(-sum(map(math.log, shares[:kept])) / kept, rel=1e-4)
+
+
+def test_words_are_replaced_by_what_all_texts_say():
+    """A few labelled ones know neither the words nor how rare they are."""
+    objective, *_ = trained(DataAugmentation())
+    view = view_of(TEXTS)
+    for word in "abcd":
+        share = sum(word in text.split() for text in TEXTS) / len(TEXTS)
+        [[place]] = view.encode([word])["ids"]
+        assert objective.replacement.rareness[place].item() == pytest.approx(-math.log(share))
 
 
 @pytest.mark.parametrize(("done", "kept"), [(0.0, 1), (1.0, 2)])

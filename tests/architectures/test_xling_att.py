@@ -124,6 +124,12 @@ def test_sentences_are_translated_one_by_one():
     assert batch.mask.sum(-1).tolist() == [[[3, 2], [3, 3]], [[1, 0], [1, 0]]]
 
 
+def test_a_translation_is_cut_as_a_sentence_is():
+    view = TwoLanguages(min_count=1, max_words=2)
+    view.translator = Translator()
+    assert view.translated([["good", "film"], ["plot"]]) == [["das", "ist"], [""]]
+
+
 def test_a_parent_that_translates_nothing_is_told():
     other = SimpleNamespace(description=SimpleNamespace(type="classify", part=SimpleNamespace(architecture="bilstm")))
     with pytest.raises(ModelError, match="bilstm translates nothing, as attn_seq2seq does"):

@@ -75,7 +75,7 @@ def replaced(given: WordReplacement, view: Words, text: str) -> Counter:
 
 
 def test_what_takes_the_place_is_drawn_by_its_scores_over_all_texts():
-    """Words without a topic are likely, the one that says most never comes, nor does the unknown
+    """Words with a low sum are likely, the one with the highest never comes, nor does the unknown
     word or padding; words that only texts of others have do not come at all."""
     given, view = replacement(1.0)
     ids = {word: number for number, word in enumerate(view.vocabulary.words, start=2)}
