@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from architectures.blocks.held_still import held_still
 from architectures.blocks.moved_vectors import probabilities_missing
 from harness import registry
-from harness.errors import ModelError
 from harness.kinds import Regime
 from harness.objectives import STREAMS, Objective, Step, Supervised
 from harness.problems.classify import text_vector
@@ -70,17 +69,15 @@ class Stages(Objective):
     def __init__(self, owner: XtremeDistil, model: Model, inner: Supervised):
         super().__init__(owner, model, inner)
         self.owner = owner
-        self.classes, self.size = len(model.head.target.labels), model.encoder.size
+        self.classes, self.size = model.head.target.labels, model.encoder.size
         self.projection: nn.Linear | None = None
         self.register_buffer("scores", None, persistent=False)
         self.register_buffer("vectors", None, persistent=False)
 
     def begin(self, rows: Mapping[str, Any]) -> None:
-        lesson = self.owner.lesson(rows["unlabelled"].rows)
+        lesson = self.owner.lesson(rows["unlabelled"].rows, self.classes)
         if lesson is None:
             return
-        if lesson.scores.shape[1] != self.classes:
-            raise ModelError(f"the teacher knows {lesson.scores.shape[1]} classes, and here are {self.classes}")
         self.last_phase = self.owner.states + self.owner.soft
         self.scores, self.vectors = lesson
         if self.vectors is not None:
@@ -177,14 +174,15 @@ class XtremeDistil(Regime):
     def inherit(self, role: str, parent: Any, rows: Sequence[Row]) -> None:
         self.teacher, self.known = parent, None
 
-    def lesson(self, texts: Sequence[Row]) -> Lesson | None:
+    def lesson(self, texts: Sequence[Row], classes: Sequence[str]) -> Lesson | None:
         """The teacher's opinion of the texts without labels of a training, which are the same
-        whenever it is asked; None without one, or where no share of the training is its."""
+        whenever it is asked; None without one, or where no share of the training is its.
+        :class:`~harness.errors.ModelError` for a teacher of other classes."""
         if self.teacher is None or not self.states + self.soft:
             return None
         if self.known is None:
             rows = self.teacher.problem.input_rows(texts)
-            scores = class_probabilities(self.teacher, rows).clamp(min=SURE).log()
+            scores = class_probabilities(self.teacher, rows, classes).clamp(min=SURE).log()
             self.known = Lesson(scores, text_vectors(self.teacher, rows))
         return self.known
 

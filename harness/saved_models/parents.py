@@ -133,15 +133,18 @@ def copy_weights(parent: KeptModel, part: nn.Module, name: str = "encoder") -> N
     part.load_state_dict(found)
 
 
-def class_probabilities(parent: KeptModel, rows: Sequence[Row]) -> Tensor:
+def class_probabilities(parent: KeptModel, rows: Sequence[Row], classes: Sequence[str] | None = None) -> Tensor:
     """Probabilities (rows, classes) of the classes in their order, from a kept model that gives
-    some; :class:`~harness.errors.ModelError` for another."""
+    some; :class:`~harness.errors.ModelError` for another, and, where ``classes`` are told, for a
+    model of others."""
     answers = parent.answers(rows)
     if not all("probabilities" in answer for answer in answers):
         raise ModelError(f"{parent.description.part.architecture} gives no probabilities of classes")
-    return torch.tensor(
-        [[answer["probabilities"][name] for name in sorted(answer["probabilities"])] for answer in answers]
-    )
+    known = sorted({name for answer in answers for name in answer["probabilities"]})
+    if classes is not None and known != sorted(classes):
+        found, wanted = (", ".join(names[:10]) for names in (known, sorted(classes)))
+        raise ModelError(f"{parent.description.part.architecture} knows the classes {found}; here are {wanted}")
+    return torch.tensor([[answer["probabilities"][name] for name in known] for answer in answers])
 
 
 def word_vectors(parent: KeptModel) -> Mapping[str, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -29,11 +29,13 @@ from tests.support.sessions import session
 
 ROWS = SimpleNamespace(rows=[{"id": str(number), "text": text} for number, text in enumerate(TEXTS)])
 """The texts without labels of a training."""
+CLASSES = [*"wxyz"]
+"""Names of the student's classes."""
 
 
-def lesson(size: int | None = 5, classes: int = 4) -> Lesson:
+def lesson(size: int | None = 5) -> Lesson:
     torch.manual_seed(1)
-    return Lesson(torch.randn(3, classes).log_softmax(-1), None if size is None else torch.randn(3, size))
+    return Lesson(torch.randn(3, 4).log_softmax(-1), None if size is None else torch.randn(3, size))
 
 
 def taught(regime: XtremeDistil, known: Lesson | None, encoder: Any = Summed) -> tuple[Stages, Model, dict[str, Any]]:
@@ -245,27 +247,29 @@ class Sure:
 
     model = None
     problem = problem("classify")
+    description = SimpleNamespace(part=SimpleNamespace(architecture="sure"))
+    known: ClassVar = {"z": 0.0, "w": 0.75, "y": 0.0, "x": 0.25}
     asked = 0
 
     def answers(self, rows: Any) -> list[dict[str, Any]]:
         self.asked += 1
         assert all(row.keys() == {"id", "text"} for row in rows)
-        return [{"probabilities": {"z": 0.0, "w": 0.75, "y": 0.0, "x": 0.25}} for _ in rows]
+        return [{"probabilities": self.known} for _ in rows]
 
 
 def test_a_teacher_is_asked_once_and_its_logits_are_logarithms_of_probabilities():
     """By the names of the classes, in their order; a class that it rules out is still a number, and
     no label is shown."""
     regime, teacher = XtremeDistil(), Sure()
-    assert regime.lesson(ROWS.rows) is None
+    assert regime.lesson(ROWS.rows, CLASSES) is None
     regime.inherit("teacher", teacher, [])
-    scores, vectors = regime.lesson([row | {"label": "w"} for row in ROWS.rows])
+    scores, vectors = regime.lesson([row | {"label": "w"} for row in ROWS.rows], CLASSES)
     assert vectors is None
     expected = torch.tensor([0.75, 0.25, 1e-6, 1e-6]).log().expand(3, 4)
     torch.testing.assert_close(scores, expected)
-    assert regime.lesson(ROWS.rows)[0] is scores and teacher.asked == 1
+    assert regime.lesson(ROWS.rows, CLASSES)[0] is scores and teacher.asked == 1
     regime.inherit("teacher", other := Sure(), [])
-    assert regime.lesson(ROWS.rows) is not None and other.asked == 1
+    assert regime.lesson(ROWS.rows, CLASSES) is not None and other.asked == 1
 
 
 @pytest.mark.parametrize(("states", "soft"), [(0.2, 0.2), (0.0, 0.2), (0.2, 0.0)])
@@ -273,7 +277,7 @@ def test_a_teacher_is_asked_where_any_share_is_its(states, soft):
     regime, parents = XtremeDistil(states=states, soft=soft), {"teacher": "bert"}
     assert XtremeDistil.default_parents(parents, {"states": states, "soft": soft}) == parents
     regime.inherit("teacher", Sure(), [])
-    assert regime.lesson(ROWS.rows) is not None
+    assert regime.lesson(ROWS.rows, CLASSES) is not None
 
 
 def test_lessons_move_with_the_objective_and_stay_out_of_its_checkpoints():
@@ -286,9 +290,15 @@ def test_lessons_move_with_the_objective_and_stay_out_of_its_checkpoints():
     assert objective.state_dict().keys() == {"projection.weight", "projection.bias"}
 
 
-def test_a_teacher_of_other_classes_is_refused():
-    with pytest.raises(ModelError, match="the teacher knows 3 classes, and here are 4"):
-        taught(XtremeDistil(), lesson(classes=3))
+@pytest.mark.parametrize("names", ["abcd", "wxy", "vwxyz"])
+def test_a_teacher_of_other_classes_is_refused(names):
+    """As many others too: the student would learn to mistake each class for another."""
+    regime, teacher = XtremeDistil(), Sure()
+    teacher.known = dict.fromkeys(names, 1 / len(names))
+    regime.inherit("teacher", teacher, [])
+    objective = objective_of(prepared(regime, encoder=Summed)[0], Recipe(), regime)
+    with pytest.raises(ModelError, match=f"sure knows the classes {', '.join(names)}; here are w, x, y, z"):
+        objective.begin({"labelled": None, "unlabelled": ROWS})
 
 
 def test_teacher_and_student_are_planned_by_themselves(tmp_path: Path):

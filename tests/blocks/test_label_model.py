@@ -87,6 +87,15 @@ def test_sources_in_another_order_are_the_same_sources():
     )
 
 
+def test_a_source_that_agrees_with_none_is_thought_right_in_seven_texts_of_ten():
+    """Nothing tells how good it is: there the search begins, and there it stays."""
+    mu, balance = accuracies(0.9), [0.4, 0.6]
+    found = label_model.fitted(even(mu, balance, 100), torch.tensor(balance)).numpy()
+    said = mu[0] @ balance
+    expected = [[0.7 / 0.4 * said[0], 0.3 / 0.6 * said[0]], [0.3 / 0.4 * said[1], 0.7 / 0.6 * said[1]]]
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+
+
 def test_a_source_that_never_says_anything_changes_nothing():
     votes, _ = drawn(accuracies(0.9, 0.7, 0.8), [0.5, 0.5], 2000)
     silent = torch.cat([votes, torch.full((2000, 1), ABSTAINS)], dim=1)
