@@ -109,15 +109,13 @@ class Board:
         entry = self.architectures.get(architecture)
         return entry.family if entry else ""
 
-    def type_of(self, task: str) -> str:
-        """Type of a task; empty if nothing tells it."""
-        entry = self.tasks.get(task)
-        return entry.type if entry else ""
-
     def type_in_words(self, task: str) -> str:
-        """Type of a task in words, or its id where it is not registered here; recordings are a type
-        of their own, also where other tasks of the type are of texts."""
-        type = self.type_of(task)
+        """Type of a task in words, its id if no such type is registered here, nothing if no such
+        task is; recordings are a type of their own, also where other tasks of the type are of
+        texts."""
+        if task not in self.tasks:
+            return ""
+        type = self.tasks[task].type
         found = self._types.get(type)
         if found is None:
             return type

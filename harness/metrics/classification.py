@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from statistics import fmean
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import TEXT, Metric
 
 
-class _Labels(evaluate.Metric):
+class _Labels(Metric):
     """Base of the metrics of one label per example."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: one label per example",
-            features=datasets.Features(
-                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
-            ),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXT}
+    about = "predictions, references: one label per example"
 
 
 class Accuracy(_Labels):

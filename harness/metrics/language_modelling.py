@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import COUNT, NUMBER, Metric
 
 
 def nats_per_token(sums: Sequence[float], counts: Sequence[int]) -> float:
@@ -26,18 +26,11 @@ def nats_per_token(sums: Sequence[float], counts: Sequence[int]) -> float:
     return nats
 
 
-class NatsPerToken(evaluate.Metric):
+class NatsPerToken(Metric):
     """Mean negative log-likelihood per token; see :func:`nats_per_token`."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions: sum of log-probabilities of each text; references: its number of tokens",
-            features=datasets.Features(
-                {"predictions": datasets.Value("float64"), "references": datasets.Value("int64")}
-            ),
-        )
+    columns: ClassVar = {"predictions": NUMBER, "references": COUNT}
+    about = "predictions: sum of log-probabilities of each text; references: its number of tokens"
 
     def _compute(self, predictions: list[float], references: list[int]) -> dict[str, float]:
         return {"nats_per_token": nats_per_token(predictions, references)}

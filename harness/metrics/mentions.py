@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datasets
-import evaluate
+from typing import ClassVar
 
 from harness.mentions import NEITHER
+from harness.metrics.metric import TEXT, Metric
 
 PRONOUNS = {
     "feminine": frozenset({"she", "her", "hers", "herself"}),
@@ -13,7 +13,7 @@ PRONOUNS = {
 }
 
 
-class MentionF1(evaluate.Metric):
+class MentionF1(Metric):
     """F1 over the decisions, for each candidate of a pronoun, that it is meant; at most one of a
     row is.
 
@@ -22,14 +22,8 @@ class MentionF1(evaluate.Metric):
     nothing is meant or said it is 0. Source: Webster et al. 2018 (GAP), section 4.1.
     """
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: the name of the candidate, or neither; pronouns",
-            features=datasets.Features({"predictions": text, "references": text, "pronouns": text}),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXT, "pronouns": TEXT}
+    about = "predictions, references: the name of the candidate, or neither; pronouns"
 
     def _compute(self, predictions: list[str], references: list[str], pronouns: list[str]) -> dict[str, float]:
         rows = list(zip(predictions, references, pronouns, strict=True))

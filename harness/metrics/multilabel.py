@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import datasets
-import evaluate
+from typing import ClassVar
+
 import numpy as np
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from harness.metrics.metric import TEXTS, Metric
 
-class LabelSetF1(evaluate.Metric):
+
+class LabelSetF1(Metric):
     """F1 over all decisions (``micro_f1``), and the unweighted mean of the labels' F1
     (``macro_f1``), over the labels that occur in the references or in the predictions.
 
     Source: Pedregosa et al. 2011 (scikit-learn's ``f1_score``).
     """
 
-    def _info(self) -> evaluate.MetricInfo:
-        labels = datasets.Sequence(datasets.Value("string"))
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: the labels of each example",
-            features=datasets.Features({"predictions": labels, "references": labels}),
-        )
+    columns: ClassVar = {"predictions": TEXTS, "references": TEXTS}
+    about = "predictions, references: the labels of each example"
 
     def _compute(self, predictions: list[list[str]], references: list[list[str]]) -> dict[str, float]:
         binarizer = MultiLabelBinarizer().fit([*predictions, *references])

@@ -12,10 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from statistics import fmean
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-import datasets
-import evaluate
+from harness.metrics.metric import COUNT, NUMBER, TEXT, Metric
 
 
 class Question(NamedTuple):
@@ -100,28 +99,15 @@ def first_choice(question: Question) -> float:
     return tie.right / tie.size
 
 
-class Ranking(evaluate.Metric):
+class Ranking(Metric):
     """MAP and MRR over the questions with at least one right candidate (243 in the test split of
     WikiQA).
 
     Values: ``map``, ``mrr``. Source: Yang et al. 2015 (WikiQA), section 4.
     """
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description=(
-                "predictions: score of each candidate; references: 1 right, 0 wrong; groups: its question's id"
-            ),
-            features=datasets.Features(
-                {
-                    "predictions": datasets.Value("float64"),
-                    "references": datasets.Value("int32"),
-                    "groups": datasets.Value("string"),
-                }
-            ),
-        )
+    columns: ClassVar = {"predictions": NUMBER, "references": COUNT, "groups": TEXT}
+    about = "predictions: score of each candidate; references: 1 right, 0 wrong; groups: its question's id"
 
     def _compute(self, predictions: list[float], references: list[int], groups: list[str]) -> dict[str, float]:
         return _means(questions(predictions, references, groups), suffix="", kept="a right candidate")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from typing import ClassVar
 
-import datasets
-import evaluate
 import numpy as np
 import scipy.stats
+
+from harness.metrics.metric import NUMBER, Metric
 
 
 def correlation(of: Callable[..., tuple[float, float]], predictions: list[float], references: list[float]) -> float:
@@ -27,19 +28,12 @@ def correlation(of: Callable[..., tuple[float, float]], predictions: list[float]
         return float(of(predictions, references)[0])
 
 
-class Regression(evaluate.Metric):
+class Regression(Metric):
     """Pearson's r, Spearman's rank correlation and the mean squared error. Values: ``pearson``,
     ``spearman``, ``mse``. Source: Cer et al. 2017 (STS benchmark) for the first."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: one number per example",
-            features=datasets.Features(
-                {"predictions": datasets.Value("float64"), "references": datasets.Value("float64")}
-            ),
-        )
+    columns: ClassVar = {"predictions": NUMBER, "references": NUMBER}
+    about = "predictions, references: one number per example"
 
     def _compute(self, predictions: list[float], references: list[float]) -> dict[str, float]:
         if not all(map(math.isfinite, predictions)):

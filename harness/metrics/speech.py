@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import TEXT, Metric
 
 
 def edit_distance(source: Sequence[str], target: Sequence[str]) -> int:
@@ -30,18 +30,11 @@ def error_rate(predictions: Sequence[Sequence[str]], references: Sequence[Sequen
     return errors / max(1, sum(map(len, references)))
 
 
-class _Transcripts(evaluate.Metric):
+class _Transcripts(Metric):
     """Base of the metrics of one transcript per utterance."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: one transcript per utterance",
-            features=datasets.Features(
-                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
-            ),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXT}
+    about = "predictions, references: one transcript per utterance"
 
 
 class WordErrorRate(_Transcripts):

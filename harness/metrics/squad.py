@@ -8,9 +8,9 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import TEXT, TEXTS, Metric
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -44,7 +44,7 @@ def _word_f1(predicted: list[str], gold: list[str]) -> float:
     return 2 * (Counter(predicted) & Counter(gold)).total() / (len(predicted) + len(gold))
 
 
-class Squad(evaluate.Metric):
+class Squad(Metric):
     """Exact match and F1 over all questions. Values: ``exact_match``, ``f1``.
 
     Differs from the script of SQuAD 1.1 only where a prediction or a gold answer is empty after
@@ -52,20 +52,8 @@ class Squad(evaluate.Metric):
     SQuAD 2.0 hold for both.
     """
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description=(
-                'predictions: one answer, "" for none; references: the gold answers of a question, empty for none'
-            ),
-            features=datasets.Features(
-                {
-                    "predictions": datasets.Value("string"),
-                    "references": datasets.Sequence(datasets.Value("string")),
-                }
-            ),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXTS}
+    about = 'predictions: one answer, "" for none; references: the gold answers of a question, empty for none'
 
     def _compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:
         return {

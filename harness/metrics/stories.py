@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import fmean
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import TEXT, Metric
 
 SOLVED = 0.95
 """Accuracy from which a skill counts as solved (Weston et al. 2015)."""
 
 
-class SkillAccuracy(evaluate.Metric):
+class SkillAccuracy(Metric):
     """Mean over the skills of the share of right answers, and the share of skills that are solved.
     Source: Weston et al. 2015."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: one answer per question; skills: which one it tests",
-            features=datasets.Features({"predictions": text, "references": text, "skills": text}),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXT, "skills": TEXT}
+    about = "predictions, references: one answer per question; skills: which one it tests"
 
     def _compute(self, predictions: list[str], references: list[str], skills: list[str]) -> dict[str, float]:
         right: dict[str, list[bool]] = defaultdict(list)

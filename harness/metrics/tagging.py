@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-import datasets
-import evaluate
+from harness.metrics.metric import TEXTS, Metric
 
 _PREFIXES = frozenset("BIESO")
 
@@ -46,21 +46,11 @@ def _pairs(predictions: list[list[str]], references: list[list[str]]) -> list[tu
     return list(zip(predictions, references, strict=True))
 
 
-class _Tags(evaluate.Metric):
+class _Tags(Metric):
     """Base of the metrics of one tag per word."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: the tags of each sentence",
-            features=datasets.Features(
-                {
-                    "predictions": datasets.Sequence(datasets.Value("string")),
-                    "references": datasets.Sequence(datasets.Value("string")),
-                }
-            ),
-        )
+    columns: ClassVar = {"predictions": TEXTS, "references": TEXTS}
+    about = "predictions, references: the tags of each sentence"
 
 
 class SpanF1(_Tags):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import ClassVar
 
-import datasets
-import evaluate
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from harness.metrics.metric import TEXT, Metric
 
 
 @functools.cache
@@ -20,18 +21,11 @@ def words(text: str) -> list[str]:
     return _tokenizer()(text.lower()).split()
 
 
-class _Translations(evaluate.Metric):
+class _Translations(Metric):
     """Base of the metrics of one translation per text, with one reference each."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=type(self).__doc__ or "",
-            citation="",
-            inputs_description="predictions, references: one translation per text",
-            features=datasets.Features(
-                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
-            ),
-        )
+    columns: ClassVar = {"predictions": TEXT, "references": TEXT}
+    about = "predictions, references: one translation per text"
 
 
 class Bleu(_Translations):
