@@ -1,15 +1,15 @@
 """``python -m tools.same_results COMMIT``: which records an edit leaves as they are.
 
 A record whose architecture was edited counts as made by other code, though the edit may have been
-an error for options that nobody gave. Here each edited architecture trains a small cell by the code
-of that commit and by the code of now: one pass of the protocol smoke over a hundred rows of a
-built-in corpus, one for each type of tasks that its records have. Where losses, scores and
-predictions are the same to the last bit, ``--write`` gives its records the digest of the code of
-now; the others have to be run again.
+an error for options that nobody gave. Here each edited architecture trains small cells by the code
+of that commit and by the code of now: one pass over a hundred rows of a built-in corpus, for each
+type of tasks and each protocol that its records have. Where losses, scores and predictions are the
+same to the last bit, ``--write`` gives its records the digest of the code of now; the others have
+to be run again.
 
-A small cell does not reach all code: whoever edits what only long texts, a GPU or another protocol
-reach has to judge by other means. What a record was trained with stands in its settings, and not
-in the recipe of its architecture, which may change.
+A small cell does not reach all code: whoever edits what only long texts, late passes or a GPU reach
+has to judge by other means. What a record was trained with stands in its settings, and not in the
+recipe of its architecture, which may change.
 """
 
 from __future__ import annotations
@@ -40,11 +40,14 @@ print(json.dumps({record.key: code["architecture"] for record, code in codes if 
 
 
 class Group(NamedTuple):
-    """Records of one architecture, with one wrapped architecture if any, on one type of tasks."""
+    """Records of one architecture, with one wrapped architecture if any, on one type of tasks and
+    under one protocol; ``trained`` by gradients or not."""
 
     architecture: str
     wraps: str
     type: str
+    protocol: str
+    trained: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         same = one is not None and one == two
         others += 0 if same else len(records)
         word = "the same" if same else "not tried" if one is None or two is None else "other results"
-        print(f"{word}: {group.architecture} {group.wraps}".rstrip() + f" on {tasks[group]}: {len(records)} records")
+        named = " ".join(filter(None, (group.architecture, group.wraps, "on", tasks[group], group.protocol)))
+        print(f"{word}: {named}: {len(records)} records")
         for record in records if same and options.write else ():
             record.code = (record.code or {}) | {"architecture": now[record.key]}
             store.write(record)
@@ -106,22 +110,23 @@ def grouped(records: Iterable[Record]) -> dict[Group, list[Record]]:
     for record in records:
         if record.task in tasks and not record.hyperparameters.get("inputs"):
             wraps = str(record.hyperparameters.get("wraps") or "")
-            found[Group(record.architecture, wraps, tasks[record.task].type)].append(record)
+            trained = "training" in record.hyperparameters
+            found[Group(record.architecture, wraps, tasks[record.task].type, record.protocol, trained)].append(record)
     return found
 
 
 def outcomes(tree: Path, tasks: Mapping[Group, str]) -> dict[Group, Any]:
     """What came of the small cell of each group by the code in a folder; nothing of one that
     failed."""
-    together: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    together: dict[tuple[str, str, str], list[Group]] = defaultdict(list)
     for group, task in tasks.items():
-        together[task, group.wraps].append(group)
+        together[task, group.protocol, group.wraps].append(group)
     found: dict[Group, Any] = {}
-    for (task, wraps), groups in together.items():
+    for (task, protocol, _), groups in together.items():
         with tempfile.TemporaryDirectory(prefix="archbench-") as folder:
             by_id = {group.architecture: group for group in groups}
-            chosen = ["-a", ",".join(by_id), "-t", task, *sizes(by_id, wraps)]
-            limits = ["--tier", "mini", "--protocol", "smoke", "--max-train", "100", "--mlflow", "none"]
+            chosen = ["-a", ",".join(by_id), "-t", task, "--protocol", protocol, *small(groups)]
+            limits = ["--tier", "mini", "--max-train", "100", "--mlflow", "none"]
             _python(tree, "-m", "harness.cli", "run", *chosen, *limits, "--results", folder)
             for record in Store(folder).all():
                 if record.task == task and record.status == "ok" and record.architecture in by_id:
@@ -129,10 +134,16 @@ def outcomes(tree: Path, tasks: Mapping[Group, str]) -> dict[Group, Any]:
     return found
 
 
-def sizes(ids: Iterable[str], wraps: str) -> list[str]:
-    """Options of ``archbench run`` that make architectures small."""
-    given = {id: dict(registry.entry("architectures", id).tiny) | ({"wraps": wraps} if wraps else {}) for id in ids}
-    return [f"-o{id}.{name}={value!r}" for id, settings in given.items() for name, value in settings.items()]
+def small(groups: Iterable[Group]) -> list[str]:
+    """Options of ``archbench run`` that make architectures small and their training short."""
+    given: list[str] = []
+    for group in groups:
+        settings = dict(registry.entry("architectures", group.architecture).tiny)
+        settings |= {"wraps": group.wraps} if group.wraps else {}
+        settings |= dict.fromkeys(("training.epochs", "training.min_steps"), 1) if group.trained else {}
+        settings |= {"training.learning_rates": [0.001]} if group.trained else {}
+        given += [f"-o{group.architecture}.{name}={value!r}" for name, value in settings.items()]
+    return given
 
 
 def outcome(record: Record) -> dict[str, Any]:

@@ -19,6 +19,10 @@ OLDEST, OLD, NEW = (letter * 64 for letter in "abc")
 """Digests of code."""
 
 
+def group(architecture: str, wraps: str, type: str, trained: bool = False) -> Group:
+    return Group(architecture, wraps, type, "equal", trained)
+
+
 def made(architecture: str, digest: str = OLD, **fields: Any) -> Any:
     return record(architecture, score=0.5, code={"architecture": digest, "task": "d" * 64, "harness": 2}, **fields)
 
@@ -40,11 +44,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     for each in records.values():
         store.write(each)
     found = {
-        THEN: {Group("lstm", "", "classify"): 1, Group("lstm", "", "match"): 1, Group("gru", "", "classify"): 1},
-        NOW: {Group("lstm", "", "classify"): 1, Group("lstm", "", "match"): 2, Group("gru", "", "classify"): 2},
+        THEN: {group("lstm", "", "classify"): 1, group("lstm", "", "match"): 1, group("gru", "", "classify"): 1},
+        NOW: {group("lstm", "", "classify"): 1, group("lstm", "", "match"): 2, group("gru", "", "classify"): 2},
     }
     for tree in found.values():
-        tree[Group("vat", "gru", "classify")] = 3
+        tree[group("vat", "gru", "classify")] = 3
     keys = [each.key for each in records.values()]
     monkeypatch.setattr(same_results, "worktree", lambda commit: nullcontext(THEN))
     monkeypatch.setattr(same_results, "digests", lambda tree, _: dict.fromkeys(keys, OLD if tree == THEN else NEW))
@@ -67,11 +71,11 @@ def test_records_of_the_same_results_alone_get_the_digest_of_now(store, capsys):
     assert same_results.main(["HEAD", "--results", str(store.folder), "--write"]) == 1
     assert digests_of(store) == before | {"lstm sst2 0 {}": NEW, "vat sst2 0 {'wraps': 'gru'}": NEW}
     assert capsys.readouterr().out.splitlines() == [
-        "other results: gru on sst2: 1 records",
-        "the same: lstm on sst2: 1 records",
-        "other results: lstm on snli: 1 records",
-        "not tried: rnn on sst2: 1 records",
-        "the same: vat gru on sst2: 1 records",
+        "other results: gru on sst2 equal: 1 records",
+        "the same: lstm on sst2 equal: 1 records",
+        "other results: lstm on snli equal: 1 records",
+        "not tried: rnn on sst2 equal: 1 records",
+        "the same: vat gru on sst2 equal: 1 records",
         "3 of 5 records have to be run again",
     ]
 
@@ -84,7 +88,10 @@ def test_nothing_is_written_unasked(store):
 
 def test_small_cells_repeat_and_tell_what_was_computed():
     """Trained in processes of their own by the code of a folder, as ``main`` has them trained."""
-    plain, wrapping = Group("avg_vectors", "", "classify"), Group("vat", "avg_vectors", "classify")
+    plain, wrapping = (
+        group("avg_vectors", "", "classify", trained=True),
+        group("vat", "avg_vectors", "classify", trained=True),
+    )
     first = same_results.outcomes(NOW, {plain: "sst2", wrapping: "sst2"})
     assert all(each["curve"][0]["train_loss"] > 0 and each["predictions"] for each in first.values())
     assert first.keys() == {plain, wrapping} and first[plain] != first[wrapping]
