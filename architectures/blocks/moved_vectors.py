@@ -113,11 +113,12 @@ def over_texts(text: Any, numbers: Tensor) -> Tensor:
 
 
 def direction(text: Any, gradient: Tensor) -> Tensor:
-    """The gradient at a batch's vectors with L2 norm 1 over the whole sequence of each text; zero
-    at padding and where it is zero."""
+    """The gradient at a batch's vectors with L2 norm 1 over the whole sequence of each text, or a
+    smaller one where its squares are too small for their type; zero at padding and where it is
+    zero."""
     gradient = gradient * (text.ids != PAD)[..., None]
     norms = over_texts(text, gradient.square()).sqrt()
-    return gradient / norms.clamp(min=torch.finfo(norms.dtype).tiny)
+    return gradient / norms.clamp(min=torch.finfo(norms.dtype).tiny ** 0.5)
 
 
 def moves_along(

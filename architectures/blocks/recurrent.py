@@ -37,6 +37,8 @@ class Recurrent(nn.Module):
         **options,
     ):
         super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers={layers}: a recurrence has one layer at least")
         self.size = hidden * (1 + bidirectional)
         widths = [width] + [self.size] * (layers - 1)
         self.forwards = nn.ModuleList(CELLS[cell](w, hidden, batch_first=True, **options) for w in widths)

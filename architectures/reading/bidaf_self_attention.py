@@ -123,6 +123,10 @@ class ResidualSelfAttention(nn.Module):
         "Weights start as PyTorch's layers do, not normal with deviation 0.05 (GRUs) and Glorot-uniform (the others).",
         "The fourth part of G is h * h~, as in the authors' code; the paper prints u~ * h~.",
         "The layer before 'no answer' has ReLU units; the authors' code has tanh.",
+        (
+            "Where a question may have no answer, training has one softmax over it and all spans; the probability that is"
+            " told of an answer, and the loss of dev, are those of two, of starts and of ends."
+        ),
     ),
     variants={
         "bidaf_self_attn_elmo": {

@@ -90,6 +90,19 @@ def test_the_norm_is_over_a_whole_document_and_over_the_leaves_of_one_tree():
     torch.testing.assert_close(torch.stack([r[leaves == text].norm() for text in (0, 1)]), torch.ones(2))
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-12, 1e-17, 1e-21, 1e-25, 1e-40])
+def test_no_gradient_is_so_small_that_its_text_is_moved_further(size):
+    """Where a model is sure of its answer: squares of 1e-25 are 0, and a move along such a gradient
+    went as far as 1e13."""
+    words = view_of(TEXTS).collate(view_of(TEXTS).encode(TEXTS), np.arange(3))
+    torch.manual_seed(0)
+    gradient = torch.randn(3, 5, DIMS)
+    norms = direction(words, size * gradient).flatten(1).norm(dim=1)
+    assert (norms <= 1.0001).all()
+    if size > 1e-18:
+        torch.testing.assert_close(direction(words, size * gradient), direction(words, gradient))
+
+
 def test_moves_are_as_long_for_each_number_whatever_the_text():
     """With the same norm in each text a short one is moved far and a long one hardly."""
     words = view_of(TEXTS).collate(view_of(TEXTS).encode(TEXTS), np.arange(3))

@@ -100,3 +100,10 @@ def test_reversal_turns_the_real_positions_round_and_is_its_own_inverse():
     turned = reverse(vectors, mask)
     assert turned.squeeze(-1).tolist() == [[3.0, 2.0, 1.0, POISON], [4.0, POISON, 8.0, 7.0]]
     assert torch.equal(reverse(turned, mask), vectors)
+
+
+@pytest.mark.parametrize("layers", [0, -1])
+def test_no_layer_is_none_of_the_sizes(layers):
+    """One was trained in its place, and the record would have told of none."""
+    with pytest.raises(ValueError, match=f"layers={layers}: a recurrence has one layer at least"):
+        Recurrent("lstm", WIDTH, HIDDEN, layers)
