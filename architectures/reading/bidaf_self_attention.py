@@ -124,8 +124,8 @@ class ResidualSelfAttention(nn.Module):
         "The fourth part of G is h * h~, as in the authors' code; the paper prints u~ * h~.",
         "The layer before 'no answer' has ReLU units; the authors' code has tanh.",
         (
-            "Where a question may have no answer, training has one softmax over it and all spans; the probability that is"
-            " told of an answer, and the loss of dev, are those of two, of starts and of ends."
+            "Where a question may have no answer, training has one softmax over it and all spans; the probability that"
+            " is told of an answer, and the loss of dev, are those of two, of starts and of ends."
         ),
     ),
     variants={
