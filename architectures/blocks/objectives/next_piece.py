@@ -25,7 +25,11 @@ def next_pieces(encoder: Any, states: Tensor, pieces: SubwordBatch) -> Foretold:
 
 class NextPiece(TextObjective):
     """The probability of a text, piece by piece, by an encoder that sees at each place no piece
-    behind it. The separator at the end of a text is one of its pieces."""
+    behind it.
+
+    The separator that ends a sequence is one of its pieces, and so it is where the text goes on:
+    behind a stretch of packed texts, and where a text is cut.
+    """
 
     unit = "pieces"
 
