@@ -78,6 +78,11 @@ AXES = (
     ("vectors.html", "What word vectors are worth", (VECTORS,)),
     ("tokens.html", "Tokens and characters", (TOKENS, INPUTS)),
 )
+SOMETIMES = (
+    *("task-*.html", "architecture-*.html", "compare-*.js", "latex/task-*.tex"),
+    *("pretraining.html", "few-labels.html", "students.html", *(file for file, _, _ in AXES)),
+)
+"""Files that a build has where there are records for them: those of a build before are removed."""
 EXPORTS = (
     ("Markdown", "tables.md"),
     ("scores as CSV", "tables.csv"),
@@ -117,10 +122,15 @@ def write(
         "exports": [(name, file) for name, file in EXPORTS if file.endswith(".json") or (out / file).is_file()],
     }
     environment = templates()
+    written = set()
     for page in pages:
         parts = shared | {"title": page.title, "here": page.file}
         for name, content in _rendered(builder, environment, page, parts).items():
             (out / name).write_text(content, encoding="utf-8")
+            written.add(out / name)
+    written |= {out / f"latex/task-{task}.tex" for task in board.recorded_tasks}
+    for path in {path for pattern in SOMETIMES for path in out.glob(pattern)} - written:
+        path.unlink()
     with (out / "leaderboard.json").open("w", encoding="utf-8", newline="") as file:
         file.writelines(json_lines(board, LEGEND, rows))
     return builder.faults

@@ -37,18 +37,20 @@ class TrainingSettings:
     Epochs are whole: where they have several passes, up to one more than that is made. The steps
     are those of one device; several read as many batches in fewer steps.
 
-    Optimisers: ``momentum`` is that of ``sgd``, ``betas`` those of the Adam family, ``rho``
-    Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is torch's
-    default. ``first_sum`` is what Adagrad's sums of squared gradients begin with: at 0 each number
-    moves by the whole rate in its first step. ``decay_exempt`` names what ``weight_decay`` leaves
-    out: ``biases``, ``norms`` (layer and batch normalisation) and ``vectors`` (embedding tables).
+    Optimisers: ``momentum`` is that of ``sgd`` and ``rmsprop``, ``betas`` those of the Adam family,
+    ``rho`` Adadelta's and ``alpha`` RMSProp's decay, ``eps`` the term in the denominator; None is
+    torch's default. ``first_sum`` is what Adagrad's sums of squared gradients begin with: at 0 each
+    number moves by the whole rate in its first step. ``decay_exempt`` names what ``weight_decay``
+    leaves out: ``biases``, ``norms`` (layer and batch normalisation) and ``vectors`` (embedding
+    tables).
 
     Schedules (``lr_schedule``), as a factor on the rate at step s of S:
 
     - ``constant``: 1; ``linear``: 1 - s / S; ``cosine``: half a cosine from 1 to ``lowest``;
     - ``warmup_inverse_sqrt``: rises over the warm-up W, then sqrt(W / s);
     - ``inverse_epoch``: 1 / (1 + ``decay`` * k) after k epochs;
-    - ``step``: times ``factor`` after every ``step_epochs`` epochs, from epoch ``step_start`` on;
+    - ``step``: times ``factor`` when ``step_start`` epochs have passed, and again after every
+      ``step_epochs`` more;
     - ``plateau``: times ``factor`` after every epoch whose dev score is not the best so far;
     - ``slanted_triangle``: from ``lowest`` up to 1 over the warm-up and down to ``lowest`` again.
 
@@ -122,9 +124,13 @@ class TrainingSettings:
         for name in ("warmup_share", "label_smoothing", "averaging", "unknown_rate", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"training.{name}: {getattr(self, name)!r} is not a share from 0 to below 1")
-        for name in ("batch_size", "epochs", "step_epochs", "stretch"):
+        for name in ("batch_size", "epochs", "patience", "step_epochs", "stretch"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"training.{name}: {getattr(self, name)!r} is not positive")
+        if self.clip is not None and self.clip <= 0:
+            raise ValueError(f"training.clip: {self.clip!r} is not a positive norm; None leaves gradients as they are")
+        if self.betas is not None and not (len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas)):
+            raise ValueError(f"training.betas: {self.betas!r} are not two shares from 0 to below 1")
 
     @property
     def learning_rates(self) -> tuple[float, ...]:

@@ -59,6 +59,10 @@ def test_settings_come_back_from_a_record(settings):
         ({"warmup_share": 1.0}, "training.warmup_share: 1.0 is not a share"),
         ({"averaging": -0.1}, "training.averaging"),
         ({"epochs": 0}, "training.epochs: 0 is not positive"),
+        ({"patience": 0}, "training.patience: 0 is not positive"),
+        ({"clip": -5.0}, "training.clip: -5.0 is not a positive norm"),
+        ({"betas": (0.9,)}, "training.betas: .0.9,. are not two shares"),
+        ({"betas": (0.9, 1.0)}, "training.betas: .0.9, 1.0. are not two shares"),
     ],
 )
 def test_settings_that_no_training_can_have_are_refused_by_name(values, message):

@@ -78,12 +78,12 @@ def processor_s(record: Record) -> float:
 
 
 def more_seeds(found: dict[tuple[str, str], list[Record]]) -> Iterator[str]:
-    """P2: two more seeds of rows that trained fast, and of the best ones of each task, which have
-    no limit of time."""
+    """P2: two more seeds of rows that trained fast, and of the best ones of each task on dev, which
+    have no limit of time. By test, the means of three would keep one seed that was lucky there."""
     for (task, budget), records in found.items():
         quality = info(registry.entry("tasks", task).main_metric).quality
-        scored = [record for record in records if record.main_metric in record.scores.get("test", {})]
-        ranked = sorted(scored, key=lambda record: -quality(record.scores["test"][record.main_metric]))
+        scored = [record for record in records if record.main_metric in record.scores.get("dev", {})]
+        ranked = sorted(scored, key=lambda record: -quality(record.scores["dev"][record.main_metric]))
         best = list(dict.fromkeys(record.architecture for record in ranked))[:BEST]
         cheap = {each.architecture for each in records if processor_s(each) < CHEAP_S}.difference(best)
         options = f"--protocol equal --budget {budget} --seeds {SEEDS}"

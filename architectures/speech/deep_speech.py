@@ -34,6 +34,7 @@ def clipped(sums: Tensor) -> Tensor:
         clip=400.0,
         lr_schedule="step",
         factor=0.9,
+        step_start=1.0,
         reduction="sentence",
     ),
     tiny={"hidden": 64, "context": 2},

@@ -67,9 +67,10 @@ def _clash() -> Finding:
 
 
 def _machine() -> Iterator[Finding]:
+    from harness.records.provenance import usable_cores
     from harness.running.engines.local import MALLOC, default_workers, gpus
 
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     yield Finding(
         "threads",
         True,

@@ -41,12 +41,12 @@ class Tried:
 
     @property
     def parameters(self) -> int | None:
-        """Number of trained parameters; None where they are not counted."""
+        """Number of parameters; None where they are not counted."""
         return self.records[0].parameters.get("total")
 
     @property
     def size_mib(self) -> float | None:
-        """Size of the trained parameters in MiB; None where they are not counted."""
+        """Size of the parameters in MiB; None where they are not counted."""
         return self.parameters * BYTES / 2**20 if self.parameters else None
 
     @property
@@ -118,7 +118,7 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
 
 
 def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:
-    """Scores with intervals, best first."""
+    """Scores with intervals, best first; of equal ones the one that trained faster."""
     outcomes = [_outcomes(each, metric, store) for each in tried]
     tested = [each for each in outcomes if each is not None]
     intervals: dict[int, tuple[float, float]] = {}
@@ -129,7 +129,8 @@ def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:
         for place, score, (low, high) in zip(positions, found.scores, found.intervals().tolist(), strict=True):
             scores[place], intervals[place] = float(score), (low, high)
     rows = [Scored(each, scores[place], intervals.get(place)) for place, each in enumerate(tried)]
-    return sorted(rows, key=lambda each: -display_info(metric).quality(each.score))
+    quality = display_info(metric).quality
+    return sorted(rows, key=lambda each: (-quality(each.score), each.tried.seconds, each.tried.entry.id))
 
 
 def _behind(rows: Sequence[Scored], store: Store) -> list[float]:

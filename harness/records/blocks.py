@@ -120,7 +120,8 @@ class Memory(TypedDict, total=False):
 
 @_closed
 class Parameters(TypedDict, total=False):
-    """Numbers of trainable parameters: all of them, and those in embedding tables."""
+    """Numbers of parameters, those that are held fixed too: all of them, and those in embedding
+    tables."""
 
     total: Whole
     embedding: Whole

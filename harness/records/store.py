@@ -113,7 +113,8 @@ class Store:
         path = self.path(record)
         with suppress(RecordError):  # it is gone, or damaged since
             if self.read(path) == record:
-                for file in (self._predictions_path(record), self._outcomes_path(record), path):
+                # The record first: one without its predictions would count, and leave every test.
+                for file in (path, self._predictions_path(record), self._outcomes_path(record)):
                     with suppress(FileNotFoundError):
                         os.replace(file, file.with_name(f"{name}{file.name.removeprefix(record.key)}.old"))
         return path.with_name(f"{name}.json.old")

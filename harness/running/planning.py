@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from harness import registry
-from harness.errors import DataError, check_choice
+from harness.errors import DataError, UsageError, check_choice
 from harness.records import Cell, Record, Store
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
@@ -31,6 +31,7 @@ from harness.running.request import Request, refuse_strategy
 from harness.running.ruler import known_ruler
 from harness.running.worker_settings import Settings
 from harness.saved_models.storage import is_kept
+from harness.settings import Limits
 from harness.task import Tier
 
 
@@ -86,6 +87,7 @@ class Planning:
             self._drop_other_data(places)
             self._settle_parents()
             self._read_data(places)  # now also of the tasks whose cells run again
+        self._refuse_more_labels()
         self._skip_too_large()
         self._set_aside()
         self._tell_of_other_code()
@@ -276,13 +278,26 @@ class Planning:
                 for note in filter(None, (message, *readings[task.id].notes)):
                     self.tell(note)
 
+    def _refuse_more_labels(self) -> None:
+        """Raise :class:`UsageError` where more rows are to keep their answers than are trained on:
+        the budget would be named by a number that no training had."""
+        for cell in self.pending.run:
+            limits, reading = Limits.of(cell.hyperparameters), self._found.get(cell.task)
+            if limits.labels is None or reading is None or "train" not in reading.counts:
+                continue
+            rows = min(reading.counts["train"], limits.max_train or limits.labels)
+            if limits.labels > rows:
+                raise UsageError(f"--labels {limits.labels}: {cell.task} has {rows:,} rows to train on; give no more")
+
     def _readings(self, tier: Tier, tasks: Sequence[TaskEntry], signature: str) -> dict[str, Reading]:
         """The reading of each task in a tier; none where the nodes of a cluster have the data."""
         request = self.request
         if request.engine != "local" and not is_here(tier, self.data_dir):
             return {}
         preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
-        return preflight.known(tasks) if request.dry_run else preflight.read(tasks, request.timeout)
+        if request.dry_run:
+            return preflight.known(tasks)
+        return preflight.read(tasks, request.timeout, built_in=request.labels is not None)
 
     def _tell_sizes(self) -> None:
         """Tell the estimate how many training rows the tasks have. A dry run reads those alone of

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from harness.data.batches import Batches
+from harness.objectives import Step
 from harness.running.assembly import Assembly
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
@@ -36,7 +37,7 @@ def assembly(request: pytest.FixtureRequest, corpora_if_any: Path | None, tmp_pa
     """A cell under protocol equal at batch 64, ready to train."""
     torch.set_num_threads(1)
     task, rows, epochs = CELLS[request.param]
-    changed = {"epochs": epochs, "patience": epochs, "learning_rates": [0.001], "batch_size": 64}
+    changed = {"epochs": epochs, "patience": epochs, "learning_rates": [0.001], "batch_size": 64, "min_steps": 0}
     return assembled(request.param, task, corpora_if_any, tmp_path, rows=rows, **changed)
 
 
@@ -45,14 +46,14 @@ def bare(one: FitModule) -> None:
     evaluation, no checkpoints."""
     model, split = one.model, one.splits["labelled"]
     chosen = optimizer(list(model.parameters()), one.settings, one.lr)
-    batches = Batches(split.padded_lengths, one.settings["batch_size"], split.collate, seed=0)
+    batches = Batches(split.padded_lengths, one.settings.batch_size, split.collate, seed=0)
     model.train()
-    for epoch in range(one.settings["epochs"]):
+    for epoch in range(one.settings.epochs):
         batches.epoch = epoch
         for batch in batches:
             chosen.zero_grad()
-            one.objective(batch).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), one.settings["clip"])
+            one.objective.losses(model, Step({"labelled": batch}, 0.0))["loss"].backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), one.settings.clip)
             chosen.step()
 
 
@@ -69,7 +70,7 @@ def test_training(beside, assembly: Assembly, tmp_path: Path, monkeypatch: pytes
         return (one,)
 
     def harness(one: FitModule) -> None:
-        fit(one, tmp_path / str(next(numbers)), 1, "auto", "32", one.settings["epochs"])
+        fit(one, tmp_path / str(next(numbers)), 1, "auto", "32", one.settings.epochs)
 
     beside(
         f"training examples/s, {assembly.cell.architecture}",

@@ -267,6 +267,22 @@ def test_text_from_records_cannot_become_markup(build):
     assert r"\| \`a\` \[b\](javascript:c) &lt;/script&gt;" in pages.text("tables.md")
 
 
+def test_pages_of_records_that_are_gone_are_removed_and_no_other_file_is(tmp_path):
+    """Who publishes the folder would show scores that no record has."""
+    store, out, gone = Store(tmp_path), tmp_path / "leaderboard", [record("dan", "snli", score=0.5), *FEW]
+    for each in (record(score=0.5), record("bilstm", score=0.6), *gone):
+        store.write(each)
+    assert leaderboard.main(["--results", str(tmp_path)]) == 0
+    names = ["task-snli.html", "latex/task-snli.tex", "few-labels.html"]
+    assert all((out / name).exists() for name in names)
+    (out / "own.html").write_text("mine")
+    for each in gone:
+        store.path(each).unlink()
+    assert leaderboard.main(["--results", str(tmp_path)]) == 0
+    assert not [name for name in names if (out / name).exists()]
+    assert all((out / name).exists() for name in ("own.html", "task-sst2.html", "latex/task-sst2.tex"))
+
+
 def test_the_second_build_writes_the_same_bytes(build):
     """A page that changes without its records changing cannot be committed or compared."""
     made = [record(score=0.8, seed=s, speed={"train_examples_per_second": 5.0}) for s in range(2)] + [

@@ -74,6 +74,12 @@ def test_the_best_is_recommended_and_the_cheapest_of_those_in_front_named(choice
     assert found.rows[2].p < 0.05 and found.rows[3].p is None
 
 
+@pytest.mark.parametrize("order", [("dan", "bilstm"), ("bilstm", "dan")])
+def test_of_equal_scores_the_faster_one_is_recommended(choice, order):
+    """Whichever was tried first."""
+    assert names(choice(dict.fromkeys(order, (90,)), SECONDS).rows) == ["dan", "bilstm"]
+
+
 @pytest.mark.parametrize(
     ("wish", "recommended"),
     [

@@ -523,6 +523,18 @@ def test_of_two_runs_that_set_a_record_aside_the_later_leaves_what_it_finds(stor
     assert store.find(CELL) == new and json.loads(aside.read_text())["command"] == old.command
 
 
+def test_a_record_goes_aside_before_its_predictions(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """A run that is ended in between leaves none that counts as done and has no predictions."""
+    record = full_record()
+    store.write(record)
+    record.predictions = store.save_predictions(record, ["1"], ["yes"])
+    store.write(record)
+    moved, rename = [], os.replace
+    monkeypatch.setattr(os, "replace", lambda file, aside: moved.append(file) or rename(file, aside))
+    store.set_aside(record)
+    assert moved[0] == store.path(CELL) and len(moved) == 3
+
+
 def test_unwritable_results_folder_is_noticed_before_anything_runs(tmp_path: Path):
     """Hours of training must not end in a record that cannot be written."""
     (tmp_path / "file").write_text("")

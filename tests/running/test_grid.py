@@ -16,6 +16,7 @@ from harness.running import fitting, grid
 from harness.running.pending import pending, skipped
 from harness.settings import Budget
 from tests.support.fake_plugins import PLUGIN
+from tests.support.sessions import session
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,15 @@ def test_a_number_of_labels_makes_as_many_steps_as_they_need():
     assert cell.budget["examples"] == 10 and cell.key != only("toy_seq").key
     with pytest.raises(UsageError, match="--labels 10 with --max-train or --max-epochs"):
         only("toy_seq", labels=10, max_train=5)
+
+
+@pytest.mark.parametrize(("labels", "budget"), [(652, "full"), (100_000, "full"), (1000, "small")])
+def test_more_labels_than_rows_are_refused(tmp_path, labels, budget):
+    """Pages would have named a hundred thousand labels that no training had."""
+    whole = {"protocol": "equal", "max_train": None, "max_epochs": None}
+    with pytest.raises(UsageError, match=rf"--labels {labels}: sst2 has 651 rows to train on; give no more"):
+        session(tmp_path, "avg_vectors", labels=labels, budget=budget, **whole)
+    assert session(tmp_path, "avg_vectors", labels=651, **whole).pending.run
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,8 @@ def lines_of(entry: ArchitectureEntry, results: Path) -> list[Line]:
     """The lines of an architecture, one for each seed."""
     for parent in ASKED:
         run(entry, parent, results)
-    records = [each for each in Store(results).all() if each.architecture == entry.id and each.status == "ok"]
+    own = entry.id, entry.version, "ok"
+    records = [e for e in Store(results).all() if (e.architecture, e.architecture_version, e.status) == own]
     children = {(parent_of(each), each.task, each.seed): each for each in records if each.task in DIVISIONS}
     parents = {each.seed: each for each in records if each.task == TEXT}
     return [

@@ -12,6 +12,7 @@ from harness.records import Cell
 from harness.running import grid
 from harness.running.assembly import Assembly
 from harness.running.worker_settings import Settings
+from harness.settings import FULL, TrainingSettings
 from harness.training import protocols
 
 RUN = [sys.executable, "-m", "harness.cli", "run"]
@@ -28,11 +29,11 @@ def assembly(
     **changed: Any,
 ) -> Assembly:
     """A cell on one thread, ready to train on ``rows`` texts (None: all) by the protocol's settings
-    but for those ``changed``."""
+    for all data but for those ``changed``."""
     kind, what = registry.entry("architectures", architecture), registry.entry("tasks", task)
-    settings = protocols.training(protocol, kind, what) | changed
+    settings = protocols.training(protocol, kind, what, registry.budgets_of(what)[FULL])
     chosen = grid.hyperparameters(kind) | {
-        "training": settings,
+        "training": TrainingSettings.from_dict(settings.to_dict(complete=True) | changed).to_dict(),
         "limits": {"max_train": rows, "max_epochs": None},
         "vectors": None,
     }

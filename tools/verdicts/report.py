@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.leaderboard.significance import WEIGHT
+from harness.running.behind import interval as of_share
 from tools.verdicts.boards import BABI, EQUAL, LEAD, LED, LED_BY_ONE, NER, SEEDS, SST2, WIKIQA, Spread
 from tools.verdicts.judges import BLIND, BOOTSTRAP, CHOSEN, KNOWN, ONE, OWN
 from tools.verdicts.simulation import simulate
@@ -90,11 +90,9 @@ even a test that knows all variances finds less. *Found*: the truly best was cal
 
 
 def interval(count: int, boards: int) -> str:
-    """A share in percent with its 95 % interval (Wilson 1927)."""
-    z, share = 1.96, count / boards
-    middle = (share + z * z / (2 * boards)) / (1 + z * z / boards)
-    half = z * math.sqrt(share * (1 - share) / boards + (z / (2 * boards)) ** 2) / (1 + z * z / boards)
-    return f"{100 * share:.1f} ({100 * max(0, middle - half):.1f} to {100 * (middle + half):.1f})"
+    """A share in percent with its 95 % interval."""
+    low, high = of_share(count / boards, boards)
+    return f"{100 * count / boards:.1f} ({100 * max(0, low):.1f} to {100 * high:.1f})"
 
 
 def report(trials: Sequence[Trial] = TRIALS) -> str:

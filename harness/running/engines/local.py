@@ -28,6 +28,7 @@ import psutil
 
 from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, now
+from harness.records.provenance import usable_cores
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 from harness.running.usage import processor_s, resident_mib, used_mib
@@ -92,7 +93,7 @@ def default_workers(threads: int, devices: int) -> int:
     if names := gpus():
         return max(1, len(names) // devices)
     memory: int = psutil.virtual_memory().total // 2**31
-    return max(1, min(len(os.sched_getaffinity(0)) // (threads * devices), memory))
+    return max(1, min(usable_cores() // (threads * devices), memory))
 
 
 # --- in the cell's process ---
