@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from harness.records import Record
+
+OVERRIDE = ("-o", "--override")
 
 KEPT = {
     *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--labels"),
     *("--vectors", "--inputs"),
-    *("--protocol", "--budget", "-o", "--override", "--precision", "--devices", "--strategy"),
+    *("--protocol", "--budget", *OVERRIDE, "--precision", "--devices", "--strategy"),
     *("--threads", "--cpu-limit"),
 }
 """Options of `archbench run` that say what a cell is, or how much it may take; all have a value.
@@ -21,24 +25,36 @@ def repeat(records: Sequence[Record]) -> str:
     """A command that runs the cells of these records, the seeds of one row, and no others; empty
     where they hold no command.
 
-    It is that of the first record without what concerned its other cells.
+    It is that of the first record without what concerned its other cells. A parent that it names by
+    a key has to be kept in the results folder.
     """
     first = records[0]
     if not first.command.startswith("archbench run"):
         return ""
     seeds = ",".join(str(record.seed) for record in records)
-    words = ["archbench", "run", "-a", first.architecture, "-t", first.task, "--seeds", seeds, *_kept(first.command)]
+    words = ["archbench", "run", "-a", first.architecture, "-t", first.task, "--seeds", seeds, *_kept(first)]
     return shlex.join(words).replace("'$ARCHBENCH_DATA'", '"$ARCHBENCH_DATA"')
 
 
-def _kept(command: str) -> Iterator[str]:
-    words = iter(shlex.split(command)[2:])
+def _kept(record: Record) -> Iterator[str]:
+    apart = re.sub(r"(?<= )-o(?=[^ ])", "-o ", record.command)  # -oID.name=value is read as well
+    words = iter(shlex.split(apart)[2:])
     for word in words:
-        option, equals, _ = word.partition("=")
-        if option in KEPT:
-            yield word
-            if not equals:
-                yield next(words, "")
+        option, equals, value = word.partition("=")
+        if option not in KEPT:
+            continue
+        value = value if equals else next(words, "")
+        if option not in OVERRIDE or _is_of(record, value.partition(".")[0]):
+            yield from [f"{option}={value}"] if equals else [option, value]
+
+
+def _is_of(record: Record, pattern: str) -> bool:
+    """True for an override of the record's architecture, of the one that it wraps, of a source of
+    its inputs or of a parent; one that nothing in the command takes is an error."""
+    settings = record.hyperparameters
+    parents = [parent["architecture"] for parent in (settings.get("parents") or {}).values()]
+    ids = [record.architecture, str(settings.get("wraps") or ""), *(settings.get("inputs") or {}), *parents]
+    return any(fnmatchcase(id, pattern) for id in ids)
 
 
 def checkout(record: Record) -> str:

@@ -225,8 +225,9 @@ class Code(TypedDict, total=False):
 
 @_closed
 class Spent(TypedDict, total=False):
-    """Cost of all training of a cell: examples and tokens seen (each as often as it was read),
-    optimiser steps, floating-point operations."""
+    """Cost of all training of a cell: examples and tokens seen (each as often as it was read; of a
+    system that reads texts without labels beside the others, those of the others), optimiser steps,
+    floating-point operations (of all that it reads)."""
 
     examples: Count
     tokens: Count

@@ -120,7 +120,8 @@ class Cell:
         found: Budget = {"name": limits.name, "examples": limits.labelled}
         if "epochs" in training:
             found |= {"passes": min(limits.max_epochs or training["epochs"], training["epochs"])}
-            found |= {"batch_size": training.get("batch_size"), "min_steps": training.get("min_steps", 0)}
+            least = 0 if limits.max_epochs else training.get("min_steps", 0)  # as many passes as are asked for
+            found |= {"batch_size": training.get("batch_size"), "min_steps": least}
         return found
 
     @classmethod

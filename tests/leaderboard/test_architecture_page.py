@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +178,17 @@ def test_a_row_has_one_command_of_its_own(store):
     assert rerun.commands == [f"git checkout {'c' * 40}", repeat(made)]
     assert checkout(record(commit="c" * 40, dirty=True)) == "", "nobody has that code"
     assert repeat([record(command="")]) == ""
+
+
+def test_settings_of_other_architectures_are_left_out():
+    """The command would end at once: nothing in it takes them."""
+    own = ["-o", "vat.epsilon=1.0", "-olstm.hidden=8", "--override=d*.x=1", "-o", "tree_lstm.hidden=5"]
+    command = shlex.join(["archbench", "run", "-a", "*", *own, "-o", "gru.hidden=4", "--override=bert.layers=2"])
+    parents = {"teacher": {"architecture": "tree_lstm", "task": "sst2", "key": "k" * 16, "row": "k" * 16}}
+    settings = {"wraps": "lstm", "parents": parents}
+    found = repeat([record("vat", hyperparameters=settings, command=command)])
+    kept = "-o vat.epsilon=1.0 -o lstm.hidden=8 -o tree_lstm.hidden=5"
+    assert found == f"archbench run -a vat -t sst2 --seeds 0 {kept}"
 
 
 def test_every_option_of_a_run_is_kept_or_left_out_on_purpose():
