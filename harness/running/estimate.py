@@ -15,7 +15,7 @@ from harness.running.ruler import rescaled
 from harness.settings import PILOT_SHARE, Limits
 
 SPEEDS = Path(__file__).with_name("speeds.csv")
-"""Training examples per second of each architecture on a generated corpus, all on one machine
+"""Training examples per second of each architecture on a generated corpus, rescaled to one machine
 (``results/speed.json``)."""
 UNTRAINED = ("floor", "fit")
 """Kinds that read each training row once."""
