@@ -51,6 +51,7 @@ class ScaleAttention(nn.Module):
     paper="Wang, Huang & Deng 2018",
     source="M2.5[90]",
     year=2018,
+    version=2,
     recipe=Recipe(
         optimizer="sgd",
         lr=0.01,
@@ -74,7 +75,10 @@ class ScaleAttention(nn.Module):
         "The authors' code also classifies each scale by itself while it trains; one loss is left here.",
         "Batch norm has a scale and a shift that are learnt; in the authors' code it has none.",
         "The mean of three positions is taken over the real ones, whatever the number of words.",
-        "Linear layers start as PyTorch's do, and the softmax layer has the rate of all others, not ten times as much.",
+        (
+            "Linear layers start as PyTorch's do; the softmax layer has the rate of all others and no penalty, not ten"
+            " times as much and twice the penalty."
+        ),
     ),
 )
 class DenseMultiScaleCNN(TextEncoder):
@@ -85,9 +89,9 @@ class DenseMultiScaleCNN(TextEncoder):
     each, the scales. Before every convolution but the first all scales so far are joined,
     normalised over the batch, rectified and halved in length by a mean of three positions. Three
     layers of each scale's own follow, then attention over the scales, the maximum over the
-    positions and a linear layer: (B, ``hidden``). The penalty ``sparsity`` times the sum of all
-    absolute values of all weights below the last layer joins the loss. Dropout acts before and
-    behind the last layer.
+    positions and a linear layer: (B, ``hidden``). The penalty ``sparsity`` times the sum of the
+    absolute values of all these layers' weights, but not of the norms' scales and shifts, joins the
+    loss. Dropout acts before and behind the last layer.
     """
 
     vectors = "fixed"
@@ -125,7 +129,9 @@ class DenseMultiScaleCNN(TextEncoder):
 
     def auxiliary_loss(self) -> Tensor:
         # Once a step, also where a pair of texts passes twice.
-        return self.sparsity * sum(parameter.abs().sum() for parameter in self.parameters())
+        layers = (module for module in self.modules() if not isinstance(module, TemporalBatchNorm))
+        weights = (weight for layer in layers for weight in layer.parameters(recurse=False))
+        return self.sparsity * sum(weight.abs().sum() for weight in weights)
 
     def scales(self, words: WordBatch) -> tuple[Tensor, Tensor]:
         """Features of all scales (B, scales * maps, T'), zero outside the texts, and the mask

@@ -68,7 +68,7 @@ class GeneralizedPooling(TextEncoder):
     ``heads`` heads over the top states: (B, ``heads`` * 2 * ``hidden``).
 
     ``penalty`` times the likeness of the heads' first matrices joins the loss: it ends at a squared
-    distance of one. Word vectors are fixed. Dropout acts on what the recurrences read. Slow,
+    distance of one. Word vectors are fixed. Dropout acts on the words and their spelling. Slow,
     because of 600 units in each direction of each layer.
     """
 

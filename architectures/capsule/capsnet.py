@@ -24,24 +24,24 @@ class DynamicRouting(nn.Module):
 
     A child votes W_ij u_i for parent j, with a matrix for each type of child and each parent. From
     b_ij = 0, each round has c_i = softmax_j(b_i) and v_j = squash(sum_i c_ij u_{j|i}), and b_ij
-    grows by v_j . u_{j|i}. The coefficients are constants to the gradient, which reaches the votes
-    through the last round alone. The matrices start with a scale at which the sum over a text of
-    usual length is about as long as one child.
+    grows by v_j . u_{j|i}. The gradient passes through all rounds. The matrices start with a scale
+    at which the sum over a text of usual length is about as long as one child.
     """
 
     def __init__(self, types: int, size: int, parents: int, parent_size: int, iterations: int = 3):
         super().__init__()
+        if iterations < 1:
+            raise ValueError(f"iterations is {iterations}: routing takes at least one")
         self.iterations = iterations
         self.transformations = nn.Parameter(torch.empty(types, parents, parent_size, size))
         nn.init.normal_(self.transformations, std=parents / math.sqrt(USUAL_POSITIONS * types * size))
 
     def forward(self, children: Tensor) -> Tensor:
         votes = torch.einsum("pjkd,btpd->btpjk", self.transformations, children).flatten(1, 2)
-        constant = votes.detach()
-        logits = constant.new_zeros(constant.shape[:3])
+        logits = votes.new_zeros(votes.shape[:3])
         for _ in range(self.iterations - 1):
-            parents = squash(torch.einsum("bij,bijk->bjk", torch.softmax(logits, dim=-1), constant))
-            logits = logits + torch.einsum("bijk,bjk->bij", constant, parents)
+            parents = squash(torch.einsum("bij,bijk->bjk", torch.softmax(logits, dim=-1), votes))
+            logits = logits + torch.einsum("bijk,bjk->bij", votes, parents)
         return squash(torch.einsum("bij,bijk->bjk", torch.softmax(logits, dim=-1), votes))
 
 
@@ -84,6 +84,7 @@ class Reconstruction(Supervised):
     paper="Sabour et al. 2017",
     source="M2.4[68,69]",
     year=2017,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=128),
     tiny={"maps": 16, "types": 6, "size": 4, "class_size": 8, "decoder": (8, 12)},
     deviations=(
@@ -107,7 +108,6 @@ class CapsuleNetwork(TextEncoder):
     """
 
     trained_by = Reconstruction
-    cut = "the coefficients of the routing, and what is rebuilt, are constants to the gradient, as in the authors' code"
 
     def __init__(
         self,

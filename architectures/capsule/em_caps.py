@@ -35,6 +35,8 @@ class ExpectationMaximisation(nn.Module):
 
     def __init__(self, parents: int, rounds: int):
         super().__init__()
+        if rounds < 1:
+            raise ValueError(f"rounds is {rounds}: routing takes at least one")
         self.rounds = rounds
         self.activation_cost = nn.Parameter(torch.zeros(parents))
         self.use_cost = nn.Parameter(torch.zeros(parents))

@@ -26,12 +26,18 @@ CORRECTIONS = ("transitive", "restrictive", "semi_transitive")
     paper="Aly et al. 2019",
     source="M2.4[75]",
     year=2019,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, vector_dims=300),
     tiny={"types": 6, "window": 8, "size": 4, "label_size": 6},
+    vectors_of_paper="fastText",
     deviations=(
         (
             "A matrix of votes is shared by all positions of a text, as texts differ in length; the authors' code has"
             " one for each position and type."
+        ),
+        (
+            "The convolution starts as PyTorch's does, and its weights have no limit; the authors' code draws them"
+            " from a normal distribution and keeps their norms at or below 3."
         ),
         "The scale at which matrices of votes start is ours, and does not know which labels occur together.",
         "Which correction the paper's figures have is not known to us; here it is the transitive one.",
@@ -44,19 +50,21 @@ CORRECTIONS = ("transitive", "restrictive", "semi_transitive")
 )
 class HierarchicalCapsules(TextEncoder):
     """The lengths (B, labels) of capsules, one for each label of all levels, routed by agreement
-    from primary capsules of windows of ``window`` words; trained by the margin loss.
+    from primary capsules of windows of ``window`` words, rectified before they are squashed;
+    trained by the margin loss.
 
     A label is said where its capsule is longer than one half. Where a text has several such labels,
     one whose ancestors are not all said is corrected: ``transitive`` adds the missing ones,
     ``restrictive`` drops the label, ``semi_transitive`` adds them where the uppermost is said and
-    drops the label elsewhere. An added ancestor gets the largest probability of what is said below
-    it, a dropped label the least one of its ancestors, so that no label is more probable than what
-    it is part of. Without a label tree there is nothing to correct.
+    drops the label elsewhere. Where they are added, each ancestor of the label becomes at least as
+    probable as the label is; a label that is dropped becomes as probable as the least of its
+    ancestors was. A corrected label is then no more probable than what it is part of; all others,
+    and those of a text with fewer than two said labels, may be. Without a label tree there is
+    nothing to correct.
     """
 
     gives = "label sets"
     view: ClassVar = Words(max_length=100)
-    cut = "the coefficients of the routing are constants to the gradient, as in the authors' code of the routing"
 
     def __init__(
         self,
@@ -83,7 +91,7 @@ class HierarchicalCapsules(TextEncoder):
         window = self.primary.kernel_size[0]
         vectors = lengthen(words.vectors * words.mask[..., None], window).transpose(1, 2)
         types = len(self.routing.transformations)
-        children = squash(self.primary(vectors).transpose(1, 2).unflatten(-1, (types, -1)))
+        children = squash(torch.relu(self.primary(vectors)).transpose(1, 2).unflatten(-1, (types, -1)))
         return torch.linalg.vector_norm(self.routing(present(children, words.lengths, window)), dim=-1)
 
     def set_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:

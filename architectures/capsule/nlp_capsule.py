@@ -35,6 +35,8 @@ class DensityRouting(nn.Module):
 
     def __init__(self, children: int, parents: int, size: int, tolerance: float, most: int):
         super().__init__()
+        if most < 1:
+            raise ValueError(f"most is {most}: routing takes at least one round")
         self.tolerance, self.most = tolerance, most
         self.transformations = nn.Parameter(torch.empty(children, parents, size, size))
         nn.init.normal_(self.transformations, std=math.sqrt(children / size))
@@ -71,7 +73,18 @@ class DensityRouting(nn.Module):
     paper="Zhao et al. 2019",
     source="M2.4[73]",
     year=2019,
-    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=128, vector_dims=300),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.001,
+        batch_size=256,
+        vector_dims=300,
+        epochs=30,
+        patience=30,
+        lr_schedule="step",
+        factor=0.95,
+        step_start=20.0,
+        step_epochs=1.0,
+    ),
     tiny={"maps": 6, "types": 4, "size": 4, "parts": 3, "compressed": 6},
     vectors_of_paper="GloVe",
     deviations=(

@@ -273,6 +273,9 @@ class HMMRecogniser(Estimator):
         super().__init__(seed)
         if gaussians < 1 or gaussians & (gaussians - 1):
             raise ValueError(f"gaussians={gaussians}: each is divided in two, so that a power of 2 is expected")
+        for name, value in (("states", states), ("quiet", quiet), ("rounds", rounds)):
+            if value < 1:
+                raise ValueError(f"{name}={value}: expected is 1 at least")
         self.states, self.quiet, self.gaussians, self.rounds = states, quiet, gaussians, rounds
         self.word_weight, self.smoothing = word_weight, smoothing
 

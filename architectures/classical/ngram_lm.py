@@ -44,6 +44,8 @@ class NgramLanguageModel(Estimator):
 
     def __init__(self, seed: int = 0, order: int = 5):
         super().__init__(seed)
+        if order < 1:
+            raise ValueError(f"order={order}: the longest n-grams have one word at least")
         self.order = order
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:

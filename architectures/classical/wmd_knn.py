@@ -101,6 +101,8 @@ class WordMoversNeighbours(Estimator):
         dimensions: int = 100,
     ):
         super().__init__(seed)
+        if min(neighbours, default=0) < 1:
+            raise ValueError(f"neighbours={neighbours!r}: expected is a number of 1 at least, or several")
         self.neighbours, self.prefetch = sorted(neighbours), prefetch
         self.window, self.dimensions = window, dimensions
         self.given: Mapping[str, np.ndarray] = {}

@@ -90,6 +90,7 @@ def dynamic_mean(values: Tensor, lengths: Tensor, cells: int) -> Tensor:
             " character."
         ),
         "The alphabet is that of Zhang et al. 2015, a blank, and one vector for all other characters.",
+        "The first 1014 characters are read, as in VDCNN; the authors' released code reads 1024.",
     ),
     variants={
         "svdcnn_17": {"name": "Squeezed VDCNN, 17 convolutions", "hyperparameters": {"depth": 17}},

@@ -34,6 +34,7 @@ STRIDE = 2
     paper="Peng et al. 2019",
     source="M2.7[106]",
     year=2019,
+    version=2,
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=64, vector_dims=50),
     tiny={
         "roots": 12,
@@ -90,7 +91,6 @@ class GraphCapsules(TextEncoder):
 
     view: ClassVar = SubgraphsInOrder()
     view_settings: ClassVar = {"roots": "roots", "around": "around"}
-    cut = "the coefficients of the routing are constants to the gradient, as in the authors' code of the routing"
 
     def __init__(
         self,

@@ -103,6 +103,7 @@ class Maxout(nn.Module):
     paper="McCann et al. 2017",
     source="M-T1[217]",
     year=2017,
+    version=2,
     inputs=("char_cnn_words", "cove_words"),
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=20, patience=5, clip=5.0),
     tiny={"hidden": 16, "dropout": 0.0},
@@ -112,8 +113,8 @@ class Maxout(nn.Module):
         " characters were learnt beforehand.",
         "CoVe is of our small translator (cove_words).",
         "Dropout stands where the paper normalises over a batch, which may be a single text here.",
-        "Sizes of the layers at the end, their pieces and their dropout are those of a re-implementation (AllenNLP);"
-        " the paper chooses among several on dev.",
+        "Sizes of the layers at the end, their pieces and all dropout are those of a re-implementation (AllenNLP); the"
+        " paper chooses among several on dev.",
     ),
 )
 class BiattentiveClassification(TextEncoder):
@@ -123,8 +124,13 @@ class BiattentiveClassification(TextEncoder):
     itself among them, by their products: C = softmax(X X^T) X. A second BiLSTM integrates
     [X; X - C; X * C]. Of its states the maximum, the mean, the minimum and a weighted mean, whose
     weights are a softmax of X v + b, pass three maxout layers, each a half of the one before, and
-    the last one the classes. Slow, because a translator's encoder reads the text too.
+    the last one the classes. Word vectors are fixed. ``dropout`` acts before and behind the ReLU
+    layer, ``pooled_dropout`` on what the pooling gives, ``first_dropout`` and ``second_dropout``
+    behind the first and second maxout layer. Slow, because a translator's encoder reads the text
+    too.
     """
+
+    vectors = "fixed"
 
     def __init__(
         self,
@@ -132,24 +138,27 @@ class BiattentiveClassification(TextEncoder):
         classes: int,
         hidden: int = 300,
         pieces: int = 4,
-        dropout: float = 0.2,
-        middle_dropout: float = 0.3,
+        dropout: float = 0.25,
+        pooled_dropout: float = 0.1,
+        first_dropout: float = 0.2,
+        second_dropout: float = 0.3,
     ):
         super().__init__()
-        self.words = nn.Sequential(nn.Dropout(dropout), nn.Linear(width, hidden), nn.ReLU())
+        self.words = nn.Sequential(nn.Dropout(dropout), nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout))
         self.encoding = Recurrent("lstm", hidden, hidden, bidirectional=True)
         self.integration = Recurrent("lstm", 3 * self.encoding.size, hidden, bidirectional=True)
         self.attention = nn.Linear(self.integration.size, 1)
         size = 4 * self.integration.size
         self.end = nn.Sequential(
-            nn.Dropout(dropout),
+            nn.Dropout(pooled_dropout),
             Maxout(size, size // 2, pieces),
-            nn.Dropout(middle_dropout),
+            nn.Dropout(first_dropout),
             Maxout(size // 2, size // 4, pieces),
+            nn.Dropout(second_dropout),
             Maxout(size // 4, classes, pieces),
         )
 
-    ordinary_dropouts = ("dropout", "middle_dropout")
+    ordinary_dropouts = ("dropout", "pooled_dropout", "first_dropout", "second_dropout")
 
     def forward(self, words: WordBatch) -> Tensor:
         x = self.encoding(self.words(words.vectors), words.mask)

@@ -19,11 +19,13 @@ from harness.views.words import WordBatch
     paper="Wang et al. 2018",
     source="M-T1 T5[22]",
     year=2018,
+    version=2,
     inputs=("elmo_words",),
     recipe=Recipe(optimizer="adam", lr=0.0001, batch_size=128, clip=5.0),
     tiny={"hidden": 16, "mlp": 32, "dropout": 0.0},
-    vectors_of_paper="GloVe",
     deviations=(
+        "Vectors of words of their own stand before ELMo's, as in all that reads elmo_words; the authors' systems with"
+        " ELMo have none.",
         "128 units each way, not 1,500; ELMo is our small one.",
         "It is trained on each task by itself; the paper's best figures are of all tasks of GLUE at once.",
         "Texts that stand alone are not read: with nothing to attend to, the paper's system is a plain BiLSTM there.",
@@ -36,14 +38,15 @@ class ELMoBiLSTMAttention(PairEncoder):
     [h; attended]. Its largest states u and v make [u; v; |u - v|; u * v], and a tanh layer the
     vector (B, ``mlp``).
 
-    The two texts share all weights. Dropout acts on what each layer reads, and on the states before
-    their maximum. Slow, because ELMo's networks read both texts too.
+    The two texts share all weights. Dropout acts on what either BiLSTM reads, not between the two
+    layers of the first; on the states before their maximum; and before and behind the tanh layer.
+    Slow, because ELMo's networks read both texts too.
     """
 
     def __init__(self, width: int, hidden: int = 128, layers: int = 2, mlp: int = 512, dropout: float = 0.2):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.encoding = Recurrent("lstm", width, hidden, layers, bidirectional=True, dropout=dropout)
+        self.encoding = Recurrent("lstm", width, hidden, layers, bidirectional=True)
         self.composition = Recurrent("lstm", 2 * self.encoding.size, hidden, bidirectional=True)
         self.output = nn.Linear(4 * self.composition.size, mlp)
         self.size = mlp

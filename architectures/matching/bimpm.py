@@ -92,6 +92,7 @@ class Matching(nn.Module):
     vectors_of_paper="GloVe",
     deviations=(
         "Unknown words share one vector beside their characters; in the paper each has a random one.",
+        "The characters' vectors are not dropped; the authors' later program drops what every LSTM reads.",
         "All biases start at zero: ours, as the cosines of all states would be close to 1 otherwise.",
     ),
 )
@@ -102,8 +103,8 @@ class BiMPM(PairEncoder):
     Four matchings for each of the LSTM's directions give 8 * ``perspectives`` numbers per word of
     either text. The end states of the aggregation, two of each text, pass a tanh layer: (B, 2 *
     ``hidden``). A word is a fixed vector beside the last state of an LSTM over its characters.
-    Dropout stands before each layer. Slow, because every pair of words is compared from
-    ``perspectives`` sides in either direction, and every character passes an LSTM.
+    Dropout stands before each layer but the LSTM over characters. Slow, because every pair of words
+    is compared from ``perspectives`` sides in either direction, and every character passes an LSTM.
     """
 
     view = WordsAndCharacters()

@@ -80,7 +80,11 @@ class Autoencoder(nn.Module):
     },
     vectors_of_paper="GloVe",
     deviations=(
-        "An autoencoder stands behind the third layer and behind the last; the paper does not say where they stand.",
+        (
+            "An autoencoder stands behind the third layer and behind the last, as in re-implementations; where those of"
+            " the paper stand, only a diagram of its Figure 1 shows."
+        ),
+        "The ReLU layers have no batch normalisation, which the paper has for data of its one-way type.",
         "The reconstruction's loss is added as it is: the paper states no weight.",
         "Unknown words share one vector beside their characters; in the paper each has a random one.",
         "Texts are not cut after 35 words.",

@@ -41,9 +41,9 @@ class ESIM(PairEncoder):
 
     e_ij = a_i . b_j has no parameters; a~_i = sum_j softmax_j(e_ij) b_j, and b~_j likewise over i.
     Each position's [a; a~; a - a~; a * a~] is projected by a ReLU layer and composed; the mean and
-    the maximum of both texts pass a tanh layer. The two texts share all weights. Dropout stands
-    before each layer that reads from below, the softmax included. Slow, because either text passes
-    two BiLSTMs of 300 units each way.
+    the maximum of both texts pass a tanh layer. The two texts share all weights. Dropout acts on
+    what each BiLSTM, the tanh layer and the classifier read; the products and the ReLU layer read
+    whole states. Slow, because either text passes two BiLSTMs of 300 units each way.
     """
 
     def __init__(self, width: int, hidden: int = 300, dropout: float = 0.5):

@@ -41,7 +41,8 @@ def joined(facts: FactBatch) -> tuple[Tensor, Tensor, Tensor]:
     deviations=(
         "The gates are not shown which facts support an answer, so the number of passes is fixed.",
         "Word vectors start at random, not as GloVe.",
-        "The paper gives no sizes: size, rate, batches, epochs, dropout and penalty are those of its successor DMN+.",
+        "The paper gives no sizes: size, rate, batches, epochs and dropout are those of its successor DMN+.",
+        "The penalty, of which neither paper gives the number, is that of a re-implementation of DMN+.",
         "An answer is one word of those that training shows, and the answer module makes one step.",
         "Full stops and question marks are words, and words that training shows once are all the same word.",
         "Of a story the newest 50 facts are read.",

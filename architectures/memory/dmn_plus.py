@@ -59,6 +59,7 @@ class AttentionGRU(nn.Module):
     tiny={"size": 20, "passes": 2},
     deviations=(
         "Of a story the newest 70 facts are read; the paper reads 130 of one of the twenty skills.",
+        "The penalty, of which the paper gives no number, is that of a re-implementation.",
         "Dev chooses the epoch by its score, not by its loss.",
         "The softmax is over the answers of the training set, not over the vocabulary.",
         "Full stops and question marks are words, and words that training shows once are all the same word.",

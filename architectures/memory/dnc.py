@@ -25,6 +25,7 @@ from harness.registry import Recipe, register
             "The memory has 64 slots of 32 numbers, not 256 of 64, with which a word takes eight times as long: the"
             " number of links is the square of that of slots."
         ),
+        "Strengths are softplus of a number, as in the release; the paper adds one to it (oneplus).",
         "Steps over 32 texts, not over one; the gradient is cut at a norm of 10, not each of its numbers at 10.",
         "In stories the question comes first and the last state answers; the paper asks behind the story.",
         "The mean of squared gradients begins at 0, the release's at 1.",

@@ -81,6 +81,8 @@ class MemN2N(Answerer):
         noise: float = 0.1,
     ):
         super().__init__()
+        if tying not in ("adjacent", "layerwise"):
+            raise ValueError(f"tying={tying!r} is neither adjacent nor layerwise")
         self.hops, self.noise, self.adjacent = hops, noise, tying == "adjacent"
         tables = hops + 1 if self.adjacent else 2
         known = view.vocabulary.ids(answer.lower() for answer in answers)

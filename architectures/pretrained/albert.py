@@ -85,6 +85,10 @@ FAMILY = Family(
         ),
         "Dropout in tuning is that of pre-training; the largest model, whose settings the paper states, has none.",
         "A text that fills the sequence has no separator at its end.",
+        (
+            "Start and end of a span are scored apart, and no answer at [CLS]; on SQuAD 2 the authors' program looks"
+            " for ends behind the best starts, and a classifier says that there is no answer."
+        ),
     ),
 )
 class ALBERT(PooledPieces):

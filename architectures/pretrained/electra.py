@@ -67,6 +67,10 @@ FAMILY = Family("electra", LAYERS | {"projection": "embeddings_project"})
             " generator; the paper asks of what the generator draws."
         ),
         "Weights are the best by this score of the last tenth of pre-training, where the paper takes the last.",
+        (
+            "Start and end of a span are scored apart, and no answer at [CLS]; in the authors' program the end knows"
+            " the start, of which 20 are tried, and a classifier, whose loss weighs half, says that there is no answer."
+        ),
     ),
 )
 class ELECTRA(PieceTransformer):

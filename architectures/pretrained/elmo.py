@@ -62,7 +62,7 @@ class TwoWayLanguageModel(KeptStill):
     """Characters (B, T, C) of words to layers (B, T, 2 ``size``), forward states before backward
     ones: the vectors of the words, twice, and the states of LSTMs with projections, to which from
     the second layer on what they read is added. The two directions share the vectors of words and
-    nothing else. Dropout acts on what a layer reads."""
+    nothing else. Dropout acts on what a layer reads, and so on what is added."""
 
     def __init__(
         self, characters: int, filters: Sequence[int], highway: int, cells: int, size: int, layers: int, dropout: float
@@ -84,8 +84,9 @@ class TwoWayLanguageModel(KeptStill):
     def _through(self, layers: nn.ModuleList, words: Tensor) -> list[Tensor]:
         found = [words]
         for number, layer in enumerate(layers):
-            states = layer(self.dropout(found[-1]))[0]
-            found.append(states + found[-1] if number else states)
+            read = self.dropout(found[-1])
+            states = layer(read)[0]
+            found.append(states + read if number else states)
         return found
 
 
@@ -136,10 +137,11 @@ class BothWays(TextObjective):
     paper="Peters et al. 2018",
     source="M1[4] R25.5.2",
     year=2018,
+    version=2,
     parents={"weights": "elmo@text_mix"},
     recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, epochs=10, patience=3, clip=5.0),
     recipes={
-        "text": Recipe(optimizer="adagrad", lr=4.0, first_sum=0.0025, batch_size=32, epochs=5, patience=5, clip=0.5),
+        "text": Recipe(optimizer="adagrad", lr=0.2, first_sum=0.0025, batch_size=32, epochs=5, patience=5, clip=0.5),
     },
     tiny={
         "characters": 8,
@@ -162,6 +164,7 @@ class BothWays(TextObjective):
             " state of zeros; the paper makes ten over 800 million, and carries states on."
         ),
         "Filters see no padding behind a word, and cells and states are not cut at 3; in the authors' code they are.",
+        "The LSTMs' forget gates begin with small biases; in the authors' code with 1.",
         (
             "Alone it has no more above the mixed layers than what scores classes, labels or spans, and one recipe; the"
             " paper puts them into each task's own system, as `--inputs elmo_words` does."

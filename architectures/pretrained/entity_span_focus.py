@@ -140,6 +140,9 @@ class EntitySpanFocus(Estimator):
             self.regression = SpanRegression(self.seed)
             self.regression.fit(train, dev)
             self.parameter_count = self.regression.parameter_count
+        else:
+            weights = [each for reader in self.readers.values() for each in reader.model.parameters()]
+            self.parameter_count = sum(each.numel() for each in weights)
         places = self.places(dev)
         spans = self.focused(dev)
         scores = [score(["f1"], self.answered(dev, places, spans, bonus), list(dev))["f1"] for bonus in BONUSES]

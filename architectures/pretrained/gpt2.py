@@ -30,6 +30,7 @@ FAMILY = Family(
     paper="Radford et al. 2019",
     source="M2.10[144] R25.6",
     year=2019,
+    version=2,
     parents={"weights": "gpt2@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -103,6 +104,7 @@ class GPT2(CausalPieces):
         sizes = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         given = PublishedWeights(view.pretrained, FAMILY, width, view.max_length) if view.pretrained else None
         super().__init__(width, view, **(given.sizes if given else sizes), pre_norm=True)
+        self.begin(self.positions, 0.01)  # as in the authors' program, where those of pieces have 0.02
         for layer in self.body.layers:
             for added in (layer.attention.output, layer.feedforward[-1]):
                 self.begin(added, 0.02 / math.sqrt(2 * layers))

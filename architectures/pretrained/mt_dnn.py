@@ -31,31 +31,36 @@ class StochasticRelation(nn.Module):
     state begins as s_0 = sum_j softmax_j(w . H_j) H_j over the second text; step k reads of the
     first text x_k = sum_j softmax_j(s_(k-1) W P_j) P_j, moves to s_k = GRU(x_k, s_(k-1)) and
     predicts softmax(W [s_k; x_k; |s_k - x_k|; s_k * x_k]). In training each step of each pair is
-    left out with probability ``step_dropout``, but for one, which is drawn.
+    left out with probability ``step_dropout``, but for one, which is drawn. ``dropout`` acts on the
+    states of which s_0 is made, on the two sides that a step compares, on the state that it moves
+    from and on what it predicts by.
     """
 
     shares = StochasticAnswer.shares
 
-    def __init__(self, size: int, classes: int, steps: int, step_dropout: float):
+    def __init__(self, size: int, classes: int, steps: int, step_dropout: float, dropout: float):
         super().__init__()
         self.steps, self.step_dropout = steps, step_dropout
         self.begin = nn.Linear(size, 1, bias=False)
         self.read = nn.Linear(size, size, bias=False)
         self.update = nn.GRUCell(size, size)
         self.predict = nn.Linear(4 * size, classes)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, states: Tensor, pieces: SubwordBatch) -> Tensor:
         first, second = texts_of(pieces)
 
-        def mean(scores: Tensor, of: Tensor) -> Tensor:
-            return (masked_softmax(scores, of)[:, None] @ states).squeeze(1)
+        def mean(scores: Tensor, of: Tensor, states: Tensor) -> Tensor:
+            return (masked_softmax(scores.squeeze(-1), of)[:, None] @ states).squeeze(1)
 
-        state, logs = mean(self.begin(states).squeeze(-1), second), []
+        dropped = self.dropout(states)
+        state, logs = mean(self.begin(dropped), second, dropped), []
         for _ in range(self.steps):
-            read = mean((states @ self.read(state)[..., None]).squeeze(-1), first)
-            state = self.update(read, state)
+            asked = self.read(self.dropout(state))
+            read = mean(self.dropout(states) @ asked[..., None], first, states)
+            state = self.update(read, self.dropout(state))
             seen = torch.cat([state, read, (state - read).abs(), state * read], dim=1)
-            logs.append(self.predict(seen).log_softmax(1))
+            logs.append(self.predict(self.dropout(seen)).log_softmax(1))
         return torch.logsumexp(torch.stack(logs, dim=1) + self.shares(state).log()[..., None], dim=1)
 
 
@@ -66,6 +71,7 @@ class StochasticRelation(nn.Module):
     paper="Liu et al. 2019",
     source="M-T1 T5[23]",
     year=2019,
+    version=2,
     parents={"weights": "bert@text_mix"},
     recipe=Recipe(
         optimizer="adamax",
@@ -129,7 +135,7 @@ class MTDNN(BERT):
         self.companions, self.steps, self.step_dropout = companions, steps, step_dropout
 
     def pair_layer(self, classes: int) -> StochasticRelation:
-        return StochasticRelation(self.size, classes, self.steps, self.step_dropout)
+        return StochasticRelation(self.size, classes, self.steps, self.step_dropout, self.dropout.p)
 
     def rank_loss(self, scores: Tensor, labels: Tensor, groups: Tensor) -> Tensor:
         """Mean over the right candidates of -log of their share in the softmax of their question's

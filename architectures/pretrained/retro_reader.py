@@ -45,6 +45,7 @@ class ReadingAndVerifying(Objective):
     paper="Zhang et al. 2020",
     source="M-T3",
     year=2020,
+    version=2,
     parents={"weights": "bert@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -73,7 +74,8 @@ class ReadingAndVerifying(Objective):
 class RetroReader(BERTStates):
     """Sketchy reading is a BERT of its own, from whose [CLS] a linear layer tells by log-odds that
     there is no answer. Intensive reading is another BERT with start, end and no answer at [CLS],
-    and learns beside them whether there is one.
+    and learns beside them whether there is one. Dropout acts on both states of [CLS] before they
+    are judged.
 
     When it answers, having none is verified by both: its score, start and end together, is that of
     the spans plus ``trust`` times the sketchy log-odds. The other settings are BERT's.
@@ -113,8 +115,8 @@ class RetroReader(BERTStates):
 
     def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None, seen: Tensor | None = None) -> Tensor:
         states = super().forward(pieces, vectors, seen)
-        self.sketchy = self.sketch(self.front(pieces)[:, 0]).squeeze(1)
-        self.intensive = self.verdict(states[:, 0]).squeeze(1)
+        self.sketchy = self.sketch(self.dropout(self.front(pieces)[:, 0])).squeeze(1)
+        self.intensive = self.verdict(self.dropout(states[:, 0])).squeeze(1)
         return states
 
     def verified(self, scores: SpanScores) -> SpanScores:

@@ -43,6 +43,11 @@ class LabelledSubwords(Subwords):
 
     tagger = None
 
+    @property
+    def labels_of_tagger(self) -> int:
+        """Number of labels that the tagger gives; 0 without one."""
+        return 0 if self.tagger is None else len(self.tagger.target.labels)
+
     def encode(self, texts: Sequence[Text]) -> Columns:
         """``marks`` are -1 - 2 l - b for a piece whose word has label l, b being 1 where it begins
         the word."""
@@ -87,6 +92,7 @@ def labelled(pieces: SubwordBatch, marked: SubwordBatch) -> LabelledPieces:
     paper="Zhang et al. 2020",
     source="M-T5[155]",
     year=2020,
+    version=2,
     parents={"weights": "bert@text_mix", "tags": "bilstm_crf@conll2003_pos"},
     recipe=Recipe(
         optimizer="adamw",
@@ -109,6 +115,10 @@ def labelled(pieces: SubwordBatch, marked: SubwordBatch) -> LabelledPieces:
         " -o sembert.pretrained=FOLDER loads the paper's.",
         "Without a tagger, as `archbench check` runs it, all words have the same label.",
         "Single texts and pairs are classified; the paper's spans are left out.",
+        "Zeros stand on both sides of a word's pieces; in the authors' program behind words shorter than three alone.",
+        "The tanh layer keeps as many numbers as BERT has; in the authors' program those of the labels beside them.",
+        "Layers that BERT lacks begin as PyTorch's do; in the authors' program normal with a deviation of 0.02.",
+        "The authors' program classifies by the first word alone, and its labels pass a norm and dropout, and no GRU.",
     ),
 )
 class SemBERT(BERTStates):
@@ -117,7 +127,8 @@ class SemBERT(BERTStates):
 
     A word's vector is the maximum over a convolution of width 3 on the states of its pieces alone,
     with ReLU. Vectors of labels (``label_size``) pass a GRU in both directions and a layer of
-    ``role_size``. The other settings are BERT's.
+    ``role_size``. Dropout acts on the vectors of words, before labels stand beside them, and behind
+    tanh. A tagger has fewer labels than ``most_labels``. The other settings are BERT's.
     """
 
     view = LabelledSubwords()
@@ -132,7 +143,7 @@ class SemBERT(BERTStates):
     def __init__(
         self,
         width: int,
-        view: Subwords,
+        view: LabelledSubwords,
         pretrained: str = "",
         layers: int = 4,
         hidden: int = 256,
@@ -146,6 +157,11 @@ class SemBERT(BERTStates):
     ):
         sizes: dict[str, Any] = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         super().__init__(width, view, pretrained, **sizes)
+        if view.labels_of_tagger >= most_labels:
+            raise ValueError(
+                f"sembert: most_labels={most_labels}, and the tagger has {view.labels_of_tagger} labels; with none,"
+                f" which marks have, expected is {view.labels_of_tagger + 1} at least"
+            )
         self.word = nn.Conv1d(self.size, self.size, 3, padding=1)
         self.labels = nn.Embedding(most_labels, label_size)
         self.context = Recurrent("gru", label_size, role_size, bidirectional=True)
@@ -170,7 +186,7 @@ class SemBERT(BERTStates):
         apart = states.new_zeros(*shape, states.shape[2]).index_put((number, inside), states[rows, places])
         real = torch.zeros(shape, dtype=torch.bool, device=states.device).index_put((number, inside), begins | True)
         maps = torch.relu(self.word(apart.transpose(1, 2))).transpose(1, 2)
-        vectors = maps.masked_fill(~real[..., None], 0.0).amax(1)
+        vectors = self.dropout(maps.masked_fill(~real[..., None], 0.0).amax(1))
         counts = words.new_zeros(len(states)).index_add(0, rows, begins.long())
         mask = torch.arange(int(counts.max()), device=states.device) < counts[:, None]
         at = rows[first], words[first]
@@ -182,4 +198,4 @@ class SemBERT(BERTStates):
         words, labels, mask = self.by_word(self(pieces), pieces)
         roles = self.role(self.context(self.labels(labels), mask))
         largest = pool(torch.cat([words, roles], dim=2), mask, "max")
-        return torch.tanh(self.joined(largest))
+        return self.dropout(torch.tanh(self.joined(largest)))

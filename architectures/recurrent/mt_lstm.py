@@ -77,6 +77,8 @@ class MultiTimescaleLSTM(SequenceEncoder):
         super().__init__()
         if feedback not in ("fast to slow", "slow to fast"):
             raise ValueError(f"mt_lstm: feedback={feedback!r} is neither 'fast to slow' nor 'slow to fast'")
+        if groups < 1:
+            raise ValueError(f"mt_lstm: groups={groups}: one group of units at least is needed")
         heard = [(0, k + 1) if feedback == "fast to slow" else (k, groups) for k in range(groups)]
         self.heard = [slice(first, end) for first, end in heard]
         self.groups = nn.ModuleList(Group(width, (end - first) * size, size) for first, end in heard)

@@ -30,10 +30,10 @@ from harness.views.tree import TreeBatch, Trees
         eps=0.001,
         epochs=400,
         vector_dims=25,
+        reduction="sentence",
     ),
     tiny={"size": 12},
     deviations=(
-        "The loss of a batch is the mean over its nodes; the authors' code sums over a tree's.",
         "One L2 penalty for all but word vectors; the authors' code has a tenth of it for these and the softmax.",
         "AdaGrad's sums are never reset; the authors' code does so after every epoch.",
         "Word vectors start as everywhere here; the authors' code starts them within 0.001 of zero.",

@@ -57,6 +57,8 @@ class RecurrentHighway(SequenceEncoder):
         state_dropout: float = 0.25,
     ):
         super().__init__()
+        if depth < 1:
+            raise ValueError(f"rhn: depth={depth}: a word passes one highway layer at least")
         self.pooling = pooling
         self.input = nn.Linear(width, 2 * hidden, bias=False)
         self.layers = nn.ModuleList(nn.Linear(hidden, 2 * hidden) for _ in range(depth))

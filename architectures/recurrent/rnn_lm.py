@@ -45,6 +45,7 @@ from harness.views.words import WordBatch
         ),
         "Steps are of 20 lanes and ten words, and cut the gradient at 5; the paper's are of one word each.",
         "Every word has a probability of its own; the paper's rare words share one.",
+        "Weights begin uniform in +-0.1; the paper draws them from a normal distribution of variance 0.1.",
     ),
     variants={
         "rnn_lm_lstm": {
@@ -70,7 +71,7 @@ from harness.views.words import WordBatch
                 "The vectors of the words begin as those of all architectures here, uniform in +-0.25.",
                 "Gates have two bias vectors, as in PyTorch's layer.",
             ),
-            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word"),
+            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word", "Weights begin"),
         },
         "rnn_lm_gru": {
             "name": "GRU language model",
@@ -95,7 +96,7 @@ from harness.views.words import WordBatch
                 "The paper has the unit and no language model: sizes and recipe are the LSTM's.",
                 "PyTorch's GRU resets the state behind the recurrent matrix, and has two bias vectors.",
             ),
-            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word"),
+            "without_deviations": ("Units are", "The rate is", "Steps are", "Every word", "Weights begin"),
         },
     },
 )

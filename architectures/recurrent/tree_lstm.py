@@ -60,9 +60,15 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
         weight_decay=0.0001,
         decay_exempt=("vectors",),
         groups=(("table.*", 2.0),),
+        reduction="sentence",
     ),
     tiny={"hidden": 16},
-    deviations=("Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",),
+    deviations=(
+        "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",
+        "Word vectors move by AdaGrad at a rate of 0.1; in the authors' code by plain steps at this rate.",
+        "Words are those that the view knows, in lower case; the authors' code keeps capitals.",
+        "Where two classes are asked for, neutral nodes have no loss; in the authors' code they are a third class.",
+    ),
     variants={
         "tree_lstm_child_sum": {
             "name": "Tree-LSTM, child-sum",

@@ -128,6 +128,8 @@ class ConvolutionalSeq2Seq(Generator):
         super().__init__()
         if kernel % 2 == 0:
             raise ValueError(f"kernel={kernel} has no middle: an odd number is needed")
+        if layers < 1:
+            raise ValueError(f"layers={layers}: the decoder reads the source in one layer at least")
         self.beam, self.kernel = beam, kernel
         self.projection = nn.Identity() if width == size else nn.Linear(width, size)
         self.places_of_source, self.places = nn.Embedding(PLACES, size), nn.Embedding(PLACES, size)

@@ -37,7 +37,8 @@ from harness.registry import Recipe, register
             " on a few thousand."
         ),
         "A batch is 64 pairs, not about 25,000 symbols of source and as many of target.",
-        "The warm-up is 4 % of all steps, as 4,000 are of the paper's 100,000, up to the same rate as there.",
+        "The warm-up is 4 % of all steps, as 4,000 are of the paper's 100,000, up to the rate of the paper's formula at"
+        " a width of 128.",
         "Attention weights have dropout too, as in later versions of the authors' code.",
         "Only the decoder's symbols share their vectors with the output; the source has its own.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 4.",

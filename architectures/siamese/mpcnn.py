@@ -73,10 +73,15 @@ def flat(features: Iterable[Tensor]) -> Tensor:
     recipe=Recipe(optimizer="sgd", lr=0.01, weight_decay=0.0001),
     tiny={"widths": 2, "single": 2, "hidden": 24},
     vectors_of_paper="GloVe",
+    version=2,
     deviations=(
         "The loss is cross-entropy, which the paper's divergence is for a label that is certain.",
         "Words have no vectors of their part of speech and no PARAGRAM vectors beside GloVe's.",
-        "The paper states no size of a batch: 64 is ours.",
+        (
+            "No tanh layer of width 1 stands before the filters of widths 2 and 3, and block B's filters are not the"
+            " same for all dimensions: the authors' program has both."
+        ),
+        "A step is over 64 pairs, not over one as in the authors' program.",
     ),
 )
 class MPCNN(PairEncoder):
@@ -88,9 +93,10 @@ class MPCNN(PairEncoder):
     the whole sentence. Block B has ``single`` filters over each dimension, under two poolings. All
     filters of a pooling are its own. Horizontal comparison: cosine and distance of each filter's
     values over all widths. Vertical: cosine, distance and absolute differences over all filters, of
-    each width of one text with each of the other; the whole sentence meets itself only. Block B is
-    compared so over the dimensions, for each width and filter. The word vectors are fixed. Slow,
-    because of a filter for each number of a word vector, three times over, and of all comparisons.
+    each width of one text with each of the other, the whole sentence being one of the widths of
+    both. Block B is compared so over the dimensions, for each width and filter. The word vectors
+    are fixed. Slow, because of a filter for each number of a word vector, three times over, and of
+    all comparisons.
     """
 
     vectors = "fixed"
@@ -100,7 +106,7 @@ class MPCNN(PairEncoder):
         self.block_a = nn.ModuleDict({how: Filters(width, width, widths, how) for how in WHOLE})
         self.block_b = nn.ModuleDict({how: Filters(width, single, widths, how, single=True) for how in SINGLE})
         horizontal = len(WHOLE) * width * 2
-        vertical = len(WHOLE) * (widths**2 + 1) * (2 + width) + len(SINGLE) * widths * single * (2 + width)
+        vertical = len(WHOLE) * (widths + 1) ** 2 * (2 + width) + len(SINGLE) * widths * single * (2 + width)
         self.hidden = nn.Linear(horizontal + vertical, hidden)
         self.size = hidden
 
@@ -120,7 +126,7 @@ class MPCNN(PairEncoder):
         for how in WHOLE:
             a, b = self.whole(first, how), self.whole(second, how)
             features += distances(a.transpose(1, 2), b.transpose(1, 2))
-            features += compared(a[:, :-1, None], b[:, None, :-1]) + compared(a[:, -1], b[:, -1])
+            features += compared(a[:, :, None], b[:, None])
         for how in SINGLE:
             features += compared(self.single(first, how), self.single(second, how))
         return torch.tanh(self.hidden(flat(features)))

@@ -96,6 +96,8 @@ class QALSTM(PairEncoder):
         super().__init__()
         if convolution not in ("none", "states", "words"):
             raise ValueError(f"convolution={convolution!r} is none of none, states, words")
+        if pooling not in ("max", "mean", "ends"):
+            raise ValueError(f"pooling={pooling!r} is none of max, mean, ends")
         if convolution == "states" and pooling == "ends":
             raise ValueError(
                 "pooling='ends' needs the states of two directions, which a convolution over the states hides: max or"

@@ -58,10 +58,17 @@ class SiameseTDNN(PairEncoder):
         wrong: float = -0.9,
     ):
         super().__init__()
+        if not len(units) == len(reaches) == len(steps):
+            raise ValueError(f"units={units}, reaches={reaches}, steps={steps}: each needs one number for each layer")
+        needed = 1
+        for reach, step in zip(reversed(reaches), reversed(steps), strict=True):
+            needed = (needed - 1) * step + reach
+        if points < needed:
+            raise ValueError(f"points={points}: reaches={reaches} and steps={steps} need {needed} points or more")
         self.points, self.wrong = points, wrong
-        sizes = (width, *units)
         self.delays = nn.ModuleList(
-            nn.Conv1d(*shape, stride=step) for *shape, step in zip(sizes, units, reaches, steps, strict=False)
+            nn.Conv1d(*shape, stride=step)
+            for *shape, step in zip((width, *units)[:-1], units, reaches, steps, strict=True)
         )
 
     def features(self, text: WordBatch) -> Tensor:

@@ -75,9 +75,10 @@ class HybridRecogniser(AligningEncoder):
     :class:`~architectures.classical.hmm_gmm.HMMRecogniser`, which has aligned the training
     recordings: each frame is to be told the state in which it most probably is.
 
-    To decode, the probability of a state is divided by its share of the alignment, which gives what
-    the density of a frame is in proportion to; the paths are those of the recogniser. All weights
-    start uniform within +- ``limit``.
+    To decode, the probability of a state is divided by its share of all frames, as the recogniser's
+    last round of Baum and Welch expects them, with one more for each state. That gives what the
+    density of a frame is in proportion to; the paths are those of the recogniser. All weights start
+    uniform within +- ``limit``.
     """
 
     view = FramesOfBoth(deltas=2)

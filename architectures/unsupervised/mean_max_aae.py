@@ -45,6 +45,8 @@ class PositiveAttention(nn.Module):
 
     def __init__(self, queries: int, keys: int, size: int, heads: int, dropout: float):
         super().__init__()
+        if size % heads:
+            raise ValueError(f"size={size} cannot be divided among heads={heads}")
         self.heads, self.dropout = heads, dropout
         self.query, self.key, self.value = nn.Linear(queries, size), nn.Linear(keys, size), nn.Linear(keys, size)
 

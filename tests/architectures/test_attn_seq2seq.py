@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
+from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq, CoVeTranslator
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
 from harness import registry
 from tests.support.batches import random_vectors
+from tests.support.known_dropout import Uneven, uneven
 from tests.support.models import small
 from tests.support.oracles import lstm, lstm_step, softmax_mean
 from tests.support.same import assert_same
@@ -170,3 +171,26 @@ def test_dot_product_of_states_of_different_sizes_is_refused():
 def test_an_unknown_attention_is_named(cls):
     with pytest.raises(ValueError, match="attention='cosine'"):
         cls(WIDTH, SYMBOLS, attention="cosine")
+
+
+def test_the_translator_of_cove_drops_words_layers_and_states():
+    """Two layers, of which the second reads what is left of the first one's states; attention sees
+    what is left of the second one's, and the decoder begins by all of them."""
+    sizes = {"encoder_hidden": 3, "hidden": 6, "symbol_size": 3}
+    model = small(CoVeTranslator, WIDTH, SYMBOLS, **sizes)
+    assert model.encoder.dropout.p == 0.2 and CoVeTranslator.vectors == "fixed"
+    model.encoder.dropout = Uneven()
+    vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
+    scores = model(vectors, mask, PREFIX)
+    for row, length in enumerate(LENGTHS):
+        states = vectors[row, :length]
+        for ahead, behind in zip(model.encoder.forwards, model.encoder.backwards, strict=True):
+            read = uneven(states)
+            states = torch.cat([lstm(ahead, read), lstm(behind, read.flip(0)).flip(0)], dim=1)
+        h = torch.tanh(model.bridge.weight @ states[0, 3:] + model.bridge.bias)
+        c, seen = torch.zeros_like(h), uneven(states)
+        for step, symbol in enumerate(PREFIX[row]):
+            energies = [model.score.weight[0] @ torch.tanh(model.query(h) + model.key.weight @ s) for s in seen]
+            read = torch.cat([model.vectors_of_symbols.weight[symbol], softmax_mean(energies, seen)])
+            h, c = lstm_step(model.decoder, read, h, c)
+            assert_same(scores[row, step], model.output.weight @ h + model.output.bias)

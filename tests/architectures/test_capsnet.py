@@ -35,6 +35,8 @@ def model_of(**settings) -> CapsuleNetwork:
 
 def squashed(vector: Tensor) -> Tensor:
     """The vector with its length s turned to s^2 / (1 + s^2)."""
+    if not vector.any():
+        return 0 * vector
     square = (vector * vector).sum()
     return square / (1 + square) * vector / square.sqrt()
 
@@ -43,20 +45,15 @@ def routed(votes: list[list[Tensor]], rounds: int) -> list[Tensor]:
     """The parents of children with these votes, one after the other (procedure 1)."""
     parents = range(len(votes[0]))
     logits = [[torch.zeros(()) for _ in parents] for _ in votes]
-    constant = [[u.detach() for u in us] for us in votes]  # to the gradient, until the last round
-    for number in range(rounds):
-        last = number == rounds - 1
+    for _ in range(rounds):
         shares = []
         for row in logits:
             powers = [b.exp() for b in row]
             shares.append([power / sum(powers) for power in powers])
-        told = votes if last else constant
-        found = [squashed(sum(c[j] * u[j] for c, u in zip(shares, told, strict=True))) for j in parents]
-        if not last:
-            logits = [
-                [b + v @ u for b, v, u in zip(bs, found, us, strict=True)]
-                for bs, us in zip(logits, constant, strict=True)
-            ]
+        found = [squashed(sum(c[j] * u[j] for c, u in zip(shares, votes, strict=True))) for j in parents]
+        logits = [
+            [b + v @ u for b, v, u in zip(bs, found, us, strict=True)] for bs, us in zip(logits, votes, strict=True)
+        ]
     return found
 
 
@@ -97,21 +94,24 @@ def test_votes_that_are_alike_for_all_parents_stay_shared_equally():
     torch.testing.assert_close(routing(children)[0], squashed(votes / 2).expand(2, -1))
 
 
-def test_the_gradient_reaches_votes_through_the_last_round_alone():
-    """With the coefficients held, the parents are linear in the votes up to the squashing."""
-    routing = small(DynamicRouting, TYPES, SIZE, 2, 4)
-    children = torch.randn(1, 5, TYPES, SIZE)
-    routing(children).sum().backward()
-    votes = torch.einsum("pjkd,tpd->tpjk", routing.transformations.detach(), children[0]).flatten(0, 1)
-    logits = torch.zeros(10, 2)
-    for _ in range(2):
-        found = torch.stack([squashed(s) for s in torch.einsum("ij,ijk->jk", logits.softmax(1), votes)])
-        logits = logits + torch.einsum("ijk,jk->ij", votes, found)
-    matrices = routing.transformations.detach().requires_grad_()
-    again = torch.einsum("pjkd,tpd->tpjk", matrices, children[0]).flatten(0, 1)
-    sums = torch.einsum("ij,ijk->jk", logits.softmax(1), again)
-    sum(squashed(s).sum() for s in sums).backward()
-    torch.testing.assert_close(routing.transformations.grad, matrices.grad)
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_the_gradient_passes_through_all_rounds(iterations):
+    """Coefficients that are held leave the parents what they are, and their gradient another."""
+    routing = small(DynamicRouting, TYPES, SIZE, 2, 4, iterations)
+    children = torch.randn(1, 5, TYPES, SIZE).requires_grad_()
+    votes = [
+        [matrix @ child for matrix in matrices]
+        for position in children[0]
+        for matrices, child in zip(routing.transformations, position, strict=True)
+    ]
+    assert_same(routing(children)[0], torch.stack(routed(votes, iterations)))
+
+
+def test_no_rounds_of_routing_are_refused():
+    """They would leave one in silence."""
+    for made in (partial(model_of, iterations=0), partial(DynamicRouting, TYPES, SIZE, 2, 4, iterations=0)):
+        with pytest.raises(ValueError, match="iterations is 0: routing takes at least one"):
+            made()
 
 
 def test_trained_by_the_margin_loss():

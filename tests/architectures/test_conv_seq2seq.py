@@ -138,3 +138,9 @@ def test_places_behind_the_last_vector_share_it():
 def test_a_kernel_without_a_middle_is_refused():
     with pytest.raises(ValueError, match="kernel=4 has no middle"):
         ConvolutionalSeq2Seq(WIDTH, SYMBOLS, kernel=4)
+
+
+def test_a_decoder_without_layers_is_refused_by_name():
+    """It would divide the gradient of the encoder by 0."""
+    with pytest.raises(ValueError, match="layers=0: the decoder reads the source in one layer at least"):
+        ConvolutionalSeq2Seq(WIDTH, SYMBOLS, layers=0)

@@ -25,7 +25,8 @@ from tests.support.models import small
 from tests.support.oracles import recurrent, softmax_mean
 
 WIDTH, CLASSES, DIMS, HIDDEN = 5, 3, 4, 3
-SIZES: dict[str, Any] = {"hidden": HIDDEN, "pieces": 2, "dropout": 0.0, "middle_dropout": 0.0}
+SIZES: dict[str, Any] = {"hidden": HIDDEN, "pieces": 2}
+DROPOUTS = (("words", 0), ("words", 3), ("end", 0), ("end", 2), ("end", 4))
 
 model_of = partial(small, BiattentiveClassification, WIDTH, CLASSES, **SIZES)
 
@@ -48,7 +49,7 @@ def written_out(model: BiattentiveClassification, vectors: Tensor) -> Tensor:
     states = recurrent(model.integration, read)
     weighted = softmax_mean([model.attention.weight[0] @ state + model.attention.bias[0] for state in states], states)
     pooled = torch.cat([states.max(0).values, states.mean(0), states.min(0).values, weighted])
-    for layer in (model.end[1], model.end[3], model.end[4]):
+    for layer in (model.end[1], model.end[3], model.end[5]):
         pooled = maxout(layer, pooled)
     return pooled
 
@@ -64,9 +65,9 @@ def test_a_batch_of_texts_is_each_text_written_out():
 
 def test_the_layers_at_the_end_halve_what_they_read():
     model = BiattentiveClassification(WIDTH, 2)
-    shapes = [(layer.linear.in_features, layer.linear.out_features) for layer in (model.end[i] for i in (1, 3, 4))]
+    shapes = [(layer.linear.in_features, layer.linear.out_features) for layer in (model.end[i] for i in (1, 3, 5))]
     assert shapes == [(2400, 4800), (1200, 2400), (600, 8)]
-    assert [model.end[0].p, model.end[2].p] == [0.2, 0.3]
+    assert [getattr(model, part)[place].p for part, place in DROPOUTS] == [0.25, 0.25, 0.1, 0.2, 0.3]
     assert [len(part.forwards) for part in (model.encoding, model.integration)] == [1, 1]
 
 
@@ -78,11 +79,12 @@ def test_the_largest_of_its_pieces_is_given():
     assert layer(torch.tensor([[1.0, 2.0], [-1.0, -4.0]])).tolist() == [[3.0, 2.0], [-1.0, 4.0]]
 
 
-@pytest.mark.parametrize("place", ["words", "end"])
-def test_dropout_acts_on_what_is_read_and_before_the_end(place):
-    """All numbers left out: scores no more depend on the text."""
+@pytest.mark.parametrize(("part", "place"), DROPOUTS)
+def test_dropout_acts_around_the_first_layer_and_on_what_the_last_ones_read(part, place):
+    """All numbers left out of one place and none elsewhere: scores no more depend on the text."""
     model, texts = model_of(), random_texts((4, 4), 1, WIDTH)
-    getattr(model, place)[0].p = 1.0
+    for each, number in DROPOUTS:
+        getattr(model, each)[number].p = float((each, number) == (part, place))
     found = model.train()(texts)
     torch.testing.assert_close(found[0], found[1])
     assert not torch.allclose(*model.eval()(texts))
@@ -173,7 +175,7 @@ def test_the_parent_is_a_translator_of_the_sizes_that_are_read():
     parent = registry.entry("architectures", "attn_seq2seq_cove")
     view = WordsAndCharacters(min_count=1)
     view.fit(["a"])
-    made = AttentionalSeq2Seq(parent.recipe.vector_dims, 9, **parent.hyperparameters).encoder
+    made = registry.load(parent)(parent.recipe.vector_dims, 9).encoder
     assert CoVeWords(view).network.encoder.state_dict().keys() == made.state_dict().keys()
     assert all(
         a.shape == b.shape for a, b in zip(CoVeWords(view).network.encoder.parameters(), made.parameters(), strict=True)

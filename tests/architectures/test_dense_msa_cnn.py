@@ -108,9 +108,11 @@ def test_eight_scales_of_64_maps_and_each_convolution_reads_all_below_it():
     assert model.dense.weight.shape == (64, 64) and model.vectors == "fixed"
 
 
-def test_the_penalty_is_the_sum_of_the_absolute_weights():
+def test_the_penalty_is_the_sum_of_the_absolute_weights_of_all_layers_but_norms():
     model = model_of(sparsity=0.5)
-    expected = sum(abs(number) for parameter in model.parameters() for number in parameter.flatten().tolist())
+    weights = [weight for name, weight in model.named_parameters() if "norm" not in name]
+    assert len(weights) == 2 * (3 + 5 + 3 + 2 + 1)
+    expected = sum(abs(number) for weight in weights for number in weight.flatten().tolist())
     assert model.auxiliary_loss().item() == pytest.approx(0.5 * expected, rel=1e-4)
 
 

@@ -4,6 +4,7 @@ a task reads a mix of all layers, which alone is trained."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from architectures.pretrained.elmo import BothWays, ELMo, ELMoWords, SpeltVector
 from harness.errors import ModelError
 from harness.views.spelt_words import SpeltWords
 from harness.views.words_and_characters import WordsAndCharacters
+from tests.support.known_dropout import Uneven, as_is, uneven
 from tests.support.models import small
 from tests.support.plain_text import batch, noise_of
 from tests.support.same import assert_same
@@ -87,17 +89,21 @@ def projected_lstm(layer: nn.LSTM, vectors: list[Tensor]) -> list[Tensor]:
     return states
 
 
-def one_way(layers: nn.ModuleList, words: list[Tensor]) -> list[list[Tensor]]:
-    first = projected_lstm(layers[0], words)
-    second = [state + below for state, below in zip(projected_lstm(layers[1], first), first, strict=True)]
+Dropped = Callable[[Tensor], Tensor]
+
+
+def one_way(layers: nn.ModuleList, words: list[Tensor], dropped: Dropped) -> list[list[Tensor]]:
+    first = projected_lstm(layers[0], [dropped(word) for word in words])
+    read = [dropped(state) for state in first]
+    second = [state + below for state, below in zip(projected_lstm(layers[1], read), read, strict=True)]
     return [words, first, second]
 
 
-def layers_of(network: Any, spelt: Tensor) -> list[Tensor]:
+def layers_of(network: Any, spelt: Tensor, dropped: Dropped = as_is) -> list[Tensor]:
     """Layers (n, 2 size) of one text, whose words have the characters (n, C)."""
     words = [word_vector(network.words, row[row > 0]) for row in spelt]
-    ahead = one_way(network.forwards, words)
-    behind = [layer[::-1] for layer in one_way(network.backwards, words[::-1])]
+    ahead = one_way(network.forwards, words, dropped)
+    behind = [layer[::-1] for layer in one_way(network.backwards, words[::-1], dropped)]
     return [
         torch.stack([torch.cat(both) for both in zip(*pair, strict=True)]) for pair in zip(ahead, behind, strict=True)
     ]
@@ -120,6 +126,17 @@ def test_states_are_a_mix_of_three_layers_written_out(view, model):
         expected = mixed(model.mix, layers_of(model.network, pieces.characters[row, :length]))
         assert_same(found[row, :length], expected, rtol=1e-4, atol=1e-4)
         assert_same(vectors[row], expected.amax(0), rtol=1e-4, atol=1e-4)
+
+
+def test_what_the_second_layer_adds_is_what_it_reads(view, model):
+    """With dropout: states that are added whole are another network than the authors'."""
+    model.network.dropout = Uneven()
+    pieces = batch(view, *TEXTS)
+    found = model.states(pieces)
+    for row, length in enumerate(pieces.lengths):
+        expected = layers_of(model.network, pieces.characters[row, :length], uneven)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert_same(ours[row, :length], theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_the_forward_half_is_blind_to_what_follows_and_the_backward_half_to_what_was(view, model):

@@ -70,8 +70,9 @@ def test_elmo_stands_behind_the_vectors_of_words(id):
     torch.testing.assert_close(read[..., :own], model.table(words[first]).vectors)
 
 
-def test_dropout_acts_in_training_on_what_each_layer_reads():
-    """With all of it left out, the vector is what the output's bias gives, dropped itself."""
+def test_dropout_acts_in_training_on_what_either_bilstm_and_the_output_read():
+    """With all of it left out, the vector is what the output's bias gives, dropped itself. The
+    second layer of the first BiLSTM reads the whole states of the one below."""
     model = small(ELMoBiLSTMAttention, WIDTH, hidden=4, mlp=6, dropout=1.0).train()
     assert not model(texts(FIRST, 1), texts(SECOND, 2)).any()
     seen = {}
@@ -83,4 +84,8 @@ def test_dropout_acts_in_training_on_what_each_layer_reads():
     for name, read in seen.items():
         zeros = (read == 0).float().mean().item()
         assert 0.4 < zeros < 0.9, (name, zeros)
-    assert half.encoding.dropout.p == 0.5
+    read = []
+    for layer in (half.encoding.forwards[1], half.encoding.backwards[1]):
+        layer.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
+    half(words, words)
+    assert len(read) == 4 and all(states.all() for states in read)

@@ -93,6 +93,11 @@ def test_the_poses_too_are_those_of_the_densities(rounds):
     assert_same(found[1][0], a, atol=1e-4, rtol=1e-4)
 
 
+def test_no_rounds_of_routing_are_refused():
+    with pytest.raises(ValueError, match="rounds is 0: routing takes at least one"):
+        model_of(rounds=0)
+
+
 def test_a_child_that_is_not_there_has_no_say():
     routing, votes = small(ExpectationMaximisation, 2, 3), torch.randn(1, 4, 2, 4)
     activations = torch.tensor([[0.5, 0.9, 0.2, 0.0]])

@@ -3,6 +3,8 @@ of the kind that is asked for."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -125,8 +127,10 @@ def test_dev_chooses_the_bonus(monkeypatch):
     given = [places({3: 0.5, 28: 0.4}, {7: 0.5, 39: 0.4})] * 2
     monkeypatch.setattr(EntitySpanFocus, "places", lambda self, rows: given)
     model = EntitySpanFocus()
-    model.readers = {"inputs": object()}
+    parts = {"inputs": torch.nn.Linear(3, 2), "tags": torch.nn.Embedding(5, 4)}
+    model.readers = {role: SimpleNamespace(model=part) for role, part in parts.items()}
     model.fit([], DEV)
+    assert model.parameter_count == 3 * 2 + 2 + 5 * 4, "those of both readers"
     assert model.bonus == 1.0 and model.predict(DEV) == ["Ann de Boer", "1912"]
 
 

@@ -61,8 +61,8 @@ def test_both_texts_are_read_by_the_same_weights():
 
 
 @pytest.mark.parametrize("layer", ["encoding", "projection", "composition", "output"])
-def test_dropout_stands_before_each_layer(layer):
-    """Half of what a layer reads is zero in training; without it the model over-fits small
+def test_dropout_stands_before_each_layer_but_the_projection(layer):
+    """Half of what such a layer reads is zero in training; without it the model over-fits small
     tasks."""
     model, seen = ESIM(40, hidden=40).train(), []
     getattr(model, layer).register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))

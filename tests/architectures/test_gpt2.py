@@ -128,6 +128,13 @@ def test_what_is_added_to_the_states_begins_smaller_with_depth():
         assert others.std().item() == pytest.approx(0.02, rel=0.03)
 
 
+def test_vectors_of_positions_begin_half_as_large_as_those_of_pieces():
+    """As in the authors' program."""
+    gpt = made(stretch=None, hidden=60)
+    assert gpt.positions.weight.std().item() == pytest.approx(0.01, rel=0.1)
+    assert gpt.table.weight.std().item() == pytest.approx(0.02, rel=0.03)
+
+
 def test_the_vector_of_a_text_is_its_last_state():
     gpt = made()
     states, vectors = gpt(BATCH), gpt.vector(BATCH)

@@ -13,7 +13,7 @@ from architectures.graph.graph_cnn import GraphCNN
 from harness import registry
 from harness.data.corpus import Corpus
 from harness.label_tree import LabelTree
-from harness.objectives import Supervised
+from harness.objectives import Supervised, collected_losses
 from harness.problems import problem
 from harness.training.model import build
 from harness.views.words import WordBatch
@@ -112,6 +112,18 @@ def test_sets_of_labels_have_a_cross_entropy_each_by_itself():
     expected = -(gold * scores.sigmoid().log() + (1 - gold) * (1 - scores.sigmoid()).log()).sum(1)
     assert_same(model_of().set_losses(scores, gold), expected)
     assert GraphCNN.output_form() == "label scores"
+
+
+def test_the_regulariser_stands_beside_a_mean_over_the_labels_of_a_set():
+    """The loss is their sum, so that it counts once for each of them."""
+    model, batch = model_of(regularisation=0.5), batch_of([5, 4, 2], [3])
+    gold = torch.tensor([[1.0, 0, 1], [0, 0, 0]])
+    with collected_losses() as terms:
+        losses = model.set_losses(model(batch), gold)
+    rows = model.output.weight
+    distance = sum((rows[3] - rows[child]).square().sum() / 2 for child in (0, 1))
+    mean = F.binary_cross_entropy_with_logits(model(batch), gold)
+    assert_same(losses.mean() + sum(terms.values()), len(LABELS) * (mean + 0.5 * distance))
 
 
 def test_half_of_the_hidden_numbers_are_dropped_in_training():

@@ -90,6 +90,11 @@ def test_a_text_has_the_lengths_of_capsules_routed_from_its_sub_graphs(iteration
     assert there.sum(1).tolist() == [9, 6, 4, 2, 1] and not rows[~there].any()
 
 
+def test_no_rounds_of_routing_are_refused():
+    with pytest.raises(ValueError, match="iterations is 0: routing takes at least one"):
+        model_of(iterations=0)
+
+
 def test_the_order_of_the_texts_of_a_batch_changes_nothing():
     """In the authors' code the agreement of a batch routes each of its texts."""
     model, batch, turned = model_of(), batch_of(*SIZES), torch.tensor([3, 1, 4, 0, 2])

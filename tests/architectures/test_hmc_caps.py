@@ -32,14 +32,14 @@ def model_of(tree: LabelTree = TREE, **settings) -> HierarchicalCapsules:
 
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_a_text_has_the_lengths_of_its_routed_label_capsules(iterations):
-    """One capsule for each label of every level; padding does not vote. The last texts are shorter
-    than a window."""
+    """One capsule for each label of every level; what the convolution gives is rectified, and
+    padding does not vote. The last texts are shorter than a window."""
     model, batch = model_of(iterations=iterations), texts((8, 4, 2, 1))
 
     def lengths(vectors: Tensor) -> Tensor:
         votes = []
         for features in convolution(model.primary, vectors, right=max(0, 3 - len(vectors))):
-            for type, child in enumerate(features.split(SIZE)):
+            for type, child in enumerate(features.clamp(min=0).split(SIZE)):
                 votes.append([w @ squashed(child) for w in model.routing.transformations[type]])
         return torch.stack([(v * v).sum().sqrt() for v in routed(votes, iterations)])
 
@@ -115,6 +115,23 @@ def test_corrections_by_hand(correction):
     torch.testing.assert_close(given, torch.tensor([lengths for lengths, _ in CASES]), msg="the lengths are kept")
 
 
+@pytest.mark.parametrize("correction", NAMES)
+def test_a_corrected_label_is_no_more_probable_than_what_it_is_part_of(correction):
+    """Others may be: those whose ancestors are all said, and those of a text that says one."""
+    model, lengths = model_of(correction=correction), torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
+    found, corrected, left = model.set_probabilities(lengths), 0, 0
+    for before, after in zip(lengths.tolist(), found.tolist(), strict=True):
+        said = [p > 0.5 for p in before]
+        for label, above in ((1, [0]), (2, [1, 0]), (4, [3])):
+            wrong = said[label] and not all(said[a] for a in above) and sum(said) > 1
+            corrected += wrong
+            left += not wrong and after[label] > min(after[a] for a in above)
+            assert not wrong or after[label] <= min(after[a] for a in above)
+        if sum(said) < 2:
+            assert after == before
+    assert corrected > 50 and left > 50
+
+
 def test_without_a_tree_nothing_is_corrected_and_an_ancestor_without_a_capsule_is_none():
     lengths = torch.rand(50, 5, generator=torch.Generator().manual_seed(0))
     assert torch.equal(model_of(LabelTree(LABELS, {})).set_probabilities(lengths), lengths)
@@ -125,6 +142,11 @@ def test_without_a_tree_nothing_is_corrected_and_an_ancestor_without_a_capsule_i
 def test_an_unknown_correction_is_named():
     with pytest.raises(ValueError, match="correction='none' is none of transitive, restrictive, semi_transitive"):
         model_of(correction="none")
+
+
+def test_no_rounds_of_routing_are_refused():
+    with pytest.raises(ValueError, match="iterations is 0: routing takes at least one"):
+        model_of(iterations=0)
 
 
 def test_the_papers_sizes_and_start():

@@ -209,6 +209,9 @@ def test_frames_have_no_mean_of_their_recording_but_its_movements(rows):
 def test_settings_and_transcripts_that_cannot_work_are_told(rows):
     with pytest.raises(ValueError, match="gaussians=3: .* a power of 2"):
         HMMRecogniser(gaussians=3)
+    for name in ("states", "quiet", "rounds"):
+        with pytest.raises(ValueError, match=f"{name}=0: expected is 1 at least"):
+            HMMRecogniser(**{name: 0})
     with pytest.raises(ValueError, match="the transcripts of all 1 training recordings are empty"):
         HMMRecogniser().fit([rows["train"][0] | {"transcript": ""}], [])
 

@@ -9,9 +9,12 @@ from functools import partial
 import pytest
 import torch
 
+from architectures.siamese import hyperqa
 from architectures.siamese.hyperqa import RIM, HyperQA, clipped, poincare_distance
 from tests.support.batches import assert_each_alone, random_texts, texts_of
 from tests.support.models import small
+from tests.support.pairs import inputs_of, share_of_zeros
+from tests.support.same import assert_same
 
 WIDTH = 3
 FIRST, SECOND = (3, 1, 5), (2, 4, 1)
@@ -103,7 +106,7 @@ def test_texts_of_forty_words_start_inside_the_ball():
     the ball."""
     torch.manual_seed(0)
     words = torch.empty(50, 40, 100).uniform_(-0.25, 0.25)
-    sums = HyperQA(100).text(texts_of(words))
+    sums = HyperQA(100).eval().text(texts_of(words))
     assert sums.norm(dim=1).max() < 1
 
 
@@ -116,6 +119,30 @@ def test_near_texts_score_higher_from_the_start():
 def test_the_loss_is_the_hinge_over_all_pairs_of_a_question():
     scores, labels, groups = torch.tensor([0.9, 0.1, 0.3, 0.7]), torch.tensor([1, 0, 0, 0]), torch.tensor([0, 0, 0, 1])
     assert model_of(margin=1.0).rank_loss(scores, labels, groups).item() == pytest.approx((0.2 + 0.4) / 2)
+
+
+def test_dropout_acts_on_the_words_and_on_the_sums_before_they_are_shortened(monkeypatch):
+    """Half of either is zero, and what is kept is doubled: shortened first, the point would leave
+    the ball."""
+    model, first, second = model_of(dropout=0.5), random_texts((30, 20), 1, 40), random_texts((9, 4), 2, 40)
+    model.project = torch.nn.Linear(40, 200)
+    read, compared = inputs_of(model.project)[0], []
+    monkeypatch.setattr(hyperqa, "poincare_distance", lambda *points: compared.extend(points) or torch.zeros(2))
+    model.train()(first, second)
+    assert 0.4 < share_of_zeros(read) < 0.6
+    for words, text, point in zip(read, (first, second), compared, strict=True):
+        sums = [
+            sum(torch.clamp(model.project.weight @ word + model.project.bias, min=0) for word in row[:length])
+            for row, length in zip(words, text.lengths.tolist(), strict=True)
+        ]
+        kept = point != 0
+        assert 0.4 < kept.float().mean() < 0.6 and (point.norm(dim=1) > 1).all()
+        assert_same(point[kept], 2 * torch.stack(sums)[kept], rtol=1e-4, atol=1e-5)
+
+
+def test_nothing_is_dropped_in_evaluation():
+    model, first, second = model_of(dropout=0.5), texts(FIRST, 1), texts(SECOND, 2)
+    torch.testing.assert_close(model(first, second), model_of(dropout=0.0).train()(first, second))
 
 
 def test_word_vectors_are_fixed_unless_tuning_is_asked_for():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from architectures.memory.kv_memnn import KVMemNN
+from harness.views.facts import FactBatch
 from tests.support import stories
 from tests.support.oracles import softmax_mean
 from tests.support.pairs import dense, shipped
@@ -43,14 +44,19 @@ def memories(model: KVMemNN, id: str, told: list[Tensor], most: int) -> list[tup
 
 
 def answered(model: KVMemNN, id: str, told: list[Tensor], asked: Tensor, most: int) -> Tensor:
-    """Scores of the answers to one question about one story: section 3.1."""
+    """Scores of the answers to one question about one story: section 3.1, with the two dictionaries
+    of the authors' code for windows. A question is said in both; values and answers in the
+    second."""
+    second = stories.view().width if id == "kv_memnn" else 0
     q = sum(model.table[word] for word in asked)
+    if second:
+        q = q + sum(model.table[second + word] for word in asked)
     pairs = memories(model, id, told, most)
     for rotate in model.rotate:
         q = dense(rotate, q + softmax_mean([q @ key for key, _ in pairs], [value for _, value in pairs]))
     words, view = model.table, stories.view()
-    ages = (2 if id == "kv_memnn" else 1) * view.width
-    known = {"home": view.vocabulary.ids(["home"])[0], "ann": view.vocabulary.ids(["ann"])[0]}
+    ages = second + view.width
+    known = {answer: second + view.vocabulary.ids([answer])[0] for answer in ("home", "ann")}
     rows = [known.get(answer, ages + most + number) for number, answer in enumerate(ANSWERS)]
     return torch.stack([words[row] @ q for row in rows])
 
@@ -59,7 +65,8 @@ def answered(model: KVMemNN, id: str, told: list[Tensor], asked: Tensor, most: i
 @pytest.mark.parametrize(("hops", "window", "most"), [(1, 3, 6), (3, 7, 2)])
 def test_a_batch_is_each_story_written_out(id, hops, window, most):
     """An id wired to the other memories, windows that go over the end of a sentence or into
-    padding, a centre read as any word, a wrong age, or a missing rotation would show here."""
+    padding, a centre, a value or an answer read as any word, a question in one dictionary alone, a
+    wrong age, or a missing rotation would show here."""
     model = model_of(id, hops=hops, window=window, most=most)
     with torch.no_grad():
         for rotate in model.rotate:
@@ -83,6 +90,23 @@ def test_a_memory_whose_key_fits_is_read_by_its_value():
     for row, told in enumerate((3, 1, 2)):
         centre = facts.ids[row, 0, 1]
         assert_same(read[row], model.table[words + centre] + model.table[2 * words + told - 1])
+
+
+@pytest.mark.parametrize(("id", "dictionaries"), [("kv_memnn", 2), ("kv_memnn_sentence", 1)])
+def test_an_answer_is_the_row_by_which_its_word_is_read(id, dictionaries):
+    """The only memory's value is its word and its age; without the age, which no answer has, the
+    word itself scores as its own square. An answer of another row would never learn from values."""
+    model, view = model_of(id, window=3, hops=1), stories.view()
+    home = view.vocabulary.ids(["home"])[0]
+    said, nothing = torch.ones(1, 1, 1, dtype=torch.bool), torch.zeros(1, 1, 1, dtype=torch.bool)
+    told = FactBatch(torch.tensor([[[home]]]), said, said[0])
+    with torch.no_grad():
+        model.table[dictionaries * view.width :] = 0
+        model.rotate[0].weight.copy_(torch.eye(SIZE))
+        model.rotate[0].bias.zero_()
+        scores = model(told, told._replace(mask=nothing))
+    row = model.table[(dictionaries - 1) * view.width + home]
+    torch.testing.assert_close(scores[0, ANSWERS.index("home")], row.detach() @ row.detach())
 
 
 def test_weights_start_normal_with_a_deviation_of_a_tenth():

@@ -281,3 +281,8 @@ def test_it_starts_from_what_it_learnt_on_the_text_mix(view):
     assert MeanMaxAutoencoder.learns is Reconstructed and Reconstructed.packs
     rows: Any = [{"id": text, "text": text} for text in TEXTS]
     assert Reconstructed.by_heart(view, rows) == [[0.0, 1]] * 3
+
+
+def test_heads_that_do_not_divide_the_states_are_refused_by_name(view):
+    with pytest.raises(ValueError, match="size=4 cannot be divided among heads=3"):
+        MeanMaxAutoencoder(view.width, view, **SIZES | {"heads": 3})

@@ -153,6 +153,13 @@ def test_an_answer_that_stories_say_shares_its_row_and_others_have_their_own():
     assert len({yes, both, empty}) == 3 and min(yes, both, empty) >= view().width
 
 
+@pytest.mark.parametrize("tying", ["layer-wise", "Adjacent", ""])
+def test_another_tying_is_refused_by_the_names_of_both(tying):
+    """A slip of the pen would train the layer-wise model in the adjacent one's name."""
+    with pytest.raises(ValueError, match=f"tying={tying!r} is neither adjacent nor layerwise"):
+        model_of(tying=tying)
+
+
 def test_noise_makes_facts_older_in_training_alone_and_keeps_their_order():
     model, facts, _ = model_of(noise=0.9)
     plain = model.ages(facts.fact_mask)

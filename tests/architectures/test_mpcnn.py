@@ -68,17 +68,16 @@ def unit(first: Tensor, second: Tensor, differences: bool = True) -> list[Tensor
 
 
 def features(model: MPCNN, first: Tensor, second: Tensor) -> list[Tensor]:
-    """Algorithms 1 and 2 of the paper, with the order in which the layer above reads the features
-    left open."""
+    """Algorithms 1 and 2 of the paper, the whole sentence being one of the widths of both texts,
+    with the order in which the layer above reads the features left open."""
     found = []
     for how in ("max", "min", "mean"):
         a, b = block_a(model, first, how), block_a(model, second, how)
         for of_filter_a, of_filter_b in zip(torch.stack(a).T, torch.stack(b).T, strict=True):
             found += unit(of_filter_a, of_filter_b, differences=False)
-        for one in a[:-1]:
-            for other in b[:-1]:
+        for one in a:
+            for other in b:
                 found += unit(one, other)
-        found += unit(a[-1], b[-1])
     for how in ("max", "min"):
         for one, other in zip(block_b(model, first, how), block_b(model, second, how), strict=True):
             for x, y in zip(one, other, strict=True):
@@ -122,10 +121,11 @@ def test_the_vector_is_a_tanh_layer_of_the_features():
 
 @pytest.mark.parametrize(("width", "widths", "single"), [(4, 3, 2), (6, 2, 3), (3, 1, 1)])
 def test_the_number_of_features(width, widths, single):
-    """3 poolings * D filters * 2 across the widths; 3 * (widths^2 + 1) units of 2 + D of block A;
-    2 * widths * filters units of 2 + D of block B."""
+    """3 poolings * D filters * 2 across the widths; 3 * (widths + 1)^2 units of 2 + D of block A,
+    the whole sentence being a width; 2 * widths * filters units of 2 + D of block B. At the paper's
+    three widths the first are 48, as in the authors' Conv.lua."""
     model = shipped("mpcnn", width, widths=widths, single=single, hidden=2)
-    expected = 3 * width * 2 + 3 * (widths**2 + 1) * (2 + width) + 2 * widths * single * (2 + width)
+    expected = 3 * width * 2 + 3 * (widths + 1) ** 2 * (2 + width) + 2 * widths * single * (2 + width)
     text = random_texts((4,), 1, width)
     assert read_by_the_layer(model, text, text).shape == (1, expected)
 

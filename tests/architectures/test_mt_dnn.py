@@ -4,6 +4,7 @@ of several steps about two texts."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from harness.problems.match import MatchJoined
 from harness.settings import TrainingSettings
 from harness.training.model import Model, build, objective_of
 from harness.views.subwords import SubwordBatch, Subwords
+from tests.support.known_dropout import Uneven, as_is, uneven
 from tests.support.models import small
 from tests.support.same import assert_same
 from tests.support.toy_corpus import ToyTask, sentences, toy_task
@@ -36,22 +38,30 @@ def pieces() -> SubwordBatch:
 
 
 def relation() -> StochasticRelation:
-    return small(StochasticRelation, SIZE, CLASSES, STEPS, 0.5)
+    return small(StochasticRelation, SIZE, CLASSES, STEPS, 0.5, 0.0)
 
 
-def written_out(layer: StochasticRelation, first: Tensor, second: Tensor, kept: list[int]) -> Tensor:
+def written_out(
+    layer: StochasticRelation,
+    first: Tensor,
+    second: Tensor,
+    kept: list[int],
+    dropped: Callable[[Tensor], Tensor] = as_is,
+) -> Tensor:
     """Logarithms of mean probabilities (classes,) of two texts' states, over the kept steps."""
+    second = dropped(second)
     state = sum(share * h for share, h in zip((second @ layer.begin.weight[0]).softmax(0), second, strict=True))
     w_i, w_h, b_i, b_h = (getattr(layer.update, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     answers = []
     for _ in range(STEPS):
+        state = dropped(state)
         asked = layer.read.weight @ state
-        read = sum(share * p for share, p in zip((first @ asked).softmax(0), first, strict=True))
+        read = sum(share * p for share, p in zip((dropped(first) @ asked).softmax(0), first, strict=True))
         x, h = (w_i @ read + b_i).split(SIZE), (w_h @ state + b_h).split(SIZE)
         reset, update = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
         state = (1 - update) * torch.tanh(x[2] + reset * h[2]) + update * state
         seen = torch.cat([state, read, (state - read).abs(), state * read])
-        answers.append((layer.predict.weight @ seen + layer.predict.bias).softmax(0))
+        answers.append((layer.predict.weight @ dropped(seen) + layer.predict.bias).softmax(0))
     return (sum(answers[k] for k in kept) / len(kept)).log()
 
 
@@ -93,6 +103,16 @@ def test_the_answer_is_the_mean_of_the_probabilities_of_all_steps(pieces):
 
     assert_same(layer(states, pieces), expected(states))
     torch.testing.assert_close(layer(states, pieces).exp().sum(1), torch.ones(3))
+
+
+def test_dropout_acts_where_the_authors_program_has_it(pieces):
+    """On what a summary, a comparison, a step and a prediction read, and not on what is read of the
+    first text."""
+    layer, states = relation(), states_for(pieces)
+    layer.dropout = Uneven()
+    texts = zip(states, spans(pieces), strict=True)
+    expected = [written_out(layer, text[a], text[b], [0, 1, 2], uneven) for text, (a, b) in texts]
+    assert_same(layer(states, pieces), torch.stack(expected))
 
 
 def test_in_training_some_steps_are_left_out_and_never_all(pieces):
@@ -159,6 +179,7 @@ def test_a_batch_of_one_kind_of_task_reaches_the_transformer_and_its_own_head_al
     assert isinstance(made.heads["pairs"], MatchJoined)
     relation = made.heads["pairs"].output
     assert isinstance(relation, StochasticRelation) and relation.steps == 5 and relation.step_dropout == 0.1
+    assert relation.dropout.p == 0.1
     assert relation.predict.out_features == 3
 
 

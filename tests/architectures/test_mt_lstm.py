@@ -112,3 +112,8 @@ def test_each_id_has_its_feedback_and_another_one_is_refused():
     assert MultiTimescaleLSTM(WIDTH, **slow).groups[0].recurrence.in_features == 150
     with pytest.raises(ValueError, match="feedback='both' is neither"):
         MultiTimescaleLSTM(WIDTH, feedback="both")
+
+
+def test_a_state_without_groups_is_refused_by_name():
+    with pytest.raises(ValueError, match="groups=0: one group of units at least"):
+        MultiTimescaleLSTM(WIDTH, groups=0)

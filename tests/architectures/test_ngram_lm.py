@@ -130,3 +130,8 @@ def test_texts_of_dev_are_not_counted():
     other.fit(train, [])
     assert model.vocabulary == other.vocabulary
     assert model.predict([{"text": ["c", "a", "d", "e"]}]) == other.predict([{"text": ["c", "a", "d", "e"]}])
+
+
+def test_n_grams_without_words_are_refused_by_name():
+    with pytest.raises(ValueError, match="order=0: the longest n-grams have one word at least"):
+        NgramLanguageModel(order=0)

@@ -107,6 +107,11 @@ def test_routing_stops_at_the_second_round_where_nothing_changes_and_at_the_last
     assert routing(other)[1].max() == 6
 
 
+def test_no_rounds_of_routing_are_refused():
+    with pytest.raises(ValueError, match="most is 0: routing takes at least one round"):
+        model_of(most=0)
+
+
 def test_routing_to_some_labels_is_routing_in_a_model_that_has_no_others():
     """Partial routing is there to save work, not to answer something else."""
     model, batch, kept = model_of(), texts((9, 4)), torch.tensor([3, 0, 4])

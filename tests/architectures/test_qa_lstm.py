@@ -136,7 +136,12 @@ def test_attention_has_as_many_hidden_units_as_a_state_has_numbers():
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"convolution": "above"}, "none, states, words"), ({"convolution": "states", "pooling": "ends"}, "max or mean")],
+    [
+        ({"convolution": "above"}, "none, states, words"),
+        ({"convolution": "states", "pooling": "ends"}, "max or mean"),
+        ({"pooling": "min"}, "pooling='min' is none of max, mean, ends"),
+        ({"pooling": "last"}, "pooling='last' is none of max, mean, ends"),
+    ],
 )
 def test_settings_without_a_meaning_are_refused(options, said):
     with pytest.raises(ValueError, match=said):

@@ -20,6 +20,7 @@ from harness.problems.base import IGNORED
 from harness.problems.extract import SpanTarget
 from harness.training.model import Model, build
 from harness.views.subwords import SubwordBatch, Subwords
+from tests.support.known_dropout import Uneven, uneven
 from tests.support.models import small
 from tests.support.teaching import kept, view_of
 
@@ -118,6 +119,18 @@ def test_both_verdicts_decide(view, pieces, trust):
     sums = outputs.scores.no_answer.sum(1) - reader.scores.no_answer.sum(1)
     torch.testing.assert_close(sums, trust * judged)
     torch.testing.assert_close(outputs.scores.start, reader.scores.start)
+
+
+def test_both_judge_by_a_state_of_which_some_is_dropped(view, pieces):
+    """As the authors' program does before each of these layers."""
+    encoder = model_of(view).encoder
+    encoder.dropout = Uneven()
+    states, first = encoder(pieces)[:, 0], encoder.front(pieces)[:, 0]
+    for found, layer, state in (
+        (encoder.intensive, encoder.verdict, states),
+        (encoder.sketchy, encoder.sketch, first),
+    ):
+        torch.testing.assert_close(found, uneven(state) @ layer.weight[0] + layer.bias[0])
 
 
 def test_in_training_the_reader_is_not_helped_by_the_judge(view, pieces):

@@ -106,3 +106,9 @@ def test_a_kept_number_of_the_state_is_enlarged_where_a_gate_reads_it_only():
     first = h[0] * t[0]
     assert_same(states, torch.stack([first, h[1] * t[1] + first * (1 - t[1])]))
     assert F.dropout(torch.ones(4), 0.9999).sum() == 0
+
+
+def test_a_step_without_a_layer_is_refused_by_name():
+    """Torch would tell of an index that is out of range."""
+    with pytest.raises(ValueError, match="depth=0: a word passes one highway layer at least"):
+        RecurrentHighway(WIDTH, depth=0)

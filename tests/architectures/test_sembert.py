@@ -3,6 +3,7 @@ maximum over words is read; word by word, in values and gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from harness.running.worker import run_cell
 from harness.saved_models import storage
 from harness.saved_models.model import load
 from harness.training.model import Model, build
+from tests.support.known_dropout import Uneven, as_is, uneven
 from tests.support.models import small
 from tests.support.oracles import gru, recurrent
 from tests.support.same import assert_same
@@ -103,7 +105,9 @@ def test_the_tagger_is_taken_in_its_role_and_pieces_in_the_other():
 # --- words ---
 
 
-def written_out(model: SemBERT, states: Tensor, pieces: list[tuple[int, int]]) -> Tensor:
+def written_out(
+    model: SemBERT, states: Tensor, pieces: list[tuple[int, int]], dropped: Callable[[Tensor], Tensor]
+) -> Tensor:
     """The vector of one sequence, from the states of its pieces and the word and label of each."""
     layer, words, labels = model.word, [], []
     for number in range(pieces[-1][0] + 1):
@@ -114,23 +118,27 @@ def written_out(model: SemBERT, states: Tensor, pieces: list[tuple[int, int]]) -
         maps = [
             sum(layer.weight[:, :, k] @ read[place + k] for k in range(3)) + layer.bias for place in range(len(own))
         ]
-        words.append(torch.stack(maps).clamp(min=0).amax(0))
+        words.append(dropped(torch.stack(maps).clamp(min=0).amax(0)))
     context = recurrent(model.context, [model.labels.weight[label] for label in labels], gru)
     roles = [model.role.weight @ state + model.role.bias for state in context]
     joined = torch.stack([torch.cat(both) for both in zip(words, roles, strict=True)])
-    return torch.tanh(model.joined.weight @ joined.amax(0) + model.joined.bias)
+    return dropped(torch.tanh(model.joined.weight @ joined.amax(0) + model.joined.bias))
 
 
-def test_a_sequence_is_the_maximum_over_its_labelled_words(model, monkeypatch):
+@pytest.mark.parametrize("dropped", [as_is, uneven])
+def test_a_sequence_is_the_maximum_over_its_labelled_words(model, monkeypatch, dropped):
     """Written out: a convolution across words, padding in a maximum, labels of other words or the
-    vector of [CLS] would give other values or gradients."""
+    vector of [CLS] would give other values or gradients; so would dropout in other places than
+    behind the maximum over a word's windows and behind tanh."""
+    if dropped is uneven:
+        model.dropout = Uneven()
     batch = pairs(fitted(Lengths()))
     states = torch.randn(*batch.ids.shape, 8).masked_fill(~batch.mask[..., None], 50.0).requires_grad_()
     monkeypatch.setattr(BERT, "forward", lambda self, pieces: states)
     expected = []
     for row, length in enumerate(batch.lengths.tolist()):
         told = list(zip(batch.words[row, :length].tolist(), batch.labels[row, :length].tolist(), strict=True))
-        expected.append(written_out(model, states[row, :length], told))
+        expected.append(written_out(model, states[row, :length], told, dropped))
     assert_same(model.vector(batch), torch.stack(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -138,6 +146,15 @@ def test_a_label_changes_the_vector(model):
     batch = pairs(fitted(Lengths()))
     other = batch._replace(labels=torch.where(batch.labels == 3, 2, batch.labels))
     assert not torch.isclose(model.vector(batch), model.vector(other)).all(1).any()
+
+
+def test_a_tagger_of_more_labels_than_there_is_room_for_is_told():
+    """Three labels and none: four vectors are enough, and with three a text would be read beyond
+    the table."""
+    view, target = fitted(Lengths()), classes("a", "b")
+    build(SemBERT, problem("match"), SIZES | {"most_labels": 4}, view, target, 0)
+    with pytest.raises(ValueError, match="most_labels=3, and the tagger has 3 labels; .* expected is 4 at least"):
+        build(SemBERT, problem("match"), SIZES | {"most_labels": 3}, view, target, 0)
 
 
 def test_it_begins_with_the_weights_of_bert():

@@ -3,6 +3,7 @@ sub-sampling, cosine, target cosines."""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
@@ -74,6 +75,28 @@ def test_at_its_default_sizes_it_has_the_units_of_the_paper():
         delay.register_forward_hook(lambda module, inputs, output: seen.append(tuple(output.shape[1:])))
     assert model.features(texts((7,), 1)).shape == (1, 304)
     assert seen == [(12, 64), (16, 19)]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"units": (3, 2, 2)}, "units=(3, 2, 2), reaches=(5, 3), steps=(3, 2): each needs one number for each layer"),
+        ({"reaches": (5,)}, "units=(3, 2), reaches=(5,), steps=(3, 2): each needs one number for each layer"),
+        ({"steps": (3, 2, 1)}, "units=(3, 2), reaches=(5, 3), steps=(3, 2, 1): each needs one number for each layer"),
+        ({"points": 10}, "points=10: reaches=(5, 3) and steps=(3, 2) need 11 points or more"),
+    ],
+    ids=["units", "reaches", "steps", "points"],
+)
+def test_layers_that_do_not_fit_are_refused(options, said):
+    """A layer without its number was left out in silence, and points that no window fits in ended
+    the training at its first batch."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        model_of(**options)
+
+
+def test_as_many_points_as_the_layers_reach_over_are_enough():
+    """Three of the first layer's values, at points 0, 3 and 6, the last over points 6 to 10."""
+    assert model_of(points=11).features(texts((4,), 1)).shape == (1, 2)
 
 
 def test_the_loss_is_the_squared_error_to_the_target_cosines():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -198,3 +199,11 @@ def test_without_given_vectors_they_are_the_directions_of_positive_pmi():
     assert np.allclose(model.vectors @ model.vectors.T, expected @ expected.T)
     assert model.parameter_count == model.vectors.size == 4 * len(words)
     assert WordMoversNeighbours.takes == ("vectors",)
+
+
+@pytest.mark.parametrize("neighbours", [(), (0, 3)])
+def test_no_neighbours_are_refused_by_name(neighbours):
+    with pytest.raises(
+        ValueError, match=f"neighbours={re.escape(str(neighbours))}: expected is a number of 1 at least"
+    ):
+        WordMoversNeighbours(neighbours=neighbours)
