@@ -137,7 +137,8 @@ def parameters(model: nn.Module) -> dict[str, int]:
 
 def flops_per_example(model: Model, batch: Batch) -> float | None:
     """Floating-point operations of one forward pass divided by the batch's examples: two for each
-    product and sum of the matrix products.
+    product and sum of the products of matrices and of convolutions. PyTorch's counter knows none of
+    a matrix and one vector, of sparse matrices, or of distances.
 
     A generator has no forward pass before it is told what to write: of it the pass of the training
     loss (teacher forcing) is counted.
