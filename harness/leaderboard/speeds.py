@@ -29,29 +29,29 @@ class Speed(NamedTuple):
 
 
 def read_speeds(results: Path) -> dict[str, Speed]:
-    """Speeds by architecture, as of one machine; empty without a ``speed.json``, and
-    :class:`LeaderboardError` for a damaged one."""
+    """Speeds by architecture; empty without a ``speed.json``, and :class:`LeaderboardError` for a
+    damaged one.
+
+    Those of other machines are rescaled to that with most rows by the rulers of both; where one is
+    missing, or they differ too much, nothing is known.
+    """
     file = results / "speed.json"
     if not file.is_file():
         return {}
     try:
-        return as_of_one_machine(parse_json(read_limited(file))["models"])
+        rows = [row for row in parse_json(read_limited(file))["models"] if row["status"] == "ok"]
+        usual = usual_ruler(rows)
+        return {row["architecture"]: _speed(row, usual) for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LeaderboardError(
             f"{file}: {type(error).__name__}: {error}; `python -m tools.speed.models` writes it, or move it away"
         ) from error
 
 
-def as_of_one_machine(rows: Iterable[dict[str, Any]]) -> dict[str, Speed]:
-    """The speeds of rows of a ``speed.json`` by architecture.
-
-    Those of other machines are rescaled to that with most rows by the rulers of both; where one is
-    missing, or they differ too much, nothing is known.
-    """
-    ended = [row for row in rows if row["status"] == "ok"]
-    rulers = Counter(json.dumps(row["ruler"], sort_keys=True) for row in ended)
-    usual = json.loads(rulers.most_common(1)[0][0]) if rulers else None
-    return {row["architecture"]: _speed(row, usual) for row in ended}
+def usual_ruler(rows: Iterable[dict[str, Any]]) -> Any:
+    """The ruler of most rows of a ``speed.json``; None without a row."""
+    rulers = Counter(json.dumps(row["ruler"], sort_keys=True) for row in rows)
+    return json.loads(rulers.most_common(1)[0][0]) if rulers else None
 
 
 def _speed(row: dict[str, Any], usual: Any) -> Speed:

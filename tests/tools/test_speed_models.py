@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.running.estimate import SPEEDS, measured_speeds
+from harness.running.estimate import SPEEDS
 from tools.speed import models
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def test_rates_are_those_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half as fast a ruler, twice the rate; one that did not end has none."""
+    """A third as fast a ruler, three times the rate; one that was not timed has none."""
     common = {"task": "sst2", "latency_ms": 1.0, "memory_mib": 1.0, "status": "ok"}
-    usual, slow = ({"examples_per_second": rate, "version": 1} for rate in (4000.0, 2000.0))
+    usual, slow = ({"examples_per_second": rate, "version": 1} for rate in (4500.0, 1500.0))
     rows = {
         "lstm": common | {"examples_per_second": 100.0, "ruler": usual},
         "gru": common | {"examples_per_second": 100.0, "ruler": usual},
@@ -27,11 +27,11 @@ def test_rates_are_those_of_one_machine(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(models, "SPEEDS", tmp_path / "speeds.csv")
     models.write_rates({id: row | {"architecture": id} for id, row in rows.items()})
     text = (tmp_path / "speeds.csv").read_text(encoding="utf-8")
-    assert text.splitlines()[1:] == ["gru,100.0", "lstm,100.0", "rnn,200.0"]
+    assert text.splitlines()[1:] == ["gru,100.0", "lstm,100.0", "rnn,300.0"]
 
 
 def test_the_rates_of_the_package_are_those_of_the_committed_measurements(tmp_path, monkeypatch) -> None:
     rows = json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["models"]
     monkeypatch.setattr(models, "SPEEDS", tmp_path / "speeds.csv")
     models.write_rates({row["architecture"]: row for row in rows})
-    assert (tmp_path / "speeds.csv").read_bytes() == SPEEDS.read_bytes() and len(measured_speeds()) > 200
+    assert (tmp_path / "speeds.csv").read_bytes() == SPEEDS.read_bytes()
