@@ -287,7 +287,7 @@ def test_plots_hold_the_values_of_the_records(store):
     plots = {plot.title.partition(":")[0]: plot for plot in task_plots(made, "sst2")}
     assert set(plots) == {
         "Quality against FLOPs of one example",
-        "Quality against trainable parameters",
+        "Quality against parameters",
         "Learning curves, score on dev",
         "Learning curves, training loss",
         "All seeds of results with several",
@@ -302,7 +302,7 @@ def test_plots_hold_the_values_of_the_records(store):
     hover = "%{text}: %{y:.1f}<br>%{x:,.4g} FLOPs of one example<extra></extra>"
     assert {g["hovertemplate"] for g in groups} == {hover}
     assert groups[0]["error_y"]["array"] == [1.41]
-    [_, size] = plots["Quality against trainable parameters"].data
+    [_, size] = plots["Quality against parameters"].data
     assert size["x"] == [1000.0], "no logarithm of nothing"
     [band, line] = plots["Learning curves, score on dev"].data
     assert (line["name"], line["x"], line["y"]) == ("DAN (2 seeds)", [1, 2], [55.0, 80.0])

@@ -67,7 +67,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process of its own reads the data before a run."""
     counts = {split: len(content) for split, content in SPLITS.items()}
     reading = Reading(counts, train_bytes=100)
-    monkeypatch.setattr(Preflight, "read", lambda self, tasks, _: {task.id: reading for task in tasks})
+    monkeypatch.setattr(Preflight, "read", lambda self, tasks, *_, **__: {task.id: reading for task in tasks})
     monkeypatch.setattr(Preflight, "known", lambda self, tasks: {task.id: reading for task in tasks})
 
 

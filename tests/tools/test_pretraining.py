@@ -77,17 +77,26 @@ def calls(monkeypatch):
     return found
 
 
-def record(task: str, seed: int, score: float, parent: str | None = None) -> SimpleNamespace:
+def record(task: str, seed: int, score: float, parent: str | None = None, older: int = 0) -> SimpleNamespace:
     metric = "accuracy" if task in tool.DIVISIONS else "nats_per_token"
     lineage = [] if parent is None else [{"task": parent}]
     scores = {"test": {metric: score}}
+    version = registry.entry("architectures", "roberta").version - older
     return SimpleNamespace(
-        architecture="roberta", status="ok", task=task, seed=seed, scores=scores, lineage=lineage, commit="c" * 40
+        architecture="roberta",
+        architecture_version=version,
+        status="ok",
+        task=task,
+        seed=seed,
+        scores=scores,
+        lineage=lineage,
+        commit="c" * 40,
     )
 
 
 def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp_path):
-    """Of those who know nothing the mean over the divisions."""
+    """Of those who know nothing the mean over the divisions; not those of an older version, which
+    may lie in the same folder."""
     found = [record("few_labels", seed, seed / 10 + 0.05, tool.TEXT) for seed in (0, 1, 2)]
     found += [
         record(task, seed, seed / 10 + share + more, parent)
@@ -97,6 +106,7 @@ def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp
     ]
     found += [record(tool.TEXT, seed, 1.5 + seed) for seed in (0, 1, 2)]
     found += [record(tool.SHUFFLED, seed, 9.0) for seed in (0, 1, 2)]
+    found += [record(each.task, each.seed, 0.99, *[p["task"] for p in each.lineage], older=1) for each in [*found]]
     monkeypatch.setattr(tool, "Store", lambda folder: SimpleNamespace(all=lambda: found))
     lines = tool.lines_of(registry.entry("architectures", "roberta"), tmp_path)
     assert [line["seed"] for line in lines] == ["0", "1", "2"]
