@@ -80,9 +80,9 @@ AXES = (
 )
 SOMETIMES = (
     *("task-*.html", "architecture-*.html", "compare-*.js", "latex/task-*.tex"),
-    *("pretraining.html", "few-labels.html", "students.html", *(file for file, _, _ in AXES)),
+    *(CHANGES, "pretraining.html", "few-labels.html", "students.html", *(file for file, _, _ in AXES)),
 )
-"""Files that a build has where there are records for them: those of a build before are removed."""
+"""Files that not every build has: those of a build before are removed."""
 EXPORTS = (
     ("Markdown", "tables.md"),
     ("scores as CSV", "tables.csv"),
@@ -103,16 +103,16 @@ def write(
     builder = Builder(board)
     rows = builder.build("leaderboard.json", lambda board: list(results(board, _surveys(board)))) or []
     pages = _pages(builder, data_dir)
-    if earlier is None:
-        (out / CHANGES).unlink(missing_ok=True)  # of a build before
-    else:
+    if earlier is not None:
         changes = _built(builder, CHANGES, "What changed", lambda board: changes_page(board, earlier, rows))
         pages = [*pages, *changes]
+    written = set()
     for name, text in _files(builder, rows):
         if text is None:
             (out / name).unlink(missing_ok=True)
         else:
             (out / name).write_text(text, encoding="utf-8", newline="")
+            written.add(out / name)
     # The last one, because it shows the notices and faults of the others.
     pages += _built(builder, "index.html", "Leaderboard", lambda board: front_page(board, builder.faults))
     page_files = {page.file for page in pages}
@@ -122,13 +122,11 @@ def write(
         "exports": [(name, file) for name, file in EXPORTS if file.endswith(".json") or (out / file).is_file()],
     }
     environment = templates()
-    written = set()
     for page in pages:
         parts = shared | {"title": page.title, "here": page.file}
         for name, content in _rendered(builder, environment, page, parts).items():
             (out / name).write_text(content, encoding="utf-8")
             written.add(out / name)
-    written |= {out / f"latex/task-{task}.tex" for task in board.recorded_tasks}
     for path in {path for pattern in SOMETIMES for path in out.glob(pattern)} - written:
         path.unlink()
     with (out / "leaderboard.json").open("w", encoding="utf-8", newline="") as file:

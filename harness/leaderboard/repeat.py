@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -10,7 +9,8 @@ from fnmatch import fnmatchcase
 from harness.records import Record
 
 OVERRIDE = ("-o", "--override")
-
+"""Options whose value begins with the id that it concerns; no blank need stand between the short
+one and its value."""
 KEPT = {
     *("--plugin", "--parent", "--tier", "--data-dir", "--max-train", "--max-epochs", "--labels"),
     *("--vectors", "--inputs"),
@@ -37,13 +37,15 @@ def repeat(records: Sequence[Record]) -> str:
 
 
 def _kept(record: Record) -> Iterator[str]:
-    apart = re.sub(r"(?<= )-o(?=[^ ])", "-o ", record.command)  # -oID.name=value is read as well
-    words = iter(shlex.split(apart)[2:])
+    words = iter(shlex.split(record.command)[2:])
     for word in words:
         option, equals, value = word.partition("=")
+        if option.startswith("-o"):
+            option, equals, value = "-o", "", word[2:]
         if option not in KEPT:
             continue
-        value = value if equals else next(words, "")
+        if not equals and not value:
+            value = next(words, "")
         if option not in OVERRIDE or _is_of(record, value.partition(".")[0]):
             yield from [f"{option}={value}"] if equals else [option, value]
 

@@ -189,6 +189,10 @@ def test_settings_of_other_architectures_are_left_out():
     found = repeat([record("vat", hyperparameters=settings, command=command)])
     kept = "-o vat.epsilon=1.0 -o lstm.hidden=8 -o tree_lstm.hidden=5"
     assert found == f"archbench run -a vat -t sst2 --seeds 0 {kept}"
+    named = "archbench run -a dan --vectors 'my -ovectors.txt'"
+    assert (
+        repeat([record("dan", command=named)]) == "archbench run -a dan -t sst2 --seeds 0 --vectors 'my -ovectors.txt'"
+    )
 
 
 def test_every_option_of_a_run_is_kept_or_left_out_on_purpose():
