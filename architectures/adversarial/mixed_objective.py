@@ -59,8 +59,10 @@ class MixedLoss(AdversarialLoss):
         " which is here, it does not. It drops whole words besides.",
         "The encoder's dropout acts behind the moves, which are then 1 / (1 - p) as long on what it leaves; the"
         " authors' before them. All passes of a virtual move drop the same numbers, theirs each its own.",
-        "The learning rate is constant; the authors multiply it by 0.99995 at each step.",
-        "A batch has 32 texts, the authors' 3,000 words, of texts without labels 12,000.",
+        "The learning rate is constant; the authors halve it when dev no longer improves (IMDB), or multiply it by"
+        " 0.99995 at each step (AG News).",
+        "A batch has 32 texts; the authors' has 3,000 words with labels and as many without (IMDB), or 2,000 and 4,000"
+        " (AG News).",
         (
             "Entropy and virtual adversarial loss are means over texts of which the labelled ones are a part; the"
             " program halves the sum of two means."

@@ -32,6 +32,7 @@ from harness.views.words import WordBatch
     deviations=(
         "The tree is balanced, over words by falling frequency; the paper splits words by the vectors that an earlier"
         " model predicts for them.",
+        "The rate is constant and there is no L2 penalty: what the paper has of both is not known to us.",
         "Vectors of the words before a stretch are not trained by its words, since each step has one stretch.",
         "The survey's row is its vectors under a classifier: `--parent vectors=hlbl` gives them to one.",
     ),

@@ -47,6 +47,8 @@ def remaining(length: int) -> int:
     deviations=(
         "No thesaurus augmentation: these are the paper's rows without it.",
         "No weight decay: the authors' program has one of 1e-5, which the paper does not name.",
+        "An epoch is a pass over the texts; that of the authors' program is 5,000 batches, in which each class is drawn"
+        " as often, so that it reads a small corpus far more often.",
         "The softmax layer is the harness's and starts uniform, not from the Gaussian of the other layers.",
         "Biases start uniform as PyTorch's do; in the authors' program they too start from the Gaussian.",
     ),

@@ -80,6 +80,7 @@ class Block(nn.Module):
     tiny={"kernels": 12, "tuned": True},
     vectors_of_paper="word2vec",
     deviations=(
+        "A batch has 20 pairs; the authors' program takes one at a time.",
         "Texts are cut after 60 words: the maps W0 and W1 of ABCNN-1 and ABCNN-3 have a row for each place in a text.",
         "After each block the match score and the cosine are both features; the paper chooses one of them.",
         "The word counts leave out no stop words, and counts and lengths enter as logarithms.",

@@ -93,7 +93,9 @@ class Matching(nn.Module):
     deviations=(
         "Unknown words share one vector beside their characters; in the paper each has a random one.",
         "The characters' vectors are not dropped; the authors' later program drops what every LSTM reads.",
-        "All biases start at zero: ours, as the cosines of all states would be close to 1 otherwise.",
+        "All biases start at zero: ours, as the cosines of all states would be close to 1 otherwise. Weights start as"
+        " PyTorch's or Xavier's do, in the authors' program between -0.01 and 0.01.",
+        "Gradients are not clipped; the authors' program clips them at a norm of 50.",
     ),
 )
 class BiMPM(PairEncoder):

@@ -19,10 +19,14 @@ from harness.views.words import WordBatch
     paper="Chen et al. 2017",
     source="M-T5[4]",
     year=2017,
-    recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32, patience=7, clip=10.0),
+    recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32, patience=7, clip=10.0, lr_schedule="plateau"),
     tiny={"hidden": 16, "dropout": 0.2},
     vectors_of_paper="GloVe",
-    deviations=("Words are lower-cased, and those seen once are unknown.",),
+    deviations=(
+        "Words are lower-cased, and those seen once are unknown.",
+        "The rate is halved after an epoch that is not the best so far, and training goes on from there; the authors'"
+        " program goes back to the best weights, and ends with the eighth such epoch of all.",
+    ),
     variants={
         "esim_elmo": {
             "name": "ESIM + ELMo",

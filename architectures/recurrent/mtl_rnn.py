@@ -106,7 +106,7 @@ class SharingRNN(TextEncoder):
         "SUBJ is none of the tasks.",
         "A task is drawn in proportion to its size, and a batch of it; the paper draws each as often, and one example.",
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
-        "Gates and candidates have biases; the paper prints none.",
+        "Gates and candidates have biases; the paper prints none. Weights start as PyTorch's do.",
         "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
         "Private word vectors start at random, where the shared ones are given.",
     ),
@@ -146,7 +146,7 @@ class UniformLayer(SharingRNN):
         "SST-2 and SST-5 are the pair of tasks; the paper has all pairs of four.",
         "A task is drawn in proportion to its size, and a batch of it; the paper draws each as often, and one example.",
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
-        "Gates and candidates have biases; the paper prints none.",
+        "Gates and candidates have biases; the paper prints none. Weights start as PyTorch's do.",
         "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
     ),
 )
@@ -198,7 +198,7 @@ class CoupledLayers(SharingRNN):
         "A task is drawn in proportion to its size, and a batch of it; the paper draws each as often, and one example.",
         "The losses of all tasks weigh the same; nothing is tuned for one task afterwards.",
         "The shared layer has learnt nothing from plain text before.",
-        "Gates and candidates have biases; the paper prints none.",
+        "Gates and candidates have biases; the paper prints none. Weights start as PyTorch's do.",
         "The L2 penalty takes biases, and no word vectors: Adagrad would take those of words that no batch has to 0.",
     ),
 )

@@ -95,10 +95,14 @@ class TopicalWords(NextPiece):
     tiny={"embedded": 64, "hidden": 96, "inferring": 32, "topics": 8, "features": 24, "vocabulary": 1000},
     deviations=(
         "It learns from the text mix, in whose texts IMDB's training texts are a third, and not from IMDB alone.",
-        "A text is a stretch of 254 words with a theta of its own, through all of which gradients go back.",
-        "All words but the 9,995 commonest are one unknown word, which counts as a stop word, and so do all marks.",
+        "A text is a stretch of 254 words with a theta of its own, through all of which gradients go back; the paper"
+        " takes 5 words a step.",
+        "All words but the 9,995 commonest are one unknown word, which counts as a stop word, and so do all marks; the"
+        " paper keeps 5,000 words.",
         "The stop list is scikit-learn's; the paper's is another.",
-        "Vectors of words, the inferring layer, five passes and clipping are our choice.",
+        "Vectors of words, five passes and clipping are our choice.",
+        "The recurrent network, a GRU, and the inferring one have a layer each; the paper has two in both, and does not"
+        " say which cells it has for reviews.",
         "The bound is of one draw in evaluation.",
     ),
 )
@@ -109,7 +113,7 @@ class TopicRNN(LearntFeatures):
     theta is inferred from the bag of the text's other words: q(theta | X) = N(mu, sigma^2). All
     learns by the bound sum_t log p(y_t, l_t | h_t, theta) - KL(q || N(0, I)), l_t = 1 at a stop
     word (:class:`TopicalWords`). Of a text a classifier reads mu and the last state, joined by one
-    hidden layer; both stay as they were learnt.
+    hidden layer with a sigmoid; both stay as they were learnt.
     """
 
     learns = TopicalWords
@@ -143,4 +147,4 @@ class TopicRNN(LearntFeatures):
     def vector(self, pieces: SubwordBatch) -> Tensor:
         # The state behind the last word: the mark behind it is told in training, and never read.
         last = pool(self.network.states(pieces.ids[:, :-1]), pieces.mask[:, 1:], "last")
-        return self.joined(torch.cat([self.inferred(pieces)[1], last], 1)).relu()
+        return self.joined(torch.cat([self.inferred(pieces)[1], last], 1)).sigmoid()

@@ -70,7 +70,7 @@ COUPLINGS = {"loose": LooselyCoupled, "tight": TightlyCoupled}
     deviations=(
         "One layer in one direction; the paper stacks several and reads both texts from both ends.",
         "The maximum over the whole grid, where the paper keeps several of its parts.",
-        "Sizes, batch and rate are from memory.",
+        "Sizes, batch and rate are from memory, and so is which of the states before it a loosely coupled one reads.",
     ),
     variants={
         "coupled_lstm_loose": {"name": "Coupled LSTMs, loosely", "hyperparameters": {"coupling": "loose"}},

@@ -168,7 +168,7 @@ def test_the_vector_joins_the_mean_of_theta_and_the_last_state(view, model):
     expected = []
     for text, ids, length in zip(TEXTS, pieces.ids, pieces.lengths, strict=True):
         read = torch.cat([inferred(model, text)[1], states_of(model, ids[: length - 1])[-1]])
-        expected.append(linear(model.joined, read).clamp(min=0))
+        expected.append(1 / (1 + (-linear(model.joined, read)).exp()))
     assert_same(model.vector(pieces), torch.stack(expected), rtol=1e-4, atol=1e-4)
 
 

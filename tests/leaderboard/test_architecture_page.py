@@ -296,7 +296,7 @@ def test_a_file_that_cannot_be_read_leaves_the_docstring_out(tmp_path):
     broken.write_text("class Model(", encoding="utf-8")
     assert docstring(architecture("x", "X", file=broken)) == ""
     assert docstring(architecture("x", "X", file=tmp_path / "nowhere.py")) == ""
-    assert paragraphs("one ``a``\n\n\ntwo") == [[(False, "one "), (True, "a")], [(False, "two")]]
+    assert paragraphs("one :class:`~harness.a`\n\n\ntwo") == ["one ``harness.a``", "two"]
 
 
 def test_only_architectures_with_records_have_a_page_also_unregistered_ones(store):

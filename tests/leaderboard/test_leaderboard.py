@@ -264,7 +264,7 @@ def test_text_from_records_cannot_become_markup(build):
             assert r"\u003cimg" not in text, "plotly reads markup in the texts of a plot"
     for name in ("index.html", "survey-1.html", "tables.md", "task-sst2.html", "task-fsdd.html"):
         assert html.escape("<img src=x") in written[name], name
-    assert r"\| \`a\` \[b\](javascript:c) &lt;/script&gt;" in pages.text("tables.md")
+    assert r"\| `a` \[b\](javascript:c) &lt;/script&gt;" in pages.text("tables.md")
 
 
 def test_pages_of_records_that_are_gone_are_removed_and_no_other_file_is(tmp_path):

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
 
-import harness.leaderboard
 from harness import registry
 from harness.leaderboard.board import Board
 from harness.leaderboard.pages.architecture_page import architecture_page
-from harness.leaderboard.pages.page import Page
+from harness.leaderboard.pages.page import Page, templates
 from harness.leaderboard.published import Published
 from harness.records import Store
 from harness.registry import ArchitectureEntry, TaskEntry, lookup
@@ -69,12 +67,5 @@ def cells(pages: Sequence[Page]) -> list[list[str]]:
 
 def html_of(page: Page) -> str:
     """A page as ``leaderboard.py`` writes it, without navigation."""
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(harness.leaderboard.__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     frame = {"navigation": [], "task_pages": [], "exports": [], "title": page.title, "here": page.file}
-    return templates.get_template(page.template).render(page.parts | frame)
+    return templates().get_template(page.template).render(page.parts | frame)

@@ -86,11 +86,7 @@ def docstring(entry: ArchitectureEntry) -> str:
     return next((ast.get_docstring(node) or "" for node in classes), "")
 
 
-def paragraphs(text: str) -> list[list[tuple[bool, str]]]:
-    """Paragraphs of a docstring as pieces: (true for code, text)."""
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs of a docstring, in which names are code without their roles."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"``\1``", text)
-    return [
-        [(i % 2 == 1, piece) for i, piece in enumerate(each.split("``")) if piece]
-        for each in re.split(r"\n\s*\n", text)
-        if each.strip()
-    ]
+    return [each for each in re.split(r"\n\s*\n", text) if each.strip()]

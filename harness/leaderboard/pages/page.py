@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import jinja2
+    from markupsafe import Markup
 
 FOLDER = Path(__file__).resolve().parents[1]
 """Folder of the templates, and of the files beside the pages (``static``)."""
 
 
 def templates() -> jinja2.Environment:
-    """The templates of pages; a name that they lack is an error."""
+    """The templates of pages; a name that they lack is an error. Their filter ``prose`` is
+    :func:`prose`."""
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = prose
+    return environment
+
+
+def prose(text: str) -> Markup:
+    """A text as HTML, escaped; what stands between backquotes, one or two, is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"(``?)([^`]+)\1", r"<code>\2</code>", str(escape(text))))
 
 
 @dataclass(frozen=True)

@@ -142,5 +142,10 @@ def _marks(table: Table, notes: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text on one line, with all Markdown and HTML markup escaped."""
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    """Text on one line, with all Markdown and HTML markup escaped but code between backquotes."""
+    pieces = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    return "".join(piece.replace("|", r"\|") if i % 2 else _escaped(piece) for i, piece in enumerate(pieces))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False))
