@@ -73,6 +73,8 @@ def vote(labels: Sequence[str]) -> str:
         "Candidates come in the order of the relaxed distance, not of that of centroids.",
         "Of a text's neighbours the 16 nearest by the relaxed distance are measured; the paper goes on behind its"
         " prefetch as far as bounds allow, which is exact.",
+        "The commonest label of k neighbours is the answer, where two are as common that of fewer; in the authors'"
+        " program it must be that of half of them, or two neighbours fewer are asked.",
         "Stop words are scikit-learn's list.",
     ),
 )

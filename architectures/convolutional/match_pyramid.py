@@ -42,8 +42,8 @@ SIMILARITIES = ("indicator", "dot", "cosine")
         ),
         "Nor does it name the rate of AdaGrad or that of dropout: 0.01 and 0.5 are ours.",
         (
-            "Ranking is pointwise here; the authors' release for ranking has a hinge loss, fixed vectors and one"
-            " convolution of 2 x 10."
+            "Ranking is pointwise here; the authors' two releases for ranking have a hinge loss, Adam, fixed vectors,"
+            " no dropout and one convolution, of 2 x 10 or of 5 x 5."
         ),
     ),
     variants={

@@ -83,9 +83,11 @@ class ParagraphModel(NamedTuple):
     deviations=(
         "Words are foretold by negative sampling, which came after word2vec's first paper; the paper has hierarchical"
         " softmax.",
-        "The rate, which falls linearly, is that of word2vec's program for bags of words, and twenty passes are an"
-        " author's later script's; the paper has none.",
+        "The rate, which falls linearly, is that of word2vec's program for bags of words; twenty passes and five drawn"
+        " words are a later script's of an author, for skip-grams of all words, frequent ones left out at times. The"
+        " paper has none of these.",
         "A word that training shows once is the unknown word, which is not foretold.",
+        "The first words of a text are foretold from padding; the paper pads texts of less than nine words alone.",
         "A logistic regression reads the vectors, as the paper does for single sentences; above those of IMDB it has a"
         " hidden layer. Its penalty is small and ours.",
         "Two texts are ranked by the cosine of their vectors u and v, and matched by a logistic regression on u, v,"

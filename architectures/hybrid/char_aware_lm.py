@@ -47,8 +47,8 @@ class SpeltStream(Stream):
     tiny={"hidden": 64, "dropout": 0.0, "spread": 0.2, "filters": 8, "most_filters": 24},
     deviations=(
         "The state begins anew with each text, behind a word without characters; the paper's goes on for ever.",
-        "The rate is halved after an epoch that is not the best; the paper's, after one that gains less than 1 in"
-        " perplexity.",
+        "The rate is halved after an epoch that is not the best; the paper's, from the third on, after one that gains"
+        " less than 1 in perplexity.",
         "The softmax is over all words; the paper's has two levels where words are many.",
     ),
     variants={

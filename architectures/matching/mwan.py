@@ -94,7 +94,7 @@ class LearnedQuery(nn.Module):
         "No contextual vectors stand beside the word vectors.",
         "One BiGRU encodes both texts; re-implementations give each its own.",
         "PyTorch's GRU resets the state behind the recurrent matrix; additive scores have a bias.",
-        "Dropout of 0.2, the hidden layer's size and ReLU, and the batch size are ours.",
+        "Dropout of 0.2 and the batch size are a re-implementation's; the hidden layer's size and ReLU are ours.",
     ),
 )
 class MultiwayAttention(PairEncoder):

@@ -26,7 +26,8 @@ from harness.registry import Recipe, register
             " number of links is the square of that of slots."
         ),
         "Strengths are softplus of a number, as in the release; the paper adds one to it (oneplus).",
-        "Steps over 32 texts, not over one; the gradient is cut at a norm of 10, not each of its numbers at 10.",
+        "Steps over 32 texts, not over one; the gradient is cut at a norm of 10, not each of its numbers at 10. The"
+        " release cuts the norm at 50.",
         "In stories the question comes first and the last state answers; the paper asks behind the story.",
         "The mean of squared gradients begins at 0, the release's at 1.",
         "A linear layer of the harness makes scores of the state; the release also cuts them at 20.",

@@ -66,8 +66,8 @@ from harness.views.subwords import Subwords
         "The passes of a step drop the same numbers; in the authors' program each drops others.",
         (
             "The step follows the gradient of a text by its largest number, and the move is cut at the radius, as in"
-            " the paper; in the authors' program of fine-tuning the sum of start and gradient is divided by its largest"
-            " number at each piece, and cut nowhere."
+            " the paper. In the authors' programs the sum of a vector (in tuning, of the start) and its step is divided"
+            " by its largest number at each piece, and cut nowhere."
         ),
     ),
 )

@@ -85,6 +85,8 @@ class FurtherPretraining(Objective):
             " first 32 and the last 94, not 128 and 382; -o bert_finetune.pretrained=FOLDER loads the paper's weights."
         ),
         "Four passes of tuning on all tasks; the paper has three or six on some.",
+        "Gradients are cut at a norm of 1 all together; the authors' program cuts each matrix by itself.",
+        "Adam corrects its moments for their start at zero; the authors' optimizer does not.",
         "The best pass is chosen on dev; the authors' program has the test set in its place.",
         "Multi-task tuning, a further step of the paper's, is left out.",
     ),

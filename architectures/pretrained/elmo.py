@@ -163,6 +163,8 @@ class BothWays(TextObjective):
             "Pre-training makes five passes over the text mix of 17 million words, each stretch of 126 words from a"
             " state of zeros; the paper makes ten over 800 million, and carries states on."
         ),
+        "Weights begin as PyTorch's do; in the authors' code characters within +-1, filters within +-0.05, and matrices"
+        " normal by their number of inputs. A step reads 32 stretches, theirs 384 of 20 words.",
         "Filters see no padding behind a word, and cells and states are not cut at 3; in the authors' code they are.",
         "The LSTMs' forget gates begin with small biases; in the authors' code with 1.",
         (

@@ -73,7 +73,7 @@ FAMILY = Family(
         ),
         (
             "Batches of 32, three passes and the best of three rates serve all tasks; the authors have batches of 8 to"
-            " 32, a rate for each task, and once ten passes."
+            " 32 texts or of 8,192 pieces, a rate for each task, and once ten passes."
         ),
         "In the warm-up the rate is lower than the authors' by up to half a per cent, since its linear fall has begun.",
         "The layer that scores pieces has GELU; the authors' has ReLU, as all layers have.",

@@ -73,6 +73,7 @@ FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
             "Pre-training makes five passes over 17 million words in batches of 32 texts at 1e-4; the paper reads"
             " books, encyclopedias, dialogues and news in batches of 393,216 pieces at 5e-5."
         ),
+        "In the warm-up the rate is up to a tenth lower than the authors', since its linear fall has begun.",
         (
             "Batches of 32, four passes and the best of three rates serve all tasks; the paper has a rate, a batch size"
             " and a number of passes for each."

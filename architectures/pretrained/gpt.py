@@ -65,6 +65,8 @@ class DirectedPieces(Subwords):
         "Four layers of 256, not twelve of 768, and texts of at most 128 pieces, not 512.",
         "Texts are divided into 8,000 word pieces (Wu et al. 2016), not into the pieces of 40,000 merges.",
         "Pre-training reads short texts of many sources packed together, not stretches of books.",
+        "Dropout acts on the sum of a piece's vectors, anew in each place; in the authors' program on the table, of"
+        " which the output layer reads what is left.",
         "The layer on top starts as PyTorch's do; the authors draw from normal numbers of deviation 0.02.",
         "Words and spans, which the paper has no tasks of, are read from states without the auxiliary loss.",
         (

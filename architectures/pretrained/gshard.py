@@ -146,6 +146,8 @@ def unbalance(gates: Tensor, mask: Tensor, first: Tensor) -> Tensor:
         " parts of a batch.",
         "In evaluation every expert has room for all pieces, and the second one is always asked.",
         "Networks have biases, as those of BERT; the paper writes none.",
+        "A norm follows each sum, as in BERT; in the authors' program it stands in front of each layer, and another one"
+        " behind the last.",
     ),
 )
 class GShard(PooledPieces):

@@ -82,6 +82,7 @@ class StochasticRelation(nn.Module):
         clip=1.0,
         lr_schedule="linear",
         warmup_share=0.1,
+        eps=1e-6,
     ),
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
@@ -93,7 +94,13 @@ class StochasticRelation(nn.Module):
         "At most 128 pieces of a text are read, not 512, and dropout is 0.1 on all tasks.",
         "Nothing is tuned for one task afterwards.",
         "A candidate's score is linear in the vector of [CLS]; the paper has a sigmoid of it.",
-        "A step of an answer is left out with probability 0.1; the paper does not say how often.",
+        "A step of an answer is left out with probability 0.1, as in the authors' program; the paper does not say how"
+        " often.",
+        "A step answers behind its move, as in the paper's equation; in the authors' program in front of it.",
+        "Dropout is drawn for each piece of a text, of which [CLS] and [SEP] are none for an answer in steps; the"
+        " authors' program drops the same numbers of all pieces, and counts both marks.",
+        "Nothing is decayed; the authors' program decays matrices by 0.01, which the paper does not say.",
+        "Adam corrects its moments for their start at zero; the authors' optimizer does not.",
         "A batch has whole questions, with all of their candidates.",
     ),
 )

@@ -273,6 +273,7 @@ class ReversibleStack(nn.Module):
         "The number of buckets is that of a full sequence, also for a shorter one, whose buckets hold fewer pieces.",
         "In front of the first chunk stands none; in the authors' program it is the last one.",
         "Positions have learnt vectors of their own, not sums of two of a grid (axial ones).",
+        "A chunk has 64 pieces; the paper's typical one has 128.",
         "In evaluation the random numbers of the hash are always the same; the authors draw them anew.",
     ),
 )

@@ -63,6 +63,8 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
             "A batch is of 32 texts, and passes are ten, on all tasks; the paper has 16 too, and on SQuAD 1.5e-5,"
             " batches of 48, two passes and a decay of 0.01."
         ),
+        "In pre-training the decay spares biases and norms; the authors' program decays them too.",
+        "In the warm-up the rate is up to a sixteenth lower than the authors', since its linear fall has begun.",
         "One separator stands between two texts; the authors have two.",
         "No answer is given where its score is the higher one; the authors train a score of that.",
     ),

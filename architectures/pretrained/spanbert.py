@@ -62,6 +62,11 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
         "Batches of 32, four passes and three rates serve all tasks; the paper has ten, and tries 16 and five rates.",
         "A masked span of random pieces has any of the vocabulary; the authors draw them by their frequency.",
         "A span at the beginning or end of a text is told by the mark there, too; the authors leave it out.",
+        "In pre-training the decay spares biases and norms; the authors' program decays them too.",
+        "Adam corrects its moments for their start at zero; the authors' optimizer does not.",
+        "In the warm-up the rate is up to a tenth lower than the authors', since its linear fall has begun.",
+        "Any word may begin a span, and the last span ends with a word; in the authors' program a word of several"
+        " pieces begins one more often, and the last span may end inside a word.",
         "The loss beside the span is of all its pieces; the authors leave out those behind the twentieth.",
     ),
 )

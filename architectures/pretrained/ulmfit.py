@@ -163,7 +163,7 @@ class BatchNorm(nn.BatchNorm1d):
         batch_size=64,
         epochs=20,
         patience=20,
-        clip=0.25,
+        clip=25.0,
         lr_schedule="slanted_triangle",
         betas=(0.7, 0.99),
         warmup_share=0.1,
@@ -177,7 +177,7 @@ class BatchNorm(nn.BatchNorm1d):
             batch_size=64,
             epochs=5,
             patience=5,
-            clip=0.25,
+            clip=0.3,
             lr_schedule="slanted_triangle",
             betas=(0.7, 0.99),
             warmup_share=0.1,
@@ -210,8 +210,12 @@ class BatchNorm(nn.BatchNorm1d):
         ),
         "The language model is tuned on the training rows alone, and not on unlabelled texts beside them.",
         "Twenty passes on all tasks, five and fifteen; the paper chooses their number by dev.",
-        "States are not pulled towards zero nor towards each other, as the language model's authors do.",
-        "Dropouts are the same in all steps; the authors' code has seven tenths of them in some.",
+        "States are not pulled towards zero nor towards each other, as in the language model's paper and in this"
+        " program.",
+        "Dropouts are the same in all steps, as the paper prints them; in the authors' program those of the language"
+        " model are half of them or less.",
+        "Where the paper and the authors' program differ (betas, rates of layers, how layers are let go), ours is the"
+        " paper's.",
         "The first 126 words of a text are read; the paper reads whole texts in stretches.",
         "One language model reads forward; the paper's best results add one that reads backward.",
     ),

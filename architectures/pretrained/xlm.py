@@ -67,6 +67,7 @@ def languages_and_positions(pieces: SubwordBatch) -> tuple[Tensor, Tensor]:
         "Texts begin with one mark and end with another, which are never masked; the authors have one for both.",
         "All texts of other tasks are read as English; the paper tunes on English and tests in all languages.",
         "The best of two rates and ten passes serve all tasks; the authors make up to 250 passes of 20,000 texts.",
+        "Dropout acts on the vector of a text; in the authors' program for sentences in many languages it does not.",
         "Answers are classes, tags and spans; the paper also begins translators with the weights.",
     ),
     variants={

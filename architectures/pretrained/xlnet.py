@@ -81,6 +81,9 @@ OF_ITSELF = 2
             " lower rates in lower layers."
         ),
         "GELU is the exact one, as in the library transformers; the authors' program has the form with tanh.",
+        "Adam corrects its moments for their start at zero; the authors' optimizer does not.",
+        "In the warm-up the rate is up to a tenth lower than the authors', since its linear fall has begun.",
+        "The decay spares the three vectors that are added to queries, as it does biases; the authors' does not.",
         "Spans are scored by one layer for start and end; the authors search the end of each of five starts.",
     ),
 )

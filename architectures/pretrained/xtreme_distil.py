@@ -118,7 +118,9 @@ class Stages(Objective):
     year=2020,
     version=2,
     parents={"teacher": "bert"},
-    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32, patience=20, clip=1.0),
+    recipe=Recipe(
+        optimizer="adam", lr=0.001, batch_size=32, patience=20, clip=1.0, lr_schedule="cosine", lowest=0.00001
+    ),
     sees=("texts without labels",),
     deviations=(
         (
@@ -126,7 +128,7 @@ class Stages(Objective):
             " are the teacher's, compressed."
         ),
         "The teacher is our own small BERT, tuned on the same labels.",
-        "Rate and batches are our choice; those of the authors' later program are for a transformer.",
+        "A batch has 32 texts, and gradients are clipped; the paper's has 512.",
         "Texts without labels are the training texts alone; the paper has many more of them than labelled ones.",
         (
             "Stages are shares of one training, and dev chooses among the passes of the last one; the paper ends each"
@@ -138,7 +140,7 @@ class Stages(Objective):
         ),
         (
             "The vector is the one from which the teacher scores classes, and the layer that maps to it is dropped; the"
-            " authors' student keeps it."
+            " paper takes that of the seventh of twelve layers, and the authors' student keeps the layer."
         ),
         "Its logits are the logarithms of the teacher's probabilities, less by a number that is one for all classes.",
         "It learns classes of texts alone, and not tags of words, which are the paper's task.",

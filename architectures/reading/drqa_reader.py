@@ -49,7 +49,8 @@ class StackedStates(nn.Module):
             " entity need annotators."
         ),
         "Exact match compares words in lower case.",
-        "All given vectors stay fixed; the paper tunes those of the 1,000 most frequent question words.",
+        "All given vectors stay fixed; the paper tunes those of the 1,000 most frequent question words, and its release"
+        " none unless asked.",
         "An answer has up to 30 words; the paper's have 15.",
         "The paper has no score for 'no answer' (SQuAD 2.0): a learned number joins both softmaxes.",
         "Dropout is 0.4, as in the release; the paper has 0.3.",

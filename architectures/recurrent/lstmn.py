@@ -21,6 +21,7 @@ from harness.registry import Recipe, register
     vectors_of_paper="GloVe",
     deviations=(
         "One linear layer classifies the mean of the states, not two with ReLU; dropout acts on what it reads.",
+        "The gradient is not cut; the authors' program for pairs of sentences cuts its norm at 5.",
         "Word vectors are tuned at the full rate from the start, not at 0.35 of it in the first epoch.",
         "Empty tapes and W_s are the paper's; in the authors' code tapes hold a zero item first, and no W_s is there.",
         "The L2 penalty takes all weights, biases and word vectors too; the paper does not say which ones its takes.",

@@ -55,7 +55,9 @@ def clipped(vectors: Tensor) -> tuple[Tensor, Tensor]:
     vectors_of_paper="GloVe",
     version=2,
     deviations=(
-        "Gradients are not rescaled by (1 - |v|^2)^2 / 4, as the paper does.",
+        "Gradients are not rescaled by (1 - |v|^2)^2 / 4, as the paper does; the release has a gradient's own length in"
+        " the place of |v|.",
+        "Word vectors are fixed; the release trains them unless asked.",
         "The loss beside the penalty is the mean over the pairs, not their sum as in the release.",
         "The norm of the whole gradient is cut at 1, not that of each tensor.",
         "The paper searches optimiser, margin and batch size per data set: these are ours.",

@@ -40,6 +40,7 @@ from harness.views.words import WordBatch
             " as often, is below 1e-5."
         ),
         "No marks stand before the first word of a text and behind its last.",
+        "A word without a given vector has one of its own; the authors' program leaves it out.",
         "The transfer of the trained sentence vectors to other tasks is not part of this row.",
     ),
 )

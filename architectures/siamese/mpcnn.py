@@ -70,7 +70,7 @@ def flat(features: Iterable[Tensor]) -> Tensor:
     paper="He et al. 2015",
     source="M2.8[122]",
     year=2015,
-    recipe=Recipe(optimizer="sgd", lr=0.01, weight_decay=0.0001),
+    recipe=Recipe(optimizer="sgd", lr=0.01, epochs=35, patience=35, weight_decay=0.0001),
     tiny={"widths": 2, "single": 2, "hidden": 24},
     vectors_of_paper="GloVe",
     version=2,
@@ -81,6 +81,7 @@ def flat(features: Iterable[Tensor]) -> Tensor:
             "No tanh layer of width 1 stands before the filters of widths 2 and 3, and block B's filters are not the"
             " same for all dimensions: the authors' program has both."
         ),
+        "Words are in lower case; the authors' program keeps capitals.",
         "A step is over 64 pairs, not over one as in the authors' program.",
     ),
 )

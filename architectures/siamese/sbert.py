@@ -38,7 +38,7 @@ from harness.views.subwords import SubwordBatch, Subwords
     deviations=(
         "The parent is our BERT, of four layers of 256 and 8,000 pieces in lower case; -o sbert.pretrained=FOLDER loads"
         " the paper's. It is tuned on each task by itself, not on SNLI and MultiNLI together.",
-        "AdamW, as in the authors' program; the paper says Adam.",
+        "AdamW, as in the authors' program, which does not correct its moments for their start; the paper says Adam.",
         "Candidates are ranked by their cosine with the question, which learns by the squared distance from 1 of right"
         " ones and from 0 of wrong ones, as the paper learns degrees of likeness.",
     ),

@@ -44,11 +44,12 @@ class Listener(KeptStill):
     deviations=(
         "128 channels, not 512; 54 minutes of recordings of 8 kHz, a vector for 20 ms of them, not a hundred hours of"
         " 16 kHz with one for 10 ms: twelve steps reach 240 ms ahead.",
-        "The others among which a frame is found are ten of the same recording; the paper takes them from several.",
+        "The others among which a frame is found are ten of the same recording, one of the ways that the paper"
+        " compares.",
         "A layer norm follows each convolution, of which the paper says nothing.",
         "Whole recordings are read, not windows of 1.3 seconds.",
         "The paper has the vectors classified into phones and speakers; here CTC reads characters from them.",
-        "The paper gives no number of passes: 100 at most are ours.",
+        "It makes 100 passes at most; the paper some 300,000 steps.",
     ),
 )
 class CPC(AudioEncoder):

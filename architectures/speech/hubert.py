@@ -77,7 +77,10 @@ class RelativePlaces(nn.Module):
             "The convolution that tells places has no weight norm, and no layer is left out; in the authors' program"
             " one of twenty is, of ten where labels are learnt."
         ),
-        "The vectors of the codes are 256 wide, as in the paper; each recording has one masked span at least.",
+        "The vectors of the codes are 256 wide, as in the paper; each recording has one masked span at least, in the"
+        " authors' program two.",
+        "Where labels are learnt, dropout stays as it was; in the authors' program it acts behind the activations"
+        " alone.",
     ),
 )
 class HuBERT(AudioEncoder):

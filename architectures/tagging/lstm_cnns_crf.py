@@ -49,6 +49,8 @@ def start_lstm(layer: nn.LSTM) -> None:
         "Words that training shows once share the vector of unknown words; in the paper each has a vector of its own.",
         "Words without a given vector start within +-0.25, not +-sqrt(3 / size).",
         "Transition scores start at zero, not Glorot-uniform.",
+        "The norm of the whole gradient is cut at 5; in the authors' program the limit acts within the LSTMs alone.",
+        "Training ends after five passes without a better score; in the authors' program without a better loss either.",
         "Of a word longer than 30 characters the first 30 are read.",
     ),
 )

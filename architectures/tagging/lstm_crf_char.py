@@ -92,6 +92,7 @@ class CharacterLSTM(nn.Module):
     deviations=(
         "Of a word longer than 30 characters the first 30 are read.",
         "Word vectors, the unknown word's too, start within +-0.25, transitions at zero; theirs are Glorot-uniform.",
+        "Dev is asked after each pass; the authors' program asks it after every 1,000 sentences.",
         "Digits are kept; the paper reads each as 0 in English.",
     ),
 )

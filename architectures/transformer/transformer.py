@@ -45,6 +45,8 @@ def undropped(size: int, heads: int, _dropout: float, **options: Any) -> Attenti
             "The warm-up is 4% of the steps, the paper's share: its 4,000 steps would be more than all of ours. The"
             " highest rate is that of its formula for 4,000 steps at a width of 128."
         ),
+        "Labels are not smoothed, and a batch has 64 texts; the paper gives a tenth of the probability to other"
+        " symbols, and has 25,000 pieces of each language in a batch.",
         "A text's vector is the mean of its states; the paper translates and has no such vector.",
     ),
 )

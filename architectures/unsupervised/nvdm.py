@@ -57,7 +57,8 @@ class DocumentBound(BagBound):
         "Encoder and decoder are trained together; the authors' code trains them by turns, ten passes each.",
         "The rate is 0.001 over ten passes, our choice; the authors' is 0.00005 over many more.",
         "The loss is a mean over the words of a batch, the paper's one over its documents.",
-        "The bound is of one draw in evaluation too, of 20 in the authors' code; its perplexity is that of all words"
+        "The hidden layer has ReLU, as in the paper; the authors' program has tanh unless asked.",
+        "The bound is of one draw in evaluation too, as in the authors' program; its perplexity is that of all words"
         " together, the paper's that of the mean over documents.",
         "A linear layer classifies the posterior's mean, which stays as it was learnt; the paper classifies nothing.",
     ),

@@ -61,7 +61,9 @@ class SentencesBeside(ToldSentences):
             "It learns from the text mix, whose texts are paragraphs, and not from books: a sentence at either end of"
             " its text tells its one neighbour, and one that is alone tells that nothing stands beside it."
         ),
-        "A full stop, an exclamation mark or a question mark ends a sentence; of a long one 30 words are read.",
+        "A full stop, an exclamation mark or a question mark ends a sentence; of a long one 30 words are read, where"
+        " the authors' program leaves it out.",
+        "The loss is a mean over words, whose gradient is cut at 10; in the authors' program it is a sum, cut at 5.",
         (
             "All words but the 9,995 commonest are one unknown word; the paper has 20,000, and maps others into its"
             " vectors from word2vec's."

@@ -19,6 +19,8 @@ from harness.registry import register
         "Negative sampling, which came with the second paper; the first has hierarchical softmax.",
         "The window, shrunk at random, the rate and five passes are those of the authors' program; the paper reads four"
         " words on each side and begins at 0.025.",
+        "A frequent word stays with the probability of the second paper, by its threshold of 0.00001; the authors'"
+        " program adds the ratio under the root to it, and has 0.001 unless asked.",
         "Each word of a window takes the whole gradient of their mean, as in the authors' program.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
     ),

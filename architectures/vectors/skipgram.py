@@ -16,7 +16,8 @@ from harness.registry import register
     version=2,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2},
     deviations=(
-        "Five passes, as in the authors' program; the paper makes one over a billion words and more.",
+        "Five passes, as in the authors' program; the first paper makes three, and one over larger texts.",
+        "A frequent word stays with the paper's probability; the authors' program adds the ratio under the root to it.",
         "The texts come in an order of chance, since those of a corpus may stand by source.",
         "No phrases are joined to one word.",
     ),

@@ -14,16 +14,14 @@ from harness.views.words import Vocabulary
 
 
 def ngrams_of(word: str, shortest: int, longest: int) -> list[str]:
-    """The different n-grams of a word between boundary marks, without the whole of it.
+    """The n-grams of a word between boundary marks, as often as they stand in it; of a short word
+    the whole is one.
 
     >>> ngrams_of("her", 3, 6)
-    ['<he', '<her', 'her', 'her>', 'er>']
+    ['<he', '<her', '<her>', 'her', 'her>', 'er>']
     """
     marked = f"<{word}>"
-    found = (
-        marked[i : i + n] for i in range(len(marked)) for n in range(shortest, longest + 1) if i + n <= len(marked)
-    )
-    return list(dict.fromkeys(ngram for ngram in found if ngram != marked))
+    return [marked[i : i + n] for i in range(len(marked)) for n in range(shortest, longest + 1) if i + n <= len(marked)]
 
 
 def bucket_of(ngram: str, buckets: int) -> int:
@@ -68,12 +66,15 @@ class AnyWord(Mapping[str, np.ndarray]):
     paper="Bojanowski et al. 2017",
     source="M-A.1[30] X4.5.4",
     year=2017,
-    version=3,
+    version=4,
     tiny={"dims": 24, "threshold": 0.01, "rate": 0.1, "epochs": 2, "buckets": 5000},
     deviations=(
         "A word is the mean of its own vector and its n-grams', as in the authors' program; the paper has their sum.",
         "Buckets that no word of the vocabulary reaches are not kept; of an unseen word they count as absent.",
-        "The texts come in an order of chance, since those of a corpus may stand by source.",
+        "The texts come in an order of chance, since those of a corpus may stand by source; in the authors' program the"
+        " end of a text is a word.",
+        "A frequent word stays with the probability of word2vec's paper, the root of threshold over share; the authors'"
+        " program adds that ratio to it.",
         "Vectors begin uniform in +-1/2D, as word2vec's do, not in +-1/D.",
     ),
 )

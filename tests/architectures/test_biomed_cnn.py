@@ -47,7 +47,8 @@ def test_a_text_is_two_blocks_of_two_convolutions_over_its_own_positions(window,
     assert_each_alone(model(batch), partial(written_out, model), batch, rtol=1e-4, atol=1e-5)
 
 
-def test_half_of_the_numbers_are_dropped_behind_each_maximum():
+def test_half_of_the_numbers_are_dropped_before_and_behind_the_hidden_layer():
+    """And none between the blocks."""
     model = small(BiomedCNN, WIDTH, maps=100, hidden=400).train()
     read = {}
     for name in ("convolutions.2", "hidden"):
@@ -57,8 +58,10 @@ def test_half_of_the_numbers_are_dropped_behind_each_maximum():
     with torch.no_grad():
         model.convolutions[1].bias.fill_(999.0)
         model.convolutions[3].bias.fill_(1e7)
-    model(texts([40] * 8))
-    assert all(0.45 < (numbers == 0).float().mean() < 0.55 for numbers in read.values()) and len(read) == 2
+        model.hidden.weight.abs_()
+    vector = model(texts([40] * 8))
+    assert all(0.45 < (numbers == 0).float().mean() < 0.55 for numbers in (read["hidden"], vector))
+    assert (read["convolutions.2"] != 0).all()
 
 
 def test_the_papers_sizes():

@@ -34,7 +34,8 @@ def test_counts_are_those_of_a_loop(monkeypatch, at_once):
 
 
 def test_steps_are_adagrads_on_the_gradients_of_the_cells_one_after_the_other():
-    """Of two cells that share a row, the second of them above the count from which f is 1."""
+    """With the rate inside its sums, as in the authors' program. Of two cells that share a row, the
+    second of them above the count from which f is 1."""
     rng = np.random.default_rng(1)
     sides = [rng.normal(size=(4, 4)).astype(np.float32) for _ in range(2)]
     squares = [1 + rng.random((4, 4)).astype(np.float32) for _ in range(2)]
@@ -47,7 +48,7 @@ def test_steps_are_adagrads_on_the_gradients_of_the_cells_one_after_the_other():
         (0.5 * weight * (w[:3] @ v[:3] + w[3] + v[3] - x.log()) ** 2).backward()
         for leaf, target in zip(leaves, wanted, strict=True):
             target[0] -= 0.2 * leaf.grad / target[1].sqrt()
-            target[1] += leaf.grad**2
+            target[1] += (0.2 * leaf.grad) ** 2
     learn_cells(np.array([0, 2]), row, column, counts, 10.0, 0.2, *sides, *squares)
     for pair, target in zip(zip(sides, squares, strict=True), wanted, strict=True):
         torch.testing.assert_close([torch.from_numpy(part) for part in pair], target)
