@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from harness import contract, registry
 from harness.contract.base import run
-from harness.contract.process import VARIABLES
+from harness.contract.process import VARIABLES, Watch
 from harness.problems import problem
 
 
@@ -239,6 +240,21 @@ def test_a_system_that_outlives_its_time_fails(failed: Failed, line: str, messag
     found = failed(fitted(line))
     assert set(found) == {"the time limit can be kept"}
     assert message in found["the time limit can be kept"]
+
+
+def test_what_a_process_of_before_starts_is_not_a_systems() -> None:
+    """A browser that was there starts processes of its own while a plugin is checked."""
+    shell = ["sh", "-c", "read line; sleep 30 & echo begun; wait"]
+    with subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as before:
+        try:
+            with Watch() as watch:
+                assert before.stdin and before.stdout
+                print(file=before.stdin, flush=True)
+                assert before.stdout.readline() == "begun\n"
+        finally:
+            for process in (*psutil.Process(before.pid).children(), before):
+                process.kill()
+    watch.require_endable()
 
 
 def test_a_transductive_system_that_asks_test_for_its_answers_is_told_so(failed: Failed) -> None:

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class Watch:
         for thread in left:
             thread.join(ENDING_S)
         self.left = [f"thread {thread.name}" for thread in left if thread.is_alive()]
-        self.left += [f"process {name}" for pid, name in _children().items() if pid not in self._processes]
+        self.left += [f"process {name}" for name in _children(self._processes.keys()).values()]
         self.hindrance = changes(self._ways, ways_to_end())
 
     def require_bounded(self) -> None:
@@ -127,12 +127,14 @@ def _threads() -> int:
     return int(psutil.Process().num_threads())
 
 
-def _children() -> dict[int, str]:
-    """Names of the processes below this one that live, by number."""
+def _children(known: Set[int] = frozenset()) -> dict[int, str]:
+    """Names of the processes below this one that live, by number, without those that are ``known``
+    and what these have started."""
     found = {}
     for child in psutil.Process().children(recursive=True):
         try:
-            if child.status() != psutil.STATUS_ZOMBIE:
+            line = {child.pid, *(each.pid for each in child.parents())}
+            if known.isdisjoint(line) and child.status() != psutil.STATUS_ZOMBIE:
                 found[child.pid] = child.name()
         except psutil.Error:  # it ended just now
             continue

@@ -16,8 +16,8 @@ def spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 
     Malformed sequences are accepted: B and S always begin a span; I and E continue an open span of
     the same type and begin one otherwise; E and S close it. Source: conlleval (Tjong Kim Sang),
-    with the E and S of its later versions. Raises ``ValueError`` for a tag that is neither O nor a
-    prefix B, I, E or S with a type.
+    with the E and S of its later versions. The type may be missing, where there is but one. Raises
+    ``ValueError`` for a tag that begins with none of O, B, I, E and S.
     """
     marked: set[tuple[int, int, str]] = set()
     start: int | None = None
