@@ -61,8 +61,8 @@ class MixedLoss(AdversarialLoss):
         " authors' before them. All passes of a virtual move drop the same numbers, theirs each its own.",
         "The learning rate is constant; the authors halve it when dev no longer improves (IMDB), or multiply it by"
         " 0.99995 at each step (AG News).",
-        "A batch has 32 texts; the authors' has 3,000 words with labels and as many without (IMDB), or 2,000 and 4,000"
-        " (AG News).",
+        "A batch has 32 texts; the authors' has 3,000 words with labels and as many without (IMDB), or 2,000 and up"
+        " to 4,000 (other corpora).",
         (
             "Entropy and virtual adversarial loss are means over texts of which the labelled ones are a part; the"
             " program halves the sum of two means."

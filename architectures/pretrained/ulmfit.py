@@ -210,8 +210,8 @@ class BatchNorm(nn.BatchNorm1d):
         ),
         "The language model is tuned on the training rows alone, and not on unlabelled texts beside them.",
         "Twenty passes on all tasks, five and fifteen; the paper chooses their number by dev.",
-        "States are not pulled towards zero nor towards each other, as in the language model's paper and in this"
-        " program.",
+        "No penalty pulls states towards zero or towards each other; the language model's paper and the authors'"
+        " program have both.",
         "Dropouts are the same in all steps, as the paper prints them; in the authors' program those of the language"
         " model are half of them or less.",
         "Where the paper and the authors' program differ (betas, rates of layers, how layers are let go), ours is the"

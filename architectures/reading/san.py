@@ -138,7 +138,8 @@ def mean_of_steps(scores: list[Tensor], shares: Tensor, mask: Tensor) -> Tensor:
         "Each pair of a maxout is a unit in both directions.",
         "Weights are not normalised; the paper's are.",
         "All given vectors stay fixed; the authors' code tunes those of the 1,000 most frequent words.",
-        "An answer has up to 30 words; the authors' program halves what is longer than five, and more.",
+        "An answer has up to 30 words; the authors' program divides the probability of one of more than five by the"
+        " logarithm of its length.",
         "The network is the paper's; that of the authors' program, whose recipe this is, attends to three levels of the"
         " question, and an end knows nothing of the start.",
         "For 'no answer' (SQuAD 2.0) a learned number joins both softmaxes; the authors have a classifier of its own.",

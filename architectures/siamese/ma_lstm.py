@@ -29,6 +29,7 @@ from harness.views.words import WordBatch
         " for the other.",
         "Biases but that of the forget gate start at zero; in the authors' program within 0.5 of it, and all count"
         " twice, that of the forget gate, 1.5, too.",
+        "The word vectors are trained; in the authors' program they stay as they were given.",
         "Gradients are cut at a norm of 5; the authors' program does not cut them, and makes some 400 passes.",
     ),
 )

@@ -77,7 +77,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._settings, self._ways = shared_settings(_pools()), ways_to_end()
-        self._processes = _children()
+        self._processes = _children().keys()
         self._ended = threading.Event()
         self._counter = threading.Thread(target=self._count, daemon=True)
         self._before, self.most = _threads() + 1, 0  # the one that counts
@@ -99,7 +99,7 @@ class Watch:
         for thread in left:
             thread.join(ENDING_S)
         self.left = [f"thread {thread.name}" for thread in left if thread.is_alive()]
-        self.left += [f"process {name}" for name in _children(self._processes.keys()).values()]
+        self.left += [f"process {name}" for name in _children(self._processes).values()]
         self.hindrance = changes(self._ways, ways_to_end())
 
     def require_bounded(self) -> None:
